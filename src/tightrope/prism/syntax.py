@@ -1,0 +1,322 @@
+"""The syntax tree of the PRISM language: plain frozen data, no behaviour.
+
+The parser builds it, `check` gives it types, `expand` resolves formulas and renamings, and the
+explorer evaluates it on arrays of states. Every node that an error message may point at carries
+its `Position`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a node starts in its source text; line and column count from 1."""
+
+    line: int
+    column: int
+
+
+class Type(Enum):
+    """PRISM's three types. An int may stand where a double is expected, not the reverse."""
+
+    INT = "int"
+    DOUBLE = "double"
+    BOOL = "bool"
+
+
+# --- expressions ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Base of all expressions. `position` does not take part in comparisons."""
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """`3`, `0.25` (an exact rational) or `true`; `type` tells an int 2 from a double 2.0."""
+
+    value: int | Fraction | bool
+    type: Type
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
+class Name(Expression):
+    """A constant, variable, formula or parameter, told apart by `expand`."""
+
+    name: str
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
+class Label(Expression):
+    """A quoted name; only properties may use it."""
+
+    name: str
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
+class Unary(Expression):
+    """`operator` is `-` or `!`."""
+
+    operator: str
+    operand: Expression
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
+class Binary(Expression):
+    """`operator` is one of `+ - * / = != < <= > >= & | => <=>`."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
+class Conditional(Expression):
+    """`condition ? then : otherwise`."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """`function` is one of `min max floor ceil round pow mod log`."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    position: Position | None = None
+
+
+# --- models --------------------------------------------------------------------------------
+
+
+class ModelType(Enum):
+    """The kinds of model we build; the parser refuses the others by name."""
+
+    DTMC = "dtmc"
+    MDP = "mdp"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """`const double p;` has no value: a double is then a parameter, others come from --const."""
+
+    name: str
+    type: Type
+    value: Expression | None
+    position: Position
+
+
+@dataclass(frozen=True)
+class Formula:
+    """`formula name = expression;`"""
+
+    name: str
+    expression: Expression
+    position: Position
+
+
+@dataclass(frozen=True)
+class LabelDefinition:
+    """`label "name" = expression;`"""
+
+    name: str
+    expression: Expression
+    position: Position
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A bool (then `low` and `high` are None) or a bounded int; `initial` None means the default."""
+
+    name: str
+    type: Type
+    low: Expression | None
+    high: Expression | None
+    initial: Expression | None
+    position: Position
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """`(name' = value)`"""
+
+    name: str
+    value: Expression
+    position: Position
+
+
+@dataclass(frozen=True)
+class Update:
+    """One alternative of a command: `probability : assignments`.
+
+    `upper` is set for interval probabilities `[probability, upper] : …`; `probability` is the
+    literal 1 where the source leaves it out.
+    """
+
+    probability: Expression
+    upper: Expression | None
+    assignments: tuple[Assignment, ...]
+    position: Position
+
+
+@dataclass(frozen=True)
+class Command:
+    """`[action] guard -> updates;`  `action` is None for `[]`."""
+
+    action: str | None
+    guard: Expression
+    updates: tuple[Update, ...]
+    position: Position
+
+
+@dataclass(frozen=True)
+class Module:
+    """Variables and commands; a renamed module has already been copied out by `expand`."""
+
+    name: str
+    variables: tuple[Variable, ...]
+    commands: tuple[Command, ...]
+    position: Position
+
+
+@dataclass(frozen=True)
+class ModuleRenaming:
+    """`module name = base [ old = new, … ] endmodule`"""
+
+    name: str
+    base: str
+    renaming: tuple[tuple[str, str], ...]
+    position: Position
+
+
+@dataclass(frozen=True)
+class RewardItem:
+    """`guard : reward;` for states, `[action] guard : reward;` for choices (`[]`: the unlabelled)."""
+
+    is_choice: bool
+    action: str | None
+    guard: Expression
+    reward: Expression
+    position: Position
+
+
+@dataclass(frozen=True)
+class Rewards:
+    """`rewards "name" … endrewards`; the name may be missing."""
+
+    name: str | None
+    items: tuple[RewardItem, ...]
+    position: Position
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model file as written."""
+
+    type: ModelType
+    constants: tuple[Constant, ...]
+    formulas: tuple[Formula, ...]
+    labels: tuple[LabelDefinition, ...]
+    globals: tuple[Variable, ...]
+    modules: tuple[Module | ModuleRenaming, ...]
+    rewards: tuple[Rewards, ...]
+    init: Expression | None
+    source: str
+    file: str
+
+
+# --- properties ----------------------------------------------------------------------------
+
+
+class PathOperator(Enum):
+    """The temporal operators we answer; `F a` is `true U a` and stays apart for display."""
+
+    NEXT = "X"
+    EVENTUALLY = "F"
+    GLOBALLY = "G"
+    UNTIL = "U"
+    WEAK_UNTIL = "W"
+
+
+@dataclass(frozen=True)
+class StepBound:
+    """`lower <= steps <= upper`, inclusive; `upper` None means unbounded."""
+
+    lower: Expression | None
+    upper: Expression | None
+    lower_strict: bool = False
+    upper_strict: bool = False
+
+
+@dataclass(frozen=True)
+class PathFormula:
+    """`left OP right` for until, `OP right` for the unary ones (`left` is None)."""
+
+    operator: PathOperator
+    left: Expression | None
+    right: Expression
+    bound: StepBound | None
+    position: Position
+
+
+class RewardOperator(Enum):
+    """What a reward property accumulates."""
+
+    REACH = "F"
+    CUMULATIVE = "C<="
+    TOTAL = "C"
+
+
+@dataclass(frozen=True)
+class RewardFormula:
+    """`F target`, `C<=k` (then `bound`) or `C`."""
+
+    operator: RewardOperator
+    target: Expression | None
+    bound: Expression | None
+    bound_strict: bool
+    position: Position
+
+
+@dataclass(frozen=True)
+class Property:
+    """`Pmaxmin=? [ … ]`, `R{"cost"}min<=3 [ … ]`.
+
+    `agent` and `nature` are "max", "min" or None (not said); `comparison` is None for `=?`, else
+    one of `< <= > >=` with its `threshold`.
+    """
+
+    name: str | None
+    is_reward: bool
+    reward_name: str | None
+    agent: str | None
+    nature: str | None
+    comparison: str | None
+    threshold: Expression | None
+    path: PathFormula | RewardFormula
+    text: str
+    position: Position
+
+
+@dataclass(frozen=True)
+class PropertyFile:
+    """Constants, labels and properties of a `.props` file, in their order."""
+
+    constants: tuple[Constant, ...]
+    labels: tuple[LabelDefinition, ...]
+    properties: tuple[Property, ...]
+    source: str
+    file: str

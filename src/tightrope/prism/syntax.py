@@ -7,7 +7,7 @@ its `Position`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 
@@ -42,7 +42,7 @@ class Literal(Expression):
 
     value: int | Fraction | bool
     type: Type
-    position: Position | None = None
+    position: Position | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Name(Expression):
     """A constant, variable, formula or parameter, told apart by `expand`."""
 
     name: str
-    position: Position | None = None
+    position: Position | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Label(Expression):
     """A quoted name; only properties may use it."""
 
     name: str
-    position: Position | None = None
+    position: Position | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Unary(Expression):
 
     operator: str
     operand: Expression
-    position: Position | None = None
+    position: Position | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Binary(Expression):
     operator: str
     left: Expression
     right: Expression
-    position: Position | None = None
+    position: Position | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Conditional(Expression):
     condition: Expression
     then: Expression
     otherwise: Expression
-    position: Position | None = None
+    position: Position | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Call(Expression):
 
     function: str
     arguments: tuple[Expression, ...]
-    position: Position | None = None
+    position: Position | None = field(default=None, compare=False)
 
 
 # --- models --------------------------------------------------------------------------------

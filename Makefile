@@ -1,0 +1,51 @@
+# Needs python3 (3.11 or newer), make and a package registry; everything else lives in .venv.
+#
+#   make setup   create .venv and install tightrope with its development tools
+#   make demo    build an embedded model and show what is in it
+#   make test    ruff, strict types, import contracts, pytest
+#   make lint    the first three of these
+#   make format  apply the house formatting
+#   make bench   every script of benchmarks/, results under bench-results/
+#   make clean   remove what the above created
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST_ARGS ?=
+
+.PHONY: setup demo test lint format bench clean
+.DEFAULT_GOAL := setup
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "tightrope needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) -V 2>&1)." >&2; \
+	  echo "hint: make setup PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/tightrope info 'bench:betting(25)'
+
+test: lint
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+
+bench: $(STAMP)
+	@mkdir -p bench-results
+	@for script in benchmarks/*.py; do \
+	  echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+clean:
+	rm -rf $(VENV) build dist bench-results demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,129 @@
+"""The entry point: picks the command, runs it, and turns every failure into words and an exit code.
+
+| exit code | meaning |
+|---|---|
+| 0 | answered, and certified where there is something to certify |
+| 1 | the tool could not certify (`CannotCertify`) |
+| 2 | the input is wrong: a model, a property, a file or an option |
+| 70 | an internal error: a bug in tightrope |
+| 130 | interrupted (Ctrl-C) |
+
+A user never sees a traceback, unless the environment variable `TIGHTROPE_DEBUG` is set to 1.
+Only the module of the command that is run is imported; the others are known by their summary.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from tightrope import __version__
+from tightrope.cli.commands import COMMANDS
+from tightrope.errors import TightropeError
+
+INTERNAL_ERROR = 70
+INTERRUPTED = 130
+WRONG_INPUT = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code."""
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code."""
+    try:
+        result = get_command(build_app(arguments)).main(
+            args=list(arguments), prog_name="tightrope", standalone_mode=False
+        )
+    except typer.TyperException as error:
+        return _usage_error(error)
+    except TightropeError as error:
+        _say(f"error: {error}")
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        _say("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return 0
+    except MemoryError:
+        _say("error: out of memory\nhint: a smaller instance of the model may fit")
+        return 1
+    except Exception as error:
+        return _internal_error(error)
+    return result if isinstance(result, int) else 0
+
+
+def build_app(arguments: Sequence[str]) -> typer.Typer:
+    """The app, with the command named in `arguments` loaded and the others as summaries."""
+    app = typer.Typer(
+        name="tightrope",
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(_root)
+    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for command in COMMANDS:
+        function = command.load() if command.name == chosen else _not_loaded
+        app.command(command.name, short_help=command.summary)(function)
+    return app
+
+
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+) -> None:
+    """Robust policies for uncertain Markov decision processes, with bounds that can be checked."""
+    if version:
+        typer.echo(f"tightrope {__version__}")
+        raise typer.Exit()
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _not_loaded() -> None:
+    """Stands for the commands that are only listed."""
+
+
+def _usage_error(error: typer.TyperException) -> int:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "tightrope"
+    _say(f"error: {error.format_message()}\nhint: '{path} --help' lists what it accepts")
+    return WRONG_INPUT
+
+
+def _internal_error(error: Exception) -> int:
+    if os.environ.get("TIGHTROPE_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error, file=sys.stderr)
+    _say(
+        f"internal error: {type(error).__name__}: {error}\n"
+        "This is a bug in tightrope. Please report it with the command you ran and what it prints under\n"
+        "TIGHTROPE_DEBUG=1, which shows where it happened."
+    )
+    return INTERNAL_ERROR
+
+
+def _say(text: str) -> None:
+    try:
+        typer.echo(text, err=True)
+    except BrokenPipeError:
+        return
+
+
+def _silence_stdout() -> None:
+    """The reader of our output has gone; keep Python's own flush at exit from complaining."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

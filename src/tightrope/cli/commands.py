@@ -1,0 +1,29 @@
+"""The commands of the command line, in the order `tightrope --help` lists them.
+
+A command `some-name` is the function `some_name` of the module `tightrope.cli.some_name`; its
+docstring is its help. The module is imported only when the command is the one that is run, so
+a command may import whatever it needs. To add one: write that file and add a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import cast
+
+
+@dataclass(frozen=True)
+class Command:
+    """A name and the one line that the list of commands shows for it."""
+
+    name: str
+    summary: str
+
+    def load(self) -> Callable[..., None]:
+        """The function behind the command; imports its module."""
+        identifier = self.name.replace("-", "_")
+        return cast(Callable[..., None], getattr(import_module(f"tightrope.cli.{identifier}"), identifier))
+
+
+COMMANDS = (Command("info", "Build a model and say what is in it."),)

@@ -1,0 +1,1 @@
+"""Counts, simulation, and where data come from."""

@@ -1,0 +1,1 @@
+"""The benchmark families, campaigns over them, and the published figures beside ours."""

@@ -1,0 +1,1 @@
+"""Files: explicit PRISM files, DRN, data and policies, read and written."""

@@ -1,0 +1,1 @@
+"""Expressions (exact polynomials), parameters, the models and their graphs, and objectives."""

@@ -1,0 +1,1 @@
+"""The PRISM language: grammar, syntax tree, expansion, vectorised exploration, properties."""

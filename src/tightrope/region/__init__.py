@@ -1,0 +1,1 @@
+"""Confidence sets in parameter space, and their support functions."""

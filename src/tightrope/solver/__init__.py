@@ -1,0 +1,1 @@
+"""Robust values and policies, with verified lower and upper bounds."""

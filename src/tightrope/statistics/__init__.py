@@ -1,0 +1,1 @@
+"""From counts to confidence: intervals, confidence sequences, budgets, tying, likelihood."""

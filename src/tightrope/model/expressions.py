@@ -1,0 +1,230 @@
+"""Λ: the distinct transition expressions of a model.
+
+Exact rational coefficients over one shared list of monomials, row by row in CSR layout, with a
+float64 image of the same shape. Expression e is Σ_j coefficient[j]·x^monomial[j] for j in
+row_start[e]..row_start[e+1]. Frozen; builders grow an `ExpressionTable` first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.polynomial import Monomial, Polynomial, monomial_degree
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.rationals import RationalArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Point = Sequence[Fraction | float | int]
+"""A value for each parameter, in order. A float stands for the exact value of that double."""
+
+
+@dataclass(frozen=True, eq=False)
+class Expressions:
+    """The table Λ. Rows are distinct polynomials; the constant monomial `()` comes first if used."""
+
+    parameter_names: tuple[str, ...]
+    monomials: tuple[Monomial, ...]
+    row_start: OffsetArray
+    monomial: IndexArray
+    coefficient: RationalArray
+
+    @classmethod
+    def from_rows(
+        cls,
+        parameter_names: tuple[str, ...],
+        monomials: tuple[Monomial, ...],
+        rows: Sequence[Sequence[tuple[int, int, int]]],
+    ) -> Expressions:
+        """From (monomial number, numerator, denominator) rows; drops monomials that no row uses."""
+        flat = [entry for row in rows for entry in row]
+        number = np.array([entry[0] for entry in flat], dtype=np.int64)
+        used = np.zeros(len(monomials), dtype=np.bool_)
+        used[number] = True
+        renumber = np.cumsum(used) - 1
+        row_start = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum([len(row) for row in rows], out=row_start[1:])
+        fits = all(abs(n) < 2**62 and d < 2**62 for _, n, d in flat)
+        coefficient = RationalArray(
+            np.array([n for _, n, _ in flat], dtype=np.int64 if fits else object),
+            np.array([d for _, _, d in flat], dtype=np.int64 if fits else object),
+        )
+        return cls(
+            tuple(parameter_names),
+            tuple(m for m, keep in zip(monomials, used, strict=True) if keep),
+            row_start,
+            renumber[number].astype(np.int32) if len(flat) else np.zeros(0, np.int32),
+            coefficient,
+        )
+
+    def __len__(self) -> int:
+        return len(self.row_start) - 1
+
+    # --- single expressions ----------------------------------------------------------------
+
+    def polynomial(self, index: int) -> Polynomial:
+        start, end = int(self.row_start[index]), int(self.row_start[index + 1])
+        return Polynomial(
+            {self.monomials[self.monomial[j]]: self.coefficient[j] for j in range(start, end)}
+        )
+
+    def text(self, index: int) -> str:
+        return self.polynomial(index).text(self.parameter_names)
+
+    def index_of(self, polynomial: Polynomial) -> int | None:
+        """The row of this polynomial, or None where the table does not have it."""
+        return self._index.get(polynomial)
+
+    @cached_property
+    def _index(self) -> dict[Polynomial, int]:
+        return {self.polynomial(e): e for e in range(len(self))}
+
+    # --- shape -----------------------------------------------------------------------------
+
+    @cached_property
+    def row_of_term(self) -> IndexArray:
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.row_start))
+
+    @cached_property
+    def monomial_degrees(self) -> OffsetArray:
+        return np.array([monomial_degree(m) for m in self.monomials], dtype=np.int64)
+
+    @cached_property
+    def exponents(self) -> OffsetArray:
+        """Exponent of each parameter (column) in each monomial (row)."""
+        table = np.zeros((len(self.monomials), len(self.parameter_names)), dtype=np.int64)
+        for row, monomial in enumerate(self.monomials):
+            for parameter, exponent in monomial:
+                table[row, parameter] = exponent
+        return table
+
+    @cached_property
+    def degrees(self) -> OffsetArray:
+        degrees = np.zeros(len(self), dtype=np.int64)
+        np.maximum.at(degrees, self.row_of_term, self.monomial_degrees[self.monomial])
+        return degrees
+
+    @property
+    def degree(self) -> int:
+        return int(self.degrees.max()) if len(self) else 0
+
+    @cached_property
+    def is_constant(self) -> BoolArray:
+        return self.degrees == 0
+
+    @cached_property
+    def nonconstant(self) -> IndexArray:
+        return np.flatnonzero(~self.is_constant).astype(np.int32)
+
+    @cached_property
+    def is_multilinear(self) -> BoolArray:
+        """No parameter with an exponent above 1 in any of the row's monomials."""
+        result = np.ones(len(self), dtype=np.bool_)
+        repeated = (self.exponents > 1).any(axis=1)
+        result[self.row_of_term[repeated[self.monomial]]] = False
+        return result
+
+    @cached_property
+    def complement(self) -> IndexArray:
+        """For every f the row of 1 − f, or −1 where the table does not have it."""
+        signed: dict[tuple[tuple[int, int, int], ...], int] = {}
+        flipped: list[tuple[tuple[int, int, int], ...]] = []
+        constant = self.monomials.index(()) if () in self.monomials else -1
+        starts = self.row_start.tolist()
+        monomial = self.monomial.tolist()
+        numerator = self.coefficient.numerator.tolist()
+        denominator = self.coefficient.denominator.tolist()
+        for e in range(len(self)):
+            row = {monomial[j]: (numerator[j], denominator[j]) for j in range(starts[e], starts[e + 1])}
+            signed[tuple(sorted((m, n, d) for m, (n, d) in row.items()))] = e
+            n, d = row.pop(constant, (0, 1))
+            other = [(m, -n2, d2) for m, (n2, d2) in row.items()]
+            if n != d:
+                other.append((constant, d - n, d))
+            flipped.append(tuple(sorted(other)))
+        return np.array([signed.get(row, -1) for row in flipped], dtype=np.int32)
+
+    # --- values ----------------------------------------------------------------------------
+
+    @cached_property
+    def float_coefficient(self) -> FloatArray:
+        return self.coefficient.to_float()
+
+    def image(self) -> csr_array:
+        """The float64 coefficients as a sparse matrix: one row an expression, one column a monomial."""
+        from scipy.sparse import csr_array
+
+        shape = (len(self), len(self.monomials))
+        return csr_array((self.float_coefficient, self.monomial, self.row_start), shape=shape)
+
+    def monomial_values(self, theta: FloatArray) -> FloatArray:
+        """x^m for every monomial; `theta` is one point [d] or many [n, d]."""
+        points = np.atleast_2d(np.asarray(theta, dtype=np.float64))
+        values = np.ones((len(points), len(self.monomials)))
+        for column, monomial in enumerate(self.monomials):
+            for parameter, exponent in monomial:
+                values[:, column] *= points[:, parameter] ** exponent
+        return values if np.ndim(theta) == 2 else values[0]
+
+    def values_many(self, thetas: FloatArray) -> FloatArray:
+        """All expressions at many points, in plain float64: result [n, E]."""
+        result: FloatArray = (self.image() @ self.monomial_values(np.atleast_2d(thetas)).T).T
+        return np.ascontiguousarray(result)
+
+    def values(self, theta: Point) -> FloatArray:
+        """All expressions at a point: the float64 nearest to the exact value."""
+        return self.exact_values(theta).to_float()
+
+    def exact_values(self, theta: Point) -> RationalArray:
+        """All expressions at a point, exactly.
+
+        Everything is brought to integers over one denominator a row, so that a row costs one
+        multiplication and one addition of integers a term and a single reduction.
+        """
+        point = self._checked(theta)
+        value = [
+            math.prod((point[i] ** exponent for i, exponent in monomial), start=Fraction(1))
+            for monomial in self.monomials
+        ]
+        shared = math.lcm(*(v.denominator for v in value)) if value else 1
+        scaled = np.empty(len(value), dtype=object)
+        scaled[:] = [v.numerator * (shared // v.denominator) for v in value]
+        count = np.diff(self.row_start)
+        filled = np.flatnonzero(count)
+        numerator = np.zeros(len(self), dtype=object)
+        denominator = np.ones(len(self), dtype=object)
+        if len(filled):
+            starts = self.row_start[filled]
+            row_denominator = np.lcm.reduceat(self.coefficient.denominator.astype(object), starts)
+            scale = np.repeat(row_denominator, count[filled]) // self.coefficient.denominator
+            terms = self.coefficient.numerator * scale * scaled[self.monomial]
+            numerator[filled] = np.add.reduceat(terms, starts)
+            denominator[filled] = row_denominator * shared
+        return RationalArray.ratio(numerator, denominator)
+
+    def _checked(self, theta: Point) -> list[Fraction]:
+        if len(theta) != len(self.parameter_names):
+            expected = ", ".join(self.parameter_names) or "no parameter"
+            raise InputError(
+                f"the point has {len(theta)} values, the model has {len(self.parameter_names)} "
+                f"parameters ({expected})"
+            )
+        for name, value in zip(self.parameter_names, theta, strict=True):
+            if isinstance(value, float) and not math.isfinite(value):
+                raise InputError(f"the value of parameter '{name}' is {value}, not a finite number")
+        return [Fraction(value) for value in theta]
+
+    def ranges(self, lower: Point, upper: Point) -> tuple[FloatArray, FloatArray]:
+        """Safe bounds of every expression over a box (see `tightrope.model.ranges`)."""
+        from tightrope.model.ranges import ranges_over_box
+
+        return ranges_over_box(self, self._checked(lower), self._checked(upper))

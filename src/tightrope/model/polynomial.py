@@ -1,0 +1,148 @@
+"""One polynomial with exact rational coefficients.
+
+The handful of operations a front end needs on single expressions. Batches of polynomials live in
+`PolynomialArray`, the table of a whole model in `Expressions`; a computer-algebra system would be
+far slower and a large dependency for sums and products of short polynomials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from types import MappingProxyType
+
+Monomial = tuple[tuple[int, int], ...]
+"""((parameter index, exponent ≥ 1), …) with increasing indices; `()` is the constant monomial."""
+
+
+def multiply_monomials(left: Monomial, right: Monomial) -> Monomial:
+    if not left:
+        return right
+    if not right:
+        return left
+    exponents = dict(left)
+    for index, exponent in right:
+        exponents[index] = exponents.get(index, 0) + exponent
+    return tuple(sorted(exponents.items()))
+
+
+def monomial_degree(monomial: Monomial) -> int:
+    return sum(exponent for _, exponent in monomial)
+
+
+def monomial_order(monomial: Monomial) -> tuple[int, Monomial]:
+    """Sort key: by degree, then by parameters."""
+    return (monomial_degree(monomial), monomial)
+
+
+def monomial_text(monomial: Monomial, names: Sequence[str]) -> str:
+    return "*".join(
+        names[index] if exponent == 1 else f"{names[index]}^{exponent}" for index, exponent in monomial
+    )
+
+
+class Polynomial:
+    """Immutable and hashable; equal when all coefficients are equal."""
+
+    __slots__ = ("_hash", "terms")
+
+    terms: Mapping[Monomial, Fraction]
+
+    def __init__(self, terms: Mapping[Monomial, Fraction] | Iterable[tuple[Monomial, Fraction]]):
+        items = terms.items() if isinstance(terms, Mapping) else terms
+        self.terms = MappingProxyType({m: Fraction(c) for m, c in items if c != 0})
+        self._hash = hash(frozenset(self.terms.items()))
+
+    @classmethod
+    def constant(cls, value: Fraction | int) -> Polynomial:
+        return cls({(): Fraction(value)})
+
+    @classmethod
+    def variable(cls, index: int) -> Polynomial:
+        return cls({((index, 1),): Fraction(1)})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Polynomial) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        terms = dict(self.terms)
+        for monomial, coefficient in other.terms.items():
+            terms[monomial] = terms.get(monomial, Fraction(0)) + coefficient
+        return Polynomial(terms)
+
+    def __neg__(self) -> Polynomial:
+        return Polynomial({m: -c for m, c in self.terms.items()})
+
+    def __sub__(self, other: Polynomial) -> Polynomial:
+        return self + (-other)
+
+    def __mul__(self, other: Polynomial) -> Polynomial:
+        terms: dict[Monomial, Fraction] = {}
+        for m1, c1 in self.terms.items():
+            for m2, c2 in other.terms.items():
+                product = multiply_monomials(m1, m2)
+                terms[product] = terms.get(product, Fraction(0)) + c1 * c2
+        return Polynomial(terms)
+
+    def __truediv__(self, divisor: Fraction | int) -> Polynomial:
+        return Polynomial({m: c / divisor for m, c in self.terms.items()})
+
+    def __pow__(self, exponent: int) -> Polynomial:
+        result = Polynomial.constant(1)
+        for _ in range(exponent):
+            result = result * self
+        return result
+
+    @property
+    def degree(self) -> int:
+        return max((monomial_degree(m) for m in self.terms), default=0)
+
+    @property
+    def is_constant(self) -> bool:
+        return all(not monomial for monomial in self.terms)
+
+    @property
+    def constant_term(self) -> Fraction:
+        return self.terms.get((), Fraction(0))
+
+    @property
+    def variables(self) -> tuple[int, ...]:
+        """Indices of the parameters that occur, increasing."""
+        return tuple(sorted({index for monomial in self.terms for index, _ in monomial}))
+
+    def evaluate(self, point: Sequence[Fraction]) -> Fraction:
+        total = Fraction(0)
+        for monomial, coefficient in self.terms.items():
+            term = coefficient
+            for index, exponent in monomial:
+                term *= Fraction(point[index]) ** exponent
+            total += term
+        return total
+
+    def text(self, names: Sequence[str]) -> str:
+        """Readable and exact: `1/2*p + 1/2500*q`; parses back in PRISM and DRN files."""
+        if not self.terms:
+            return "0"
+        parts: list[str] = []
+        for monomial in sorted(self.terms, key=lambda m: (-monomial_degree(m), m)):
+            coefficient = self.terms[monomial]
+            sign = "-" if coefficient < 0 else "+"
+            size = abs(coefficient)
+            if not monomial:
+                body = str(size)
+            elif size == 1:
+                body = monomial_text(monomial, names)
+            else:
+                body = f"{size}*{monomial_text(monomial, names)}"
+            if not parts:
+                parts.append(body if sign == "+" else f"-{body}")
+            else:
+                parts.append(f"{sign} {body}")
+        return " ".join(parts)
+
+    def __repr__(self) -> str:
+        highest = max(self.variables, default=-1)
+        return f"Polynomial({self.text([f'x{i}' for i in range(highest + 1)])})"

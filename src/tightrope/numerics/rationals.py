@@ -1,0 +1,267 @@
+"""Exact rational arithmetic on whole vectors.
+
+A model's probabilities are rationals such as `0.55 + 3/10000·money`, evaluated for every distinct
+value of the variables at once. `RationalArray` holds numerators and denominators as int64 while
+every intermediate result provably fits, and as Python's own integers (dtype object) beyond: the
+result is exact in both cases, only the speed differs. `fractions.Fraction` does the same one
+number at a time, some hundred times slower; NumPy has no rational type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, ExactIntegers, FloatArray, OffsetArray
+
+_LIMIT = 2**62
+"""Magnitudes up to here leave room for one addition in int64."""
+
+_EXACT_IN_FLOAT = 2**53
+
+
+class RationalArray:
+    """A vector of rationals in lowest terms with positive denominators. Immutable by convention."""
+
+    __slots__ = ("denominator", "numerator")
+
+    numerator: ExactIntegers
+    denominator: ExactIntegers
+
+    def __init__(self, numerator: ExactIntegers, denominator: ExactIntegers):
+        """Trusts its caller: lowest terms, positive denominators. Use the class methods."""
+        self.numerator = numerator
+        self.denominator = denominator
+
+    # --- construction ----------------------------------------------------------------------
+
+    @classmethod
+    def from_integers(cls, values: ExactIntegers) -> RationalArray:
+        numerator = np.asarray(values)
+        if numerator.dtype != object:
+            numerator = numerator.astype(np.int64)
+        return cls(_demoted(numerator), np.ones(len(numerator), dtype=np.int64))
+
+    @classmethod
+    def from_fractions(cls, values: Iterable[Fraction | int]) -> RationalArray:
+        fractions = [Fraction(value) for value in values]
+        return cls(
+            _from_python([value.numerator for value in fractions]),
+            _from_python([value.denominator for value in fractions]),
+        )
+
+    @classmethod
+    def constant(cls, value: Fraction | int, size: int) -> RationalArray:
+        fraction = Fraction(value)
+        return cls(_filled(fraction.numerator, size), _filled(fraction.denominator, size))
+
+    @classmethod
+    def ratio(cls, numerator: ExactIntegers, denominator: ExactIntegers) -> RationalArray:
+        """numerator / denominator, brought to lowest terms; denominators must not be 0."""
+        if np.any(np.equal(denominator, 0)):
+            raise ZeroDivisionError("a denominator is 0")
+        negative = np.less(denominator, 0)
+        if np.any(negative):
+            numerator = np.where(negative, -numerator, numerator)
+            denominator = np.where(negative, -denominator, denominator)
+        divisor = np.gcd(numerator, denominator)
+        if not np.all(np.equal(divisor, 1)):
+            numerator = numerator // divisor
+            denominator = denominator // divisor
+        return cls(_demoted(numerator), _demoted(denominator))
+
+    @classmethod
+    def where(cls, mask: BoolArray, yes: RationalArray, no: RationalArray) -> RationalArray:
+        return cls(
+            np.where(mask, yes.numerator, no.numerator), np.where(mask, yes.denominator, no.denominator)
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[RationalArray]) -> RationalArray:
+        if not parts:
+            return cls(np.zeros(0, np.int64), np.ones(0, np.int64))
+        return cls(
+            np.concatenate([part.numerator for part in parts]),
+            np.concatenate([part.denominator for part in parts]),
+        )
+
+    # --- access ----------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.numerator)
+
+    def __getitem__(self, index: int) -> Fraction:
+        return Fraction(int(self.numerator[index]), int(self.denominator[index]))
+
+    def to_fractions(self) -> list[Fraction]:
+        return [
+            Fraction(int(n), int(d)) for n, d in zip(self.numerator, self.denominator, strict=True)
+        ]
+
+    def take(self, index: OffsetArray | BoolArray | slice) -> RationalArray:
+        return RationalArray(self.numerator[index], self.denominator[index])
+
+    def __repr__(self) -> str:
+        shown = ", ".join(str(value) for value in self.take(slice(0, 6)).to_fractions())
+        return f"RationalArray([{shown}{', …' if len(self) > 6 else ''}])"
+
+    # --- arithmetic ------------------------------------------------------------------------
+
+    def __neg__(self) -> RationalArray:
+        return RationalArray(-self.numerator, self.denominator)
+
+    def __add__(self, other: RationalArray) -> RationalArray:
+        divisor = np.gcd(self.denominator, other.denominator)
+        left_scale = other.denominator // divisor
+        right_scale = self.denominator // divisor
+        numerator = _sum(
+            _product(self.numerator, left_scale), _product(other.numerator, right_scale)
+        )
+        return RationalArray.ratio(numerator, _product(self.denominator, left_scale))
+
+    def __sub__(self, other: RationalArray) -> RationalArray:
+        return self + (-other)
+
+    def __mul__(self, other: RationalArray) -> RationalArray:
+        # Cross-reduction first keeps the products small and the result in lowest terms.
+        first = np.gcd(self.numerator, other.denominator)
+        second = np.gcd(other.numerator, self.denominator)
+        first = np.where(np.equal(first, 0), 1, first)
+        second = np.where(np.equal(second, 0), 1, second)
+        return RationalArray(
+            _demoted(_product(self.numerator // first, other.numerator // second)),
+            _demoted(_product(self.denominator // second, other.denominator // first)),
+        )
+
+    def __truediv__(self, other: RationalArray) -> RationalArray:
+        return self * RationalArray.ratio(other.denominator, other.numerator)
+
+    def power(self, exponent: int) -> RationalArray:
+        if exponent < 0:
+            return RationalArray.ratio(self.denominator, self.numerator).power(-exponent)
+        result = RationalArray.constant(1, len(self))
+        base = self
+        while exponent:
+            if exponent & 1:
+                result = result * base
+            exponent >>= 1
+            if exponent:
+                base = base * base
+        return result
+
+    def floor(self) -> ExactIntegers:
+        return _demoted(self.numerator // self.denominator)
+
+    def ceil(self) -> ExactIntegers:
+        return _demoted(-((-self.numerator) // self.denominator))
+
+    # --- comparison ------------------------------------------------------------------------
+
+    def less(self, other: RationalArray) -> BoolArray:
+        left, right = self._on_common_denominator(other)
+        return np.less(left, right).astype(np.bool_)
+
+    def less_equal(self, other: RationalArray) -> BoolArray:
+        left, right = self._on_common_denominator(other)
+        return np.less_equal(left, right).astype(np.bool_)
+
+    def equal(self, other: RationalArray) -> BoolArray:
+        same = np.equal(self.numerator, other.numerator) & np.equal(self.denominator, other.denominator)
+        return same.astype(np.bool_)
+
+    def is_zero(self) -> BoolArray:
+        return np.equal(self.numerator, 0).astype(np.bool_)
+
+    def _on_common_denominator(self, other: RationalArray) -> tuple[ExactIntegers, ExactIntegers]:
+        return (
+            _product(self.numerator, other.denominator),
+            _product(other.numerator, self.denominator),
+        )
+
+    # --- leaving exactness -----------------------------------------------------------------
+
+    def to_float(self) -> FloatArray:
+        """The nearest float64 of every entry, correctly rounded."""
+        if (
+            self.numerator.dtype != object
+            and self.denominator.dtype != object
+            and _magnitude(self.numerator) <= _EXACT_IN_FLOAT
+            and _magnitude(self.denominator) <= _EXACT_IN_FLOAT
+        ):
+            return self.numerator.astype(np.float64) / self.denominator.astype(np.float64)
+        # Python's int / int is correctly rounded whatever the size.
+        return np.array(
+            [_nearest(int(n), int(d)) for n, d in zip(self.numerator, self.denominator, strict=True)],
+            dtype=np.float64,
+        )
+
+    def to_float_down(self) -> FloatArray:
+        """The largest float64 at most the exact value, for every entry."""
+        nearest = self.to_float()
+        excess = np.array([_exceeds(v, q) for v, q in zip(nearest, self.to_fractions(), strict=True)], np.bool_)
+        return np.where(excess, np.nextafter(nearest, -np.inf), nearest)
+
+    def to_float_up(self) -> FloatArray:
+        """The smallest float64 at least the exact value, for every entry."""
+        return np.negative((-self).to_float_down())
+
+
+def _nearest(numerator: int, denominator: int) -> float:
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.copysign(math.inf, numerator)
+
+
+def _exceeds(value: float, exact: Fraction) -> bool:
+    if math.isinf(value):
+        return value > 0
+    return Fraction(value) > exact
+
+
+def _magnitude(values: ExactIntegers) -> int:
+    if len(values) == 0:
+        return 0
+    return max(abs(int(values.max())), abs(int(values.min())))
+
+
+def _product(left: ExactIntegers, right: ExactIntegers) -> ExactIntegers:
+    if left.dtype != object and right.dtype != object:
+        if _magnitude(left) * _magnitude(right) < _LIMIT:
+            return left * right
+        left = left.astype(object)
+    return left * right
+
+
+def _sum(left: ExactIntegers, right: ExactIntegers) -> ExactIntegers:
+    if left.dtype != object and right.dtype != object:
+        if _magnitude(left) + _magnitude(right) < _LIMIT:
+            return left + right
+        left = left.astype(object)
+    return left + right
+
+
+def _demoted(values: ExactIntegers) -> ExactIntegers:
+    """Back to int64 where every entry fits."""
+    if values.dtype == object and _magnitude(values) < _LIMIT:
+        return values.astype(np.int64)
+    return values
+
+
+def _from_python(values: list[int]) -> ExactIntegers:
+    if all(-_LIMIT < value < _LIMIT for value in values):
+        return np.array(values, dtype=np.int64)
+    result = np.empty(len(values), dtype=object)
+    result[:] = values
+    return result
+
+
+def _filled(value: int, size: int) -> ExactIntegers:
+    if -_LIMIT < value < _LIMIT:
+        return np.full(size, value, dtype=np.int64)
+    result = np.empty(size, dtype=object)
+    result[:] = value
+    return result

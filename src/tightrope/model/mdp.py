@@ -1,0 +1,102 @@
+"""Models with numbers on their transitions: ordinary MDPs and interval MDPs.
+
+A Markov chain is an MDP with one choice a state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.structure import Structure, Structured, _frozen
+from tightrope.numerics.arrays import FloatArray
+
+SUM_TOLERANCE = 1e-9
+"""How far float64 probabilities of a choice may be from 1 in sum: files carry decimals."""
+
+
+@dataclass(frozen=True, eq=False)
+class MDP(Structured):
+    """`probability[t]` is the float64 nearest to the probability meant; it may be 0."""
+
+    structure: Structure
+    probability: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "probability", _frozen(self.probability, np.float64))
+        _check_length("probability", self.probability, self.structure)
+        _check_entries(self.structure, self.probability, "probability")
+        total = np.add.reduceat(self.probability, self.structure.transition_start[:-1])
+        off = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
+        if len(off):
+            choice = int(off[0])
+            raise InputError(
+                f"{self.structure.choice_name(choice)}: probabilities sum to {total[choice]:.12g}, not 1"
+            )
+
+    def hash(self) -> str:
+        digest = hashlib.sha256(b"mdp")
+        self.structure.hash_into(digest)
+        digest.update(self.probability.tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalMDP(Structured):
+    """Every distribution with lower ≤ μ ≤ upper is possible at a choice, each choice on its own."""
+
+    structure: Structure
+    lower: FloatArray
+    upper: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, _frozen(getattr(self, name), np.float64))
+            _check_length(name, getattr(self, name), self.structure)
+            _check_entries(self.structure, getattr(self, name), f"{name} bound")
+        crossed = np.flatnonzero(self.lower > self.upper)
+        if len(crossed):
+            t = int(crossed[0])
+            choice = int(self.structure.transition_choice[t])
+            raise InputError(
+                f"{self.structure.choice_name(choice)}: the interval "
+                f"[{self.lower[t]:.12g}, {self.upper[t]:.12g}] has its bounds the wrong way round"
+            )
+        starts = self.structure.transition_start[:-1]
+        for total, wrong, words in (
+            (np.add.reduceat(self.lower, starts), lambda s: s > 1 + SUM_TOLERANCE, "lower bounds sum to {} > 1"),
+            (np.add.reduceat(self.upper, starts), lambda s: s < 1 - SUM_TOLERANCE, "upper bounds sum to {} < 1"),
+        ):
+            off = np.flatnonzero(wrong(total))
+            if len(off):
+                choice = int(off[0])
+                raise InputError(
+                    f"{self.structure.choice_name(choice)}: {words.format(f'{total[choice]:.12g}')}, "
+                    "so no distribution fits"
+                )
+
+    def hash(self) -> str:
+        digest = hashlib.sha256(b"interval mdp")
+        self.structure.hash_into(digest)
+        digest.update(self.lower.tobytes())
+        digest.update(self.upper.tobytes())
+        return digest.hexdigest()
+
+
+def _check_length(name: str, values: FloatArray, structure: Structure) -> None:
+    if values.shape != (structure.transitions,):
+        raise InputError(f"'{name}' has {len(values)} entries for {structure.transitions} transitions")
+
+
+def _check_entries(structure: Structure, values: FloatArray, what: str) -> None:
+    wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
+    if len(wrong):
+        t = int(wrong[0])
+        choice = int(structure.transition_choice[t])
+        raise InputError(
+            f"{structure.choice_name(choice)}: the {what} to state "
+            f"{structure.state_name(int(structure.successor[t]))} is {values[t]:.12g}, not within [0, 1]"
+        )

@@ -1,0 +1,88 @@
+"""What is asked of a model: a path event's probability or an accumulated reward, and who decides.
+
+The agent picks choices, nature picks probabilities within the sets; each maximises or minimises.
+An objective speaks of states by bitmaps, so it belongs to one structure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tightrope.errors import InputError
+from tightrope.model.structure import RewardStructure
+from tightrope.numerics.arrays import BoolArray, FloatArray
+
+
+class Direction(Enum):
+    MAX = "max"
+    MIN = "min"
+
+    @property
+    def opposite(self) -> Direction:
+        return Direction.MIN if self is Direction.MAX else Direction.MAX
+
+
+class ObjectiveKind(Enum):
+    UNTIL = "probability of allowed U target"
+    NEXT = "probability of target at the next step"
+    REACH_REWARD = "expected reward until target"
+    CUMULATIVE = "expected reward of the first steps"
+    TOTAL = "expected total reward"
+    DISCOUNTED = "expected discounted reward"
+
+
+_NEEDS_TARGET = {ObjectiveKind.UNTIL, ObjectiveKind.NEXT, ObjectiveKind.REACH_REWARD}
+_NEEDS_REWARD = {
+    ObjectiveKind.REACH_REWARD,
+    ObjectiveKind.CUMULATIVE,
+    ObjectiveKind.TOTAL,
+    ObjectiveKind.DISCOUNTED,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Fields that a kind does not use stay at their defaults.
+
+    * `allowed` None means every state; only UNTIL looks at it.
+    * `lower_steps ≤ steps ≤ upper_steps` bounds UNTIL; CUMULATIVE sums `upper_steps` steps.
+    * `terminal` is the value of a target state of REACH_REWARD (0 where None).
+    * `complement`: the reported value is 1 − the value of this problem, whose directions are the
+      ones given here. `Pmax [ G a ]` is 1 − `Pmin [ F !a ]`.
+    """
+
+    kind: ObjectiveKind
+    agent: Direction
+    nature: Direction
+    target: BoolArray | None = None
+    allowed: BoolArray | None = None
+    lower_steps: int = 0
+    upper_steps: int | None = None
+    reward: RewardStructure | None = None
+    terminal: FloatArray | None = None
+    discount: float | None = None
+    complement: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind in _NEEDS_TARGET and self.target is None:
+            raise InputError(f"an objective of kind '{self.kind.value}' needs target states")
+        if self.kind in _NEEDS_REWARD and self.reward is None:
+            raise InputError(f"an objective of kind '{self.kind.value}' needs a reward structure")
+        if self.kind is ObjectiveKind.CUMULATIVE and self.upper_steps is None:
+            raise InputError("a cumulative reward needs a number of steps: C<=k")
+        if (self.kind is ObjectiveKind.DISCOUNTED) != (self.discount is not None):
+            raise InputError("a discount factor belongs to discounted rewards, and they need one")
+        if self.discount is not None and not 0 < self.discount < 1:
+            raise InputError(f"the discount factor is {self.discount}, not within (0, 1)")
+        if self.lower_steps < 0 or (self.upper_steps is not None and self.upper_steps < self.lower_steps):
+            raise InputError(f"the step bound [{self.lower_steps}, {self.upper_steps}] is empty")
+
+    @property
+    def is_reward(self) -> bool:
+        return self.kind in _NEEDS_REWARD
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the number of steps that count is finite."""
+        return self.kind is ObjectiveKind.NEXT or self.upper_steps is not None

@@ -1,0 +1,250 @@
+"""The skeleton that every kind of model shares: states, choices, transitions and their names.
+
+Three CSR levels: the choices of state s are choice_start[s]..choice_start[s+1], the transitions of
+choice c are transition_start[c]..transition_start[c+1], and each transition leads to successor[t].
+What a transition carries (a probability, an interval, an expression) belongs to the model that
+holds the structure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.errors import InputError
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+
+UNLABELLED = ""
+"""The action name of commands written `[]`."""
+
+
+@dataclass(frozen=True, eq=False)
+class RewardStructure:
+    """Rewards of states (earned on leaving) and of choices; None where there are none."""
+
+    state: FloatArray | None = None
+    choice: FloatArray | None = None
+
+    def per_choice(self, structure: Structure) -> FloatArray:
+        """State and choice rewards added up, one number a choice."""
+        total = np.zeros(structure.choices)
+        if self.state is not None:
+            total += self.state[structure.choice_state]
+        if self.choice is not None:
+            total += self.choice
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Validated on construction; all arrays are read-only afterwards."""
+
+    choice_start: OffsetArray
+    transition_start: OffsetArray
+    successor: IndexArray
+    initial: int = 0
+    action: IndexArray | None = None
+    action_names: tuple[str, ...] = (UNLABELLED,)
+    labels: Mapping[str, BoolArray] = field(default_factory=dict)
+    rewards: Mapping[str, RewardStructure] = field(default_factory=dict)
+    valuations: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        set_ = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 (frozen)
+        set_("choice_start", _frozen(self.choice_start, np.int64))
+        set_("transition_start", _frozen(self.transition_start, np.int64))
+        set_("successor", _frozen(self.successor, np.int32))
+        action = self.action if self.action is not None else np.zeros(self.choices, np.int32)
+        set_("action", _frozen(action, np.int32))
+        set_("labels", MappingProxyType({k: _frozen(v, np.bool_) for k, v in self.labels.items()}))
+        set_("rewards", MappingProxyType({k: self._checked_reward(k, v) for k, v in self.rewards.items()}))
+        set_("valuations", MappingProxyType({k: _frozen(v) for k, v in self.valuations.items()}))
+        self._validate()
+
+    def _validate(self) -> None:
+        _check_offsets("choice_start", self.choice_start, self.choices)
+        _check_offsets("transition_start", self.transition_start, self.transitions)
+        states = self.states
+        if states == 0:
+            raise InputError("a model needs at least one state")
+        empty = np.flatnonzero(np.diff(self.choice_start) == 0)
+        if len(empty):
+            raise InputError(
+                f"state {self.state_name(int(empty[0]))} has no choice",
+                hint="give every state at least one choice, a self-loop where nothing happens",
+            )
+        empty = np.flatnonzero(np.diff(self.transition_start) == 0)
+        if len(empty):
+            raise InputError(f"{self.choice_name(int(empty[0]))} has no transition")
+        if len(self.successor) and (self.successor.min() < 0 or self.successor.max() >= states):
+            bad = int(np.flatnonzero((self.successor < 0) | (self.successor >= states))[0])
+            choice = int(self.transition_choice[bad])
+            raise InputError(
+                f"{self.choice_name(choice)} leads to state {int(self.successor[bad])}, "
+                f"but the states are 0..{states - 1}"
+            )
+        if not 0 <= self.initial < states:
+            raise InputError(f"the initial state is {self.initial}, but the states are 0..{states - 1}")
+        action = self.action_of_choice
+        if len(action) != self.choices or (len(action) and not 0 <= action.min() <= action.max() < len(self.action_names)):
+            raise InputError("every choice needs an action among the action names")
+        for name, members in self.labels.items():
+            if members.shape != (states,):
+                raise InputError(f"label '{name}' has {members.shape[0]} entries for {states} states")
+        for name, column in self.valuations.items():
+            if column.shape != (states,):
+                raise InputError(f"variable '{name}' has {column.shape[0]} values for {states} states")
+
+    def _checked_reward(self, name: str, reward: RewardStructure) -> RewardStructure:
+        parts: dict[str, FloatArray | None] = {}
+        for kind, values, size in (
+            ("state", reward.state, self.states),
+            ("choice", reward.choice, self.choices),
+        ):
+            if values is None:
+                parts[kind] = None
+                continue
+            frozen = _frozen(values, np.float64)
+            if frozen.shape != (size,):
+                raise InputError(f"reward structure '{name}' has {len(frozen)} {kind} rewards, not {size}")
+            if not np.all(np.isfinite(frozen)):
+                raise InputError(f"reward structure '{name}' has a {kind} reward that is not finite")
+            parts[kind] = frozen
+        return RewardStructure(parts["state"], parts["choice"])
+
+    # --- sizes and views -------------------------------------------------------------------
+
+    @property
+    def states(self) -> int:
+        return len(self.choice_start) - 1
+
+    @property
+    def choices(self) -> int:
+        return len(self.transition_start) - 1
+
+    @property
+    def transitions(self) -> int:
+        return len(self.successor)
+
+    @property
+    def action_of_choice(self) -> IndexArray:
+        """`action`, which is never None once the structure stands."""
+        assert self.action is not None
+        return self.action
+
+    @cached_property
+    def choice_state(self) -> IndexArray:
+        """The state each choice belongs to."""
+        return np.repeat(np.arange(self.states, dtype=np.int32), np.diff(self.choice_start))
+
+    @cached_property
+    def transition_choice(self) -> IndexArray:
+        """The choice each transition belongs to."""
+        return np.repeat(np.arange(self.choices, dtype=np.int32), np.diff(self.transition_start))
+
+    @property
+    def is_chain(self) -> bool:
+        """One choice a state: a Markov chain."""
+        return self.choices == self.states
+
+    # --- names -----------------------------------------------------------------------------
+
+    def state_name(self, state: int) -> str:
+        """`(x=1,y=2)` where the model has variables, else the index."""
+        if not self.valuations:
+            return str(state)
+        values = ",".join(f"{name}={_shown(column[state])}" for name, column in self.valuations.items())
+        return f"({values})"
+
+    def action_name(self, choice: int) -> str:
+        return self.action_names[self.action_of_choice[choice]]
+
+    def choice_name(self, choice: int) -> str:
+        """`choice 'up' of state (x=1,y=2)`, for messages."""
+        state = int(np.searchsorted(self.choice_start, choice, side="right")) - 1
+        name = self.action_name(choice)
+        shown = f"'{name}'" if name else f"number {choice - int(self.choice_start[state])}"
+        return f"choice {shown} of state {self.state_name(state)}"
+
+    def hash_into(self, digest: hashlib._Hash) -> None:
+        """What the identity of a model rests on: transitions, actions, labels and rewards."""
+        for array in (self.choice_start, self.transition_start, self.successor, self.action_of_choice):
+            digest.update(array.tobytes())
+        digest.update(f"{self.initial}|{self.action_names}".encode())
+        for name in sorted(self.labels):
+            digest.update(name.encode() + np.packbits(self.labels[name]).tobytes())
+        for name in sorted(self.rewards):
+            digest.update(name.encode())
+            for part in (self.rewards[name].state, self.rewards[name].choice):
+                digest.update(b"-" if part is None else part.tobytes())
+
+
+class Structured:
+    """Lets a model answer for the structure it holds: `model.successor`, `model.states`, …"""
+
+    structure: Structure
+
+    @property
+    def choice_start(self) -> OffsetArray:
+        return self.structure.choice_start
+
+    @property
+    def transition_start(self) -> OffsetArray:
+        return self.structure.transition_start
+
+    @property
+    def successor(self) -> IndexArray:
+        return self.structure.successor
+
+    @property
+    def initial(self) -> int:
+        return self.structure.initial
+
+    @property
+    def labels(self) -> Mapping[str, BoolArray]:
+        return self.structure.labels
+
+    @property
+    def rewards(self) -> Mapping[str, RewardStructure]:
+        return self.structure.rewards
+
+    @property
+    def valuations(self) -> Mapping[str, npt.NDArray[Any]]:
+        return self.structure.valuations
+
+    @property
+    def states(self) -> int:
+        return self.structure.states
+
+    @property
+    def choices(self) -> int:
+        return self.structure.choices
+
+    @property
+    def transitions(self) -> int:
+        return self.structure.transitions
+
+
+def _frozen(values: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    """A read-only array of this type; copies only where the caller could still write to it."""
+    array = np.ascontiguousarray(values, dtype=dtype)
+    if array is values and array.flags.writeable:
+        array = array.view()
+    array.flags.writeable = False
+    return array
+
+
+def _check_offsets(name: str, offsets: OffsetArray, total: int) -> None:
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != total or np.any(np.diff(offsets) < 0):
+        raise InputError(f"{name} must rise from 0 to {total}")
+
+
+def _shown(value: Any) -> str:
+    return str(bool(value)).lower() if isinstance(value, np.bool_) else str(int(value))

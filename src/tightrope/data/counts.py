@@ -1,0 +1,140 @@
+"""How often each transition was seen, optionally in time-ordered batches.
+
+`Counts` is all that statistics ever see of the data: the number of times each transition of the model
+was taken, the design it was sampled under (`tightrope.data.design`), and the hash of the model whose
+transitions it counts. Visits of a choice are the sum over its transitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.data.batches import Batches
+from tightrope.data.design import SamplingDesign
+from tightrope.errors import InputError
+from tightrope.numerics.arrays import OffsetArray
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Counts per transition; `transition_start` is the model's and says which choice owns which transition."""
+
+    transition: OffsetArray
+    transition_start: OffsetArray
+    design: SamplingDesign
+    model_hash: str
+    batches: Batches | None = None
+
+    def __post_init__(self) -> None:
+        if self.transition.dtype != np.int64 or self.transition.ndim != 1:
+            raise ValueError("counts are one int64 a transition")
+        if len(self.transition_start) == 0 or self.transition_start[-1] != len(self.transition):
+            raise ValueError(
+                f"{len(self.transition)} counts for a model of {self.transition_start[-1:].tolist()} transitions"
+            )
+        if np.any(self.transition < 0):
+            raise ValueError("counts must not be negative")
+        if self.batches is not None and not np.array_equal(
+            self.batches.total(len(self.transition)), self.transition
+        ):
+            raise ValueError("the batches do not sum to the counts")
+        self.transition.setflags(write=False)
+
+    @staticmethod
+    def from_batches(
+        batches: Batches, transition_start: OffsetArray, design: SamplingDesign, model_hash: str
+    ) -> Counts:
+        """Counts that are the sum of their batches."""
+        total = batches.total(int(transition_start[-1]))
+        return Counts(total, transition_start, design, model_hash, batches)
+
+    @staticmethod
+    def from_table(
+        transition: npt.ArrayLike,
+        count: npt.ArrayLike,
+        transition_start: OffsetArray,
+        design: SamplingDesign,
+        model_hash: str,
+        batch: npt.ArrayLike | None = None,
+    ) -> Counts:
+        """Counts from rows (transition index, count[, batch number]); rows of one transition add up.
+
+        Batch numbers order the batches in time and need not be consecutive.
+        """
+        index = np.asarray(transition, dtype=np.int64)
+        number = np.asarray(count, dtype=np.int64)
+        if batch is None:
+            total = np.zeros(int(transition_start[-1]), dtype=np.int64)
+            np.add.at(total, index, number)
+            return Counts(total, transition_start, design, model_hash)
+        group = np.asarray(batch, dtype=np.int64)
+        order = np.lexsort((index, group))
+        index, number, group = index[order], number[order], group[order]
+        if len(index) == 0:
+            return Counts.from_batches(Batches.from_parts([]), transition_start, design, model_hash)
+        first = np.flatnonzero(np.r_[True, (np.diff(index) != 0) | (np.diff(group) != 0)])
+        index, number, group = index[first], np.add.reduceat(number, first), group[first]
+        start = np.r_[0, np.flatnonzero(np.diff(group)) + 1, len(group)].astype(np.int64)
+        seen = number > 0
+        kept = np.r_[0, np.cumsum(seen)].astype(np.int64)
+        batches = Batches(kept[start], index[seen], number[seen])
+        return Counts.from_batches(batches, transition_start, design, model_hash)
+
+    @cached_property
+    def visits(self) -> OffsetArray:
+        """How often each choice was taken."""
+        total = np.r_[0, np.cumsum(self.transition)].astype(np.int64)
+        result: OffsetArray = total[self.transition_start[1:]] - total[self.transition_start[:-1]]
+        return result
+
+    @property
+    def steps(self) -> int:
+        """The number of transitions taken altogether."""
+        return int(self.transition.sum())
+
+    def through(self, batch: int) -> OffsetArray:
+        """Counts per transition in the batches before number `batch`."""
+        if self.batches is None:
+            raise ValueError("these counts have no batches")
+        end = int(self.batches.start[batch])
+        result = np.zeros(len(self.transition), dtype=np.int64)
+        np.add.at(result, self.batches.transition[:end], self.batches.count[:end])
+        return result
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        return (
+            self.model_hash == other.model_hash
+            and self.design == other.design
+            and np.array_equal(self.transition, other.transition)
+            and np.array_equal(self.transition_start, other.transition_start)
+            and self.batches == other.batches
+        )
+
+    def __add__(self, later: Counts) -> Counts:
+        """These data, then the later ones: batches follow each other, designs weaken to the weaker one.
+
+        Where only one of the two has batches, the other counts as a single batch.
+        """
+        if self.model_hash != later.model_hash or len(self.transition) != len(later.transition):
+            raise InputError(
+                "counts of two different models cannot be added",
+                hint="build both from the same model with the same constants and domain",
+            )
+        design = self.design.merged(later.design)
+        if self.batches is None and later.batches is None:
+            total = self.transition + later.transition
+            return Counts(total, self.transition_start, design, self.model_hash)
+        batches = self._in_batches() + later._in_batches()
+        return Counts.from_batches(batches, self.transition_start, design, self.model_hash)
+
+    def _in_batches(self) -> Batches:
+        if self.batches is not None:
+            return self.batches
+        seen = np.flatnonzero(self.transition)
+        return Batches.from_parts([(seen, self.transition[seen])])

@@ -1,0 +1,91 @@
+"""How the data were collected: what a statistical guarantee may assume about the counts.
+
+Given the history, the outcome of a visit is a draw from the visited choice's distribution, but how
+often a choice is visited may depend on earlier outcomes. Intervals for a fixed number of visits
+(Clopper–Pearson, Hoeffding) are valid
+
+* under `GENERATIVE_FIXED`: every choice was sampled a number of times fixed in advance;
+* under `TRAJECTORIES` only for events met at most once in a trajectory: then the visits to the event are
+  independent of its outcomes;
+* never under `ADAPTIVE`, where the policy or the moment of stopping may depend on outcomes.
+
+Time-uniform methods (the beta-binomial sequence, the likelihood region) are valid under all three. A file
+that does not say how it came about is `ADAPTIVE`: the weakest assumption is the safe one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from tightrope.errors import InputError
+
+
+class SamplingKind(Enum):
+    """The three designs, from the strongest assumption to the weakest."""
+
+    GENERATIVE_FIXED = "generative-fixed"
+    TRAJECTORIES = "trajectories"
+    ADAPTIVE = "adaptive"
+
+
+_STRENGTH = {SamplingKind.GENERATIVE_FIXED: 0, SamplingKind.TRAJECTORIES: 1, SamplingKind.ADAPTIVE: 2}
+
+
+@dataclass(frozen=True)
+class SamplingDesign:
+    """The kind of sampling with what is known about its episodes.
+
+    `episodes` is None where the data do not come in episodes (a generative model, a table of counts).
+    `repeats` says whether an episode can meet the same choice more than once; a tied event, which
+    pools several choices, can be met more than once even where no choice is.
+    """
+
+    kind: SamplingKind
+    episodes: int | None = None
+    steps: int = 0
+    repeats: bool = True
+
+    def __post_init__(self) -> None:
+        if self.steps < 0 or (self.episodes is not None and self.episodes < 0):
+            raise ValueError(f"episodes and steps must not be negative, got {self.episodes} and {self.steps}")
+
+    def fixed_visits(self, tied: bool) -> bool:
+        """Whether fixed-design intervals hold for events of one choice (`tied=False`) or pooled over choices."""
+        if self.kind is SamplingKind.GENERATIVE_FIXED:
+            return True
+        return self.kind is SamplingKind.TRAJECTORIES and not self.repeats and not tied
+
+    def merged(self, later: SamplingDesign) -> SamplingDesign:
+        """The design of both data sets together: the weaker assumption of the two.
+
+        Which data sets are put together must not depend on their outcomes; where it does, say `ADAPTIVE`.
+        """
+        kind = max(self.kind, later.kind, key=_STRENGTH.__getitem__)
+        known = self.episodes is not None and later.episodes is not None
+        episodes = (self.episodes or 0) + (later.episodes or 0) if known else None
+        return SamplingDesign(kind, episodes, self.steps + later.steps, self.repeats or later.repeats)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "kind": self.kind.value,
+            "episodes": self.episodes,
+            "steps": self.steps,
+            "repeats": self.repeats,
+        }
+
+    @staticmethod
+    def from_json(fields: Mapping[str, object]) -> SamplingDesign:
+        """Read what `to_json` wrote; anything else is an `InputError`."""
+        episodes, steps, repeats = fields.get("episodes"), fields.get("steps"), fields.get("repeats")
+        kinds = {kind.value: kind for kind in SamplingKind}
+        kind = kinds.get(str(fields.get("kind")))
+        numbers_fit = isinstance(steps, int) and (episodes is None or isinstance(episodes, int))
+        if kind is None or not isinstance(repeats, bool) or not numbers_fit:
+            raise InputError(
+                f"the sampling design in the metadata is not one of ours: {dict(fields)}",
+                hint=f"'kind' is one of {', '.join(kinds)}; 'episodes' and 'steps' are whole numbers",
+            )
+        assert isinstance(steps, int) and (episodes is None or isinstance(episodes, int))
+        return SamplingDesign(kind, episodes, steps, repeats)

@@ -119,7 +119,7 @@ class Expressions:
 
     @cached_property
     def is_constant(self) -> BoolArray:
-        return self.degrees == 0
+        return np.equal(self.degrees, 0)
 
     @cached_property
     def nonconstant(self) -> IndexArray:
@@ -129,7 +129,7 @@ class Expressions:
     def is_multilinear(self) -> BoolArray:
         """No parameter with an exponent above 1 in any of the row's monomials."""
         result = np.ones(len(self), dtype=np.bool_)
-        repeated = (self.exponents > 1).any(axis=1)
+        repeated: BoolArray = np.any(self.exponents > 1, axis=1)
         result[self.row_of_term[repeated[self.monomial]]] = False
         return result
 
@@ -187,10 +187,10 @@ class Expressions:
     def exact_values(self, theta: Point) -> RationalArray:
         """All expressions at a point, exactly.
 
-        Everything is brought to integers over one denominator a row, so that a row costs one
-        multiplication and one addition of integers a term and a single reduction.
+        The monomials' values are brought to one denominator first, so that a term costs one
+        multiplication of integers and a row a single reduction to lowest terms.
         """
-        point = self._checked(theta)
+        point = self.checked_point(theta)
         value = [
             math.prod((point[i] ** exponent for i, exponent in monomial), start=Fraction(1))
             for monomial in self.monomials
@@ -198,20 +198,19 @@ class Expressions:
         shared = math.lcm(*(v.denominator for v in value)) if value else 1
         scaled = np.empty(len(value), dtype=object)
         scaled[:] = [v.numerator * (shared // v.denominator) for v in value]
-        count = np.diff(self.row_start)
-        filled = np.flatnonzero(count)
+        terms = RationalArray(
+            self.coefficient.numerator * scaled[self.monomial], self.coefficient.denominator.astype(object)
+        )
+        filled = np.flatnonzero(np.diff(self.row_start))
+        sums = terms.segment_sums(self.row_start[filled])
         numerator = np.zeros(len(self), dtype=object)
         denominator = np.ones(len(self), dtype=object)
-        if len(filled):
-            starts = self.row_start[filled]
-            row_denominator = np.lcm.reduceat(self.coefficient.denominator.astype(object), starts)
-            scale = np.repeat(row_denominator, count[filled]) // self.coefficient.denominator
-            terms = self.coefficient.numerator * scale * scaled[self.monomial]
-            numerator[filled] = np.add.reduceat(terms, starts)
-            denominator[filled] = row_denominator * shared
+        numerator[filled] = sums.numerator
+        denominator[filled] = sums.denominator.astype(object) * shared
         return RationalArray.ratio(numerator, denominator)
 
-    def _checked(self, theta: Point) -> list[Fraction]:
+    def checked_point(self, theta: Point) -> list[Fraction]:
+        """`theta` as exact rationals, refused where its length or an entry is wrong."""
         if len(theta) != len(self.parameter_names):
             expected = ", ".join(self.parameter_names) or "no parameter"
             raise InputError(
@@ -227,4 +226,4 @@ class Expressions:
         """Safe bounds of every expression over a box (see `tightrope.model.ranges`)."""
         from tightrope.model.ranges import ranges_over_box
 
-        return ranges_over_box(self, self._checked(lower), self._checked(upper))
+        return ranges_over_box(self, self.checked_point(lower), self.checked_point(upper))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.structure import Structure, Structured, _frozen
+from tightrope.model.structure import Structure, Structured, frozen_array
 from tightrope.numerics.arrays import FloatArray
 
 SUM_TOLERANCE = 1e-9
@@ -26,7 +26,7 @@ class MDP(Structured):
     probability: FloatArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "probability", _frozen(self.probability, np.float64))
+        object.__setattr__(self, "probability", frozen_array(self.probability, np.float64))
         _check_length("probability", self.probability, self.structure)
         _check_entries(self.structure, self.probability, "probability")
         total = np.add.reduceat(self.probability, self.structure.transition_start[:-1])
@@ -54,7 +54,7 @@ class IntervalMDP(Structured):
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
-            object.__setattr__(self, name, _frozen(getattr(self, name), np.float64))
+            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
             _check_length(name, getattr(self, name), self.structure)
             _check_entries(self.structure, getattr(self, name), f"{name} bound")
         crossed = np.flatnonzero(self.lower > self.upper)
@@ -66,15 +66,15 @@ class IntervalMDP(Structured):
                 f"[{self.lower[t]:.12g}, {self.upper[t]:.12g}] has its bounds the wrong way round"
             )
         starts = self.structure.transition_start[:-1]
-        for total, wrong, words in (
-            (np.add.reduceat(self.lower, starts), lambda s: s > 1 + SUM_TOLERANCE, "lower bounds sum to {} > 1"),
-            (np.add.reduceat(self.upper, starts), lambda s: s < 1 - SUM_TOLERANCE, "upper bounds sum to {} < 1"),
+        low, high = np.add.reduceat(self.lower, starts), np.add.reduceat(self.upper, starts)
+        for off, total, words in (
+            (low > 1 + SUM_TOLERANCE, low, "lower bounds sum to {:.12g} > 1"),
+            (high < 1 - SUM_TOLERANCE, high, "upper bounds sum to {:.12g} < 1"),
         ):
-            off = np.flatnonzero(wrong(total))
-            if len(off):
-                choice = int(off[0])
+            if np.any(off):
+                choice = int(np.argmax(off))
                 raise InputError(
-                    f"{self.structure.choice_name(choice)}: {words.format(f'{total[choice]:.12g}')}, "
+                    f"{self.structure.choice_name(choice)}: {words.format(total[choice])}, "
                     "so no distribution fits"
                 )
 

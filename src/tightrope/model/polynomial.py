@@ -55,11 +55,11 @@ class Polynomial:
 
     @classmethod
     def constant(cls, value: Fraction | int) -> Polynomial:
-        return cls({(): Fraction(value)})
+        return cls([((), Fraction(value))])
 
     @classmethod
     def variable(cls, index: int) -> Polynomial:
-        return cls({((index, 1),): Fraction(1)})
+        return cls([(((index, 1),), Fraction(1))])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Polynomial) and self.terms == other.terms

@@ -57,15 +57,17 @@ class Structure:
     valuations: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        set_ = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 (frozen)
-        set_("choice_start", _frozen(self.choice_start, np.int64))
-        set_("transition_start", _frozen(self.transition_start, np.int64))
-        set_("successor", _frozen(self.successor, np.int32))
         action = self.action if self.action is not None else np.zeros(self.choices, np.int32)
-        set_("action", _frozen(action, np.int32))
-        set_("labels", MappingProxyType({k: _frozen(v, np.bool_) for k, v in self.labels.items()}))
-        set_("rewards", MappingProxyType({k: self._checked_reward(k, v) for k, v in self.rewards.items()}))
-        set_("valuations", MappingProxyType({k: _frozen(v) for k, v in self.valuations.items()}))
+        for name, value in {
+            "choice_start": frozen_array(self.choice_start, np.int64),
+            "transition_start": frozen_array(self.transition_start, np.int64),
+            "successor": frozen_array(self.successor, np.int32),
+            "action": frozen_array(action, np.int32),
+            "labels": MappingProxyType({k: frozen_array(v, np.bool_) for k, v in self.labels.items()}),
+            "rewards": MappingProxyType({k: self._checked_reward(k, v) for k, v in self.rewards.items()}),
+            "valuations": MappingProxyType({k: frozen_array(v) for k, v in self.valuations.items()}),
+        }.items():
+            object.__setattr__(self, name, value)
         self._validate()
 
     def _validate(self) -> None:
@@ -111,7 +113,7 @@ class Structure:
             if values is None:
                 parts[kind] = None
                 continue
-            frozen = _frozen(values, np.float64)
+            frozen = frozen_array(values, np.float64)
             if frozen.shape != (size,):
                 raise InputError(f"reward structure '{name}' has {len(frozen)} {kind} rewards, not {size}")
             if not np.all(np.isfinite(frozen)):
@@ -164,7 +166,7 @@ class Structure:
         return f"({values})"
 
     def action_name(self, choice: int) -> str:
-        return self.action_names[self.action_of_choice[choice]]
+        return self.action_names[int(self.action_of_choice[choice])]
 
     def choice_name(self, choice: int) -> str:
         """`choice 'up' of state (x=1,y=2)`, for messages."""
@@ -232,7 +234,7 @@ class Structured:
         return self.structure.transitions
 
 
-def _frozen(values: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+def frozen_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
     """A read-only array of this type; copies only where the caller could still write to it."""
     array = np.ascontiguousarray(values, dtype=dtype)
     if array is values and array.flags.writeable:

@@ -152,6 +152,24 @@ class RationalArray:
                 base = base * base
         return result
 
+    def segment_sums(self, starts: OffsetArray) -> RationalArray:
+        """Sums of the consecutive segments that begin at `starts`; no segment may be empty.
+
+        One common denominator for all while its multiples fit int64, else one a segment.
+        """
+        if len(starts) == 0:
+            return RationalArray.constant(0, 0)
+        if self.numerator.dtype != object and self.denominator.dtype != object:
+            common = math.lcm(*np.unique(self.denominator).tolist())
+            longest = int(np.diff(np.append(starts, len(self))).max())
+            if common * max(_magnitude(self.numerator), 1) * longest < _LIMIT:
+                total = np.add.reduceat(self.numerator * (common // self.denominator), starts)
+                return RationalArray.ratio(total, np.full(len(total), common, dtype=np.int64))
+        lengths = np.diff(np.append(starts, len(self)))
+        denominator = np.lcm.reduceat(self.denominator.astype(object), starts)
+        scale = np.repeat(denominator, lengths) // self.denominator
+        return RationalArray.ratio(np.add.reduceat(self.numerator * scale, starts), denominator)
+
     def floor(self) -> ExactIntegers:
         return _demoted(self.numerator // self.denominator)
 

@@ -1,0 +1,110 @@
+"""Parameters θ and the domain they may lie in: a box, with optional linear constraints.
+
+All numbers are exact rationals. The texts a user writes are those of Storm's regions:
+`0.1<=p<=0.9, p+q<=1` for a domain, `p=0.1:0.9,q=0:1` for a box, `p=0.55,q=0.0004` for a point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tightrope.errors import InputError
+
+
+@dataclass(frozen=True)
+class LinearConstraint:
+    """Σ coefficients·θ ≤ bound, or = bound."""
+
+    coefficients: tuple[Fraction, ...]
+    bound: Fraction
+    is_equality: bool = False
+
+    def excess(self, point: Sequence[Fraction]) -> Fraction:
+        """How far the left side is above the bound (negative: room left)."""
+        return sum((a * x for a, x in zip(self.coefficients, point, strict=True)), Fraction(0)) - self.bound
+
+    def holds(self, point: Sequence[Fraction]) -> bool:
+        excess = self.excess(point)
+        return excess == 0 if self.is_equality else excess <= 0
+
+    def text(self, names: Sequence[str]) -> str:
+        terms = [
+            (f"{names[i]}" if abs(a) == 1 else f"{abs(a)}*{names[i]}", a < 0)
+            for i, a in enumerate(self.coefficients)
+            if a != 0
+        ]
+        left = "".join(
+            (f"-{body}" if negative else body) if k == 0 else f" {'-' if negative else '+'} {body}"
+            for k, (body, negative) in enumerate(terms)
+        )
+        return f"{left or '0'} {'=' if self.is_equality else '<='} {self.bound}"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Names in order, a closed box, and constraints that cut it."""
+
+    names: tuple[str, ...] = ()
+    lower: tuple[Fraction, ...] = ()
+    upper: tuple[Fraction, ...] = ()
+    constraints: tuple[LinearConstraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(self.names)) != len(self.names):
+            raise InputError(f"a parameter is named twice: {', '.join(self.names)}")
+        if not len(self.names) == len(self.lower) == len(self.upper):
+            raise InputError("every parameter needs a lower and an upper bound")
+        for name, low, high in zip(self.names, self.lower, self.upper, strict=True):
+            if low > high:
+                raise InputError(f"the domain of parameter '{name}' is empty: {low} > {high}")
+        for constraint in self.constraints:
+            if len(constraint.coefficients) != len(self.names):
+                raise InputError("a constraint needs one coefficient a parameter")
+
+    @classmethod
+    def box(cls, **bounds: tuple[Fraction | float | str | int, Fraction | float | str | int]) -> Parameters:
+        """`Parameters.box(p=(0, 1), q=("0.1", "0.9"))`; write decimals as text to have them exact."""
+        return cls(
+            tuple(bounds),
+            tuple(Fraction(low) for low, _ in bounds.values()),
+            tuple(Fraction(high) for _, high in bounds.values()),
+        )
+
+    @classmethod
+    def unit_box(cls, names: Sequence[str]) -> Parameters:
+        """Every parameter in [0, 1]: what a parameter is taken to be where nothing is said."""
+        zero, one = Fraction(0), Fraction(1)
+        return cls(tuple(names), (zero,) * len(names), (one,) * len(names))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def index(self, name: str) -> int:
+        return self.names.index(name)
+
+    def contains(self, point: Sequence[Fraction | float | int]) -> bool:
+        exact = [Fraction(value) for value in point]
+        return all(
+            low <= x <= high for low, x, high in zip(self.lower, exact, self.upper, strict=True)
+        ) and all(constraint.holds(exact) for constraint in self.constraints)
+
+    def point(self, values: Mapping[str, Fraction | float | str | int]) -> tuple[Fraction, ...]:
+        """`parameters.point({"p": "0.55", "q": 0.25})` in the order of the names."""
+        if unknown := [name for name in values if name not in self.names]:
+            raise InputError(f"'{unknown[0]}' is not a parameter", hint=self._listed())
+        if missing := [name for name in self.names if name not in values]:
+            raise InputError(f"no value for parameter '{missing[0]}'", hint=self._listed())
+        return tuple(Fraction(values[name]) for name in self.names)
+
+    def text(self) -> str:
+        """The domain in the syntax that `parse_domain` reads."""
+        parts = [
+            f"{low}<={name}<={high}"
+            for name, low, high in zip(self.names, self.lower, self.upper, strict=True)
+        ]
+        return ", ".join([*parts, *(constraint.text(self.names) for constraint in self.constraints)])
+
+    def _listed(self) -> str:
+        return f"the parameters are: {', '.join(self.names) or 'none'}"

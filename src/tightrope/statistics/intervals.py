@@ -1,0 +1,110 @@
+"""Confidence intervals for one probability from K successes in N visits, at a number of visits fixed in
+advance.
+
+* Clopper–Pearson: [l, u] with P(Bin(N, l) ≥ K) = P(Bin(N, u) ≤ K) = γ/2. Exact coverage ≥ 1 − γ for every
+  p.
+* Hoeffding: K/N ± √(log(2/γ)/(2N)).
+
+Both are statements about a fixed N (or an N independent of the outcomes). When N is a stopping time they
+fail: stopping at 6/6 or 0/6 heads and otherwise at 9 tosses makes the 95 % Clopper–Pearson interval miss
+p = ½ with probability 7/128 (METHODS §2). `tightrope.statistics.confidence_sequence` holds at all times
+instead. No approximate interval (Wald, Wilson) is offered: their coverage is below nominal for some p.
+
+Rounding. The tails are SciPy's regularised incomplete beta functions, whose relative error is far below
+`_TAIL_MARGIN`; the interval is computed at a level that much smaller, rounded outward, and then checked:
+an end point is returned only when the tail evaluated there is below γ/2 with half of the margin to spare,
+and is moved outward until it is. N = 0 gives [0, 1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.rounding import down, up
+
+_TAIL_MARGIN = 1e-9
+
+
+def clopper_pearson(
+    successes: OffsetArray, trials: OffsetArray, gamma: float
+) -> tuple[FloatArray, FloatArray]:
+    """Outward-rounded Clopper–Pearson bounds, one pair for each (successes, trials)."""
+    return over_distinct_counts(_clopper_pearson, successes, trials, gamma)
+
+
+def hoeffding(successes: OffsetArray, trials: OffsetArray, gamma: float) -> tuple[FloatArray, FloatArray]:
+    """Outward-rounded Hoeffding bounds, cut to [0, 1]."""
+    seen = np.maximum(trials, 1).astype(np.float64)
+    rate = successes / seen
+    radius = np.sqrt(np.log(2.0 / gamma) / (2.0 * seen)) * (1.0 + 1e-14)
+    lower = np.maximum(down(rate - radius) - 4e-16, 0.0)
+    upper = np.minimum(up(rate + radius) + 4e-16, 1.0)
+    return np.where(trials > 0, lower, 0.0), np.where(trials > 0, upper, 1.0)
+
+
+def _clopper_pearson(
+    successes: OffsetArray, trials: OffsetArray, gamma: float
+) -> tuple[FloatArray, FloatArray]:
+    from scipy.special import betainc, betaincc, betainccinv, betaincinv
+
+    level = 0.5 * gamma
+    lower = np.zeros(len(trials))
+    upper = np.ones(len(trials))
+    some = np.flatnonzero(successes > 0)
+    k, n = successes[some].astype(np.float64), trials[some].astype(np.float64)
+    start = betaincinv(k, n - k + 1.0, level * (1.0 - _TAIL_MARGIN))
+    lower[some] = _until_small(
+        start, np.zeros(len(some)), lambda p, i: betainc(k[i], n[i] - k[i] + 1.0, p), level
+    )
+    rest = np.flatnonzero(successes < trials)
+    j, m = successes[rest].astype(np.float64), trials[rest].astype(np.float64)
+    start = betainccinv(j + 1.0, m - j, level * (1.0 - _TAIL_MARGIN))
+    upper[rest] = _until_small(
+        start, np.ones(len(rest)), lambda p, i: betaincc(j[i] + 1.0, m[i] - j[i], p), level
+    )
+    return lower, upper
+
+
+def _until_small(
+    point: FloatArray, end: FloatArray, tail: Callable[[FloatArray, OffsetArray], FloatArray], level: float
+) -> FloatArray:
+    """Move each point towards its `end` (0 or 1) until its tail is below the level by half the margin.
+
+    The steps double, so a start that is wrong for whatever reason ends at the trivial bound, never inside.
+    """
+    result = np.where(end == 0.0, down(point), up(point))
+    result = np.where(np.isfinite(result), np.clip(result, 0.0, 1.0), end)
+    share = 1e-9
+    pending = np.arange(len(result))
+    while len(pending):
+        values = tail(result[pending], pending)
+        pending = pending[~(values <= level * (1.0 - 0.5 * _TAIL_MARGIN)) & (result[pending] !=
+        end[pending])] if share >= 1.0:
+            result[pending] = end[pending]
+            break
+        nudge = np.where(end == 0.0, result, 1.0 - result)[pending] * share
+        result[pending] += np.where(end[pending] == 0.0, -nudge, nudge)
+        share *= 2.0
+    return result
+
+
+def over_distinct_counts(
+    interval: Callable[[OffsetArray, OffsetArray, float], tuple[FloatArray, FloatArray]],
+    successes: OffsetArray,
+    trials: OffsetArray,
+    gamma: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Compute each distinct (successes, trials) once: with millions of transitions most pairs repeat."""
+    if len(trials) < 1000:
+        return interval(successes, trials, gamma)
+    order = np.lexsort((successes, trials))
+    k, n = successes[order], trials[order]
+    first = np.r_[True, (np.diff(k) != 0) | (np.diff(n) != 0)]
+    low, high = interval(k[first], n[first], gamma)
+    group = np.cumsum(first) - 1
+    lower, upper = np.empty(len(trials)), np.empty(len(trials))
+    lower[order], upper[order] = low[group], high[group]
+    return lower, upper

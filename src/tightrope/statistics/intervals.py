@@ -81,8 +81,9 @@ def _until_small(
     pending = np.arange(len(result))
     while len(pending):
         values = tail(result[pending], pending)
-        pending = pending[~(values <= level * (1.0 - 0.5 * _TAIL_MARGIN)) & (result[pending] !=
-        end[pending])] if share >= 1.0:
+        small = values <= level * (1.0 - 0.5 * _TAIL_MARGIN)
+        pending = pending[~small & (result[pending] != end[pending])]
+        if share >= 1.0:
             result[pending] = end[pending]
             break
         nudge = np.where(end == 0.0, result, 1.0 - result)[pending] * share

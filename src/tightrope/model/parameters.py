@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tightrope.errors import InputError
+from tightrope.model.polynomial import Number, Polynomial, exact
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,17 @@ class Parameters:
                 raise InputError("a constraint needs one coefficient a parameter")
 
     @classmethod
-    def box(cls, **bounds: tuple[Fraction | float | str | int, Fraction | float | str | int]) -> Parameters:
-        """`Parameters.box(p=(0, 1), q=("0.1", "0.9"))`; write decimals as text to have them exact."""
+    def box(cls, **bounds: tuple[Number, Number]) -> Parameters:
+        """`Parameters.box(p=(0, 1), q=(0.1, 0.9))`."""
         return cls(
             tuple(bounds),
-            tuple(Fraction(low) for low, _ in bounds.values()),
-            tuple(Fraction(high) for _, high in bounds.values()),
+            tuple(exact(low) for low, _ in bounds.values()),
+            tuple(exact(high) for _, high in bounds.values()),
         )
+
+    def symbols(self) -> tuple[Polynomial, ...]:
+        """The parameters as polynomials to calculate with: `p, q = parameters.symbols()`."""
+        return tuple(Polynomial.variable(i) for i in range(len(self.names)))
 
     @classmethod
     def unit_box(cls, names: Sequence[str]) -> Parameters:
@@ -85,18 +90,18 @@ class Parameters:
         return self.names.index(name)
 
     def contains(self, point: Sequence[Fraction | float | int]) -> bool:
-        exact = [Fraction(value) for value in point]
+        theta = [Fraction(value) for value in point]
         return all(
-            low <= x <= high for low, x, high in zip(self.lower, exact, self.upper, strict=True)
-        ) and all(constraint.holds(exact) for constraint in self.constraints)
+            low <= x <= high for low, x, high in zip(self.lower, theta, self.upper, strict=True)
+        ) and all(constraint.holds(theta) for constraint in self.constraints)
 
-    def point(self, values: Mapping[str, Fraction | float | str | int]) -> tuple[Fraction, ...]:
-        """`parameters.point({"p": "0.55", "q": 0.25})` in the order of the names."""
+    def point(self, values: Mapping[str, Number]) -> tuple[Fraction, ...]:
+        """`parameters.point({"p": 0.55, "q": "1/3"})`, exact, in the order of the names."""
         if unknown := [name for name in values if name not in self.names]:
             raise InputError(f"'{unknown[0]}' is not a parameter", hint=self._listed())
         if missing := [name for name in self.names if name not in values]:
             raise InputError(f"no value for parameter '{missing[0]}'", hint=self._listed())
-        return tuple(Fraction(values[name]) for name in self.names)
+        return tuple(exact(values[name]) for name in self.names)
 
     def text(self) -> str:
         """The domain in the syntax that `parse_domain` reads."""

@@ -41,8 +41,20 @@ def monomial_text(monomial: Monomial, names: Sequence[str]) -> str:
     )
 
 
+Number = int | Fraction | float | str
+"""A number as users write it. A float stands for the decimal it prints as: 0.1 is 1/10."""
+
+
+def exact(value: Number) -> Fraction:
+    """`exact(0.1) == exact("0.1") == exact("1/10") == Fraction(1, 10)`."""
+    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+
+
 class Polynomial:
-    """Immutable and hashable; equal when all coefficients are equal."""
+    """Immutable and hashable; equal when all coefficients are equal.
+
+    Arithmetic takes plain numbers on either side: `0.5 * p + q / 3`.
+    """
 
     __slots__ = ("_hash", "terms")
 
@@ -67,28 +79,34 @@ class Polynomial:
     def __hash__(self) -> int:
         return self._hash
 
-    def __add__(self, other: Polynomial) -> Polynomial:
+    def __add__(self, other: Polynomial | Number) -> Polynomial:
         terms = dict(self.terms)
-        for monomial, coefficient in other.terms.items():
+        for monomial, coefficient in as_polynomial(other).terms.items():
             terms[monomial] = terms.get(monomial, Fraction(0)) + coefficient
         return Polynomial(terms)
 
     def __neg__(self) -> Polynomial:
         return Polynomial({m: -c for m, c in self.terms.items()})
 
-    def __sub__(self, other: Polynomial) -> Polynomial:
-        return self + (-other)
+    def __sub__(self, other: Polynomial | Number) -> Polynomial:
+        return self + (-as_polynomial(other))
 
-    def __mul__(self, other: Polynomial) -> Polynomial:
+    def __mul__(self, other: Polynomial | Number) -> Polynomial:
         terms: dict[Monomial, Fraction] = {}
         for m1, c1 in self.terms.items():
-            for m2, c2 in other.terms.items():
+            for m2, c2 in as_polynomial(other).terms.items():
                 product = multiply_monomials(m1, m2)
                 terms[product] = terms.get(product, Fraction(0)) + c1 * c2
         return Polynomial(terms)
 
-    def __truediv__(self, divisor: Fraction | int) -> Polynomial:
-        return Polynomial({m: c / divisor for m, c in self.terms.items()})
+    def __rsub__(self, other: Number) -> Polynomial:
+        return as_polynomial(other) - self
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Number) -> Polynomial:
+        return Polynomial({m: c / exact(divisor) for m, c in self.terms.items()})
 
     def __pow__(self, exponent: int) -> Polynomial:
         result = Polynomial.constant(1)
@@ -146,3 +164,7 @@ class Polynomial:
     def __repr__(self) -> str:
         highest = max(self.variables, default=-1)
         return f"Polynomial({self.text([f'x{i}' for i in range(highest + 1)])})"
+
+
+def as_polynomial(value: Polynomial | Number) -> Polynomial:
+    return value if isinstance(value, Polynomial) else Polynomial.constant(exact(value))

@@ -1,0 +1,229 @@
+"""Models written in Python: from a successor function, or from rows.
+
+    parameters = Parameters.box(p=(0.1, 0.9))
+    (p,) = parameters.symbols()
+
+    def successors(position):
+        if position in (0, 4):
+            return {"stay": {position: 1}}
+        return {"walk": {position + 1: p, position - 1: 1 - p}}
+
+    model = build_from_function(2, successors, parameters, labels={"home": lambda x: x == 4})
+
+A probability is a number, text ("1/3"), a polynomial in the parameters, or a pair (lower, upper);
+one pair anywhere makes the model an interval model. Numbers are exact: 0.1 is one tenth.
+Probabilities of 0 are dropped. Equal keys of a distribution cannot occur, so nothing merges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.polynomial import Number, Polynomial, as_polynomial, exact
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.numerics.rationals import RationalArray
+
+State = TypeVar("State", bound=Hashable)
+
+Probability = Polynomial | Number | tuple[Number, Number]
+Row = tuple[int, str, Mapping[int, Probability]]
+"""(state, action, {successor: probability}); a state may have several rows with one action."""
+
+
+def build_from_function(
+    initial: State,
+    successors: Callable[[State], Mapping[str, Mapping[State, Probability]]],
+    parameters: Parameters | None = None,
+    *,
+    labels: Mapping[str, Callable[[State], bool]] | None = None,
+    state_rewards: Mapping[str, Callable[[State], float]] | None = None,
+    choice_rewards: Mapping[str, Callable[[State, str], float]] | None = None,
+    variables: Callable[[State], Mapping[str, int | bool]] | None = None,
+) -> ParametricMDP | IntervalMDP:
+    """Explore from `initial`; `successors(state)` gives {action: {next state: probability}}.
+
+    States are any hashable values. A NamedTuple's fields become the model's state variables,
+    others say theirs through `variables`.
+    """
+    number: dict[State, int] = {initial: 0}
+    states: list[State] = [initial]
+    rows: list[Row] = []
+    at = 0
+    while at < len(states):
+        for action, distribution in successors(states[at]).items():
+            row: dict[int, Probability] = {}
+            for successor, probability in distribution.items():
+                if _is_zero(probability):
+                    continue
+                if successor not in number:
+                    number[successor] = len(states)
+                    states.append(successor)
+                row[number[successor]] = probability
+            rows.append((at, action, row))
+        at += 1
+    choice_of_row = [(states[state], action) for state, action, _ in rows]
+    return build_from_rows(
+        rows,
+        parameters,
+        states=len(states),
+        labels={name: [s for s, x in enumerate(states) if test(x)] for name, test in (labels or {}).items()},
+        state_rewards={
+            name: [float(reward(x)) for x in states] for name, reward in (state_rewards or {}).items()
+        },
+        choice_rewards={
+            name: [float(reward(x, a)) for x, a in choice_of_row]
+            for name, reward in (choice_rewards or {}).items()
+        },
+        valuations=_valuations(states, variables),
+    )
+
+
+def build_from_rows(
+    rows: Iterable[Row],
+    parameters: Parameters | None = None,
+    *,
+    states: int | None = None,
+    initial: int = 0,
+    labels: Mapping[str, Sequence[int]] | None = None,
+    state_rewards: Mapping[str, Sequence[float]] | None = None,
+    choice_rewards: Mapping[str, Sequence[float]] | None = None,
+    valuations: Mapping[str, Sequence[int | bool]] | None = None,
+) -> ParametricMDP | IntervalMDP:
+    """From explicit rows in any order of states; labels list their states.
+
+    Choice rewards are given in the order of the rows. The labels "init" and "deadlock" are added
+    where they are missing.
+    """
+    listed = list(rows)
+    order = sorted(range(len(listed)), key=lambda i: listed[i][0])
+    total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
+    parameters = parameters or Parameters()
+    skeleton = _Skeleton()
+    probabilities: list[Probability] = []
+    for i in order:
+        state, action, distribution = listed[i]
+        kept = {s: p for s, p in distribution.items() if not _is_zero(p)}
+        skeleton.add(state, action, list(kept))
+        probabilities.extend(kept.values())
+    structure = skeleton.structure(
+        total, initial, labels or {}, state_rewards or {},
+        {name: [values[i] for i in order] for name, values in (choice_rewards or {}).items()},
+        valuations or {},
+    )
+    if any(isinstance(p, tuple) for p in probabilities):
+        return _interval_model(structure, probabilities)
+    table = ExpressionTable(parameters.names)
+    used = np.array([table.add(as_polynomial(_scalar(p))) for p in probabilities], dtype=np.int32)
+    expressions, renumbered = table.freeze(used)
+    return ParametricMDP(structure, renumbered, expressions, parameters)
+
+
+@dataclass
+class _Skeleton:
+    """Rows on their way to CSR arrays."""
+
+    choice_state: list[int] = field(default_factory=list)
+    action: list[int] = field(default_factory=list)
+    names: dict[str, int] = field(default_factory=dict)
+    successor: list[int] = field(default_factory=list)
+    size: list[int] = field(default_factory=list)
+
+    def add(self, state: int, action: str, successors: list[int]) -> None:
+        self.choice_state.append(state)
+        self.action.append(self.names.setdefault(action, len(self.names)))
+        self.successor.extend(successors)
+        self.size.append(len(successors))
+
+    def structure(
+        self,
+        states: int,
+        initial: int,
+        labels: Mapping[str, Sequence[int]],
+        state_rewards: Mapping[str, Sequence[float]],
+        choice_rewards: Mapping[str, Sequence[float]],
+        valuations: Mapping[str, Sequence[int | bool]],
+    ) -> Structure:
+        if self.choice_state and not 0 <= min(self.choice_state) <= max(self.choice_state) < states:
+            raise InputError(f"a row speaks of a state outside 0..{states - 1}")
+        members = {"init": [initial], "deadlock": [], **labels}
+        bitmaps = {}
+        for name, listed in members.items():
+            bitmap = np.zeros(states, dtype=np.bool_)
+            index = np.array(listed, dtype=np.int64)
+            if len(index) and not 0 <= index.min() <= index.max() < states:
+                raise InputError(f"label '{name}' names a state outside 0..{states - 1}")
+            bitmap[index] = True
+            bitmaps[name] = bitmap
+        rewards = {
+            name: RewardStructure(_floats(state_rewards.get(name)), _floats(choice_rewards.get(name)))
+            for name in {**state_rewards, **choice_rewards}
+        }
+        count = np.bincount(np.array(self.choice_state, dtype=np.int64), minlength=states)
+        return Structure(
+            np.r_[0, np.cumsum(count)],
+            np.r_[0, np.cumsum(self.size, dtype=np.int64)],
+            np.array(self.successor, dtype=np.int64),
+            initial,
+            np.array(self.action, dtype=np.int32),
+            tuple(self.names) or ("",),
+            bitmaps,
+            rewards,
+            {name: np.asarray(column) for name, column in valuations.items()},
+        )
+
+
+def _interval_model(structure: Structure, probabilities: Sequence[Probability]) -> IntervalMDP:
+    """Bounds rounded outward to float64: the model holds every distribution that was meant."""
+    lower: list[Fraction] = []
+    upper: list[Fraction] = []
+    for p in probabilities:
+        if isinstance(p, Polynomial) and not p.is_constant:
+            raise InputError("a model cannot have both intervals and parameters on its transitions")
+        low, high = p if isinstance(p, tuple) else (p, p)
+        lower.append(as_polynomial(low).constant_term)
+        upper.append(as_polynomial(high).constant_term)
+    return IntervalMDP(
+        structure,
+        RationalArray.from_fractions(lower).to_float_down(),
+        RationalArray.from_fractions(upper).to_float_up(),
+    )
+
+
+def _scalar(probability: Probability) -> Polynomial | Number:
+    assert not isinstance(probability, tuple)
+    return probability
+
+
+def _is_zero(probability: Probability) -> bool:
+    if isinstance(probability, tuple):
+        return exact(probability[1]) == 0
+    return not as_polynomial(probability).terms
+
+
+def _floats(values: Sequence[float] | None) -> Any:
+    return None if values is None else np.asarray(values, dtype=np.float64)
+
+
+def _valuations(
+    states: Sequence[Any], variables: Callable[[Any], Mapping[str, int | bool]] | None
+) -> dict[str, list[int | bool]]:
+    if variables is None:
+        names = getattr(states[0], "_fields", None)
+        if names is None:
+            return {}
+        return {name: [getattr(state, name) for state in states] for name in names}
+    columns: dict[str, list[int | bool]] = {}
+    for state in states:
+        for name, value in variables(state).items():
+            columns.setdefault(name, []).append(value)
+    return columns

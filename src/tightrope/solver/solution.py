@@ -1,0 +1,117 @@
+"""What a solve returns: verified bounds, a policy, and all that a checker needs to believe them.
+
+Notation. P(c) is the set of distributions nature may pick at choice c, r(c) its reward (state plus choice
+reward; 0 for probabilities). One backup of a vector x at a choice and at a state is
+
+    Φ_c(x) = r(c) + γ · opt_{p ∈ P(c)} p·x        Φ(x)(s) = opt_{c of s} Φ_c(x)
+
+with nature's direction inside, the agent's outside, γ = 1 unless discounted. Under a fixed policy "the
+choices of s" are the policy's choice alone, and Φ(x)(s) the weighted sum for a randomised one.
+`fixpoint_lower` L and `fixpoint_upper` U bound the value V of the problem before `complement`.
+
+**What is verified** (every comparison with rounding on the safe side; `policy[s]` is the choice at s):
+
+upper   Φ(U) ≤ U on every state that is not a boundary state, U = boundary value on those. Where the agent
+        minimises it is enough, and what we verify, that Φ_{policy[s]}(U) ≤ U(s): the policy itself
+        attains U.
+lower   L ≤ Φ(L) likewise, with Φ_{policy[s]}(L) where the agent maximises.
+ranking what the two inequalities leave open is whether a play stops. `ranking` (≥ 0) settles it. A distribution
+        p *makes progress* at s if p(absorbed or smaller rank) > 0. "Every answer" quantifies over the
+        side that does not own the policy: all choices of s if the agent is on that side, all
+        p ∈ P(c) if nature is. "Some p" means: if nature is on the owning side, the p that attains Φ_c (of several, the
+        one with most mass on smaller ranks), or, where Φ_c(·) is strictly better than required, any p ∈ P(c) at all
+        (mixing a little of it in loses less than the slack).
+
+Boundary and ranking by kind of objective:
+
+UNTIL (no step bound)  boundary: target 1; neither allowed nor target 0. Owner of the ranking: those who maximise.
+        At every s with L(s) > 0 that is not a target: progress, where "absorbed" are the targets and
+        all states with L = 0. Then L(X_n) is a bounded submartingale of a play that stops almost surely, so L ≤ V.
+        U needs no ranking: V is the least fixpoint.
+REACH_REWARD           boundary: a target has its terminal value (0 without). Value ∞ where the target is missed
+        with positive probability. Owner: those who minimise; at every s with U(s) < ∞ that is not a target: progress, where
+        "absorbed" are the targets, and p({U < ∞}) = 1 for every p that is possible (the verified Φ(U) ≤ U says so). L needs no
+        ranking where it is finite. Where L(s) = ∞ the owners are those who maximise: at every such s, for every answer,
+        either p({L = ∞, smaller rank}) > 0 or p({L = ∞, rank no larger}) = 1.
+TOTAL                  no boundary. Owner: those who maximise. At every s with 0 < L(s) < ∞: progress, or r(c) > 0 on an
+        answer of those who minimise; "absorbed" are the states with L = 0. Where L(s) = ∞: for every answer, p({L = ∞, rank < ranking[s]}) > 0, or both
+        p({L = ∞, layer no larger}) = 1 and (r(c) > 0 or p({same layer, rank smaller}) > 0); the layer of a state is
+        `ranking[s] // states`, so "rank < ranking[s]" in the first case is meant as "smaller layer".
+DISCOUNTED             Φ is a contraction: no boundary, no ranking.
+step-bounded, NEXT, CUMULATIVE  nothing to believe: `upper_steps` backups from the end give L and U again. `policy` is the first decision.
+
+How bounds of intervals and probabilities are read: `tightrope.solver.interval_kernel`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from tightrope.model.objective import Direction, Objective
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.solver.kernel import Kernel
+
+
+class Status(Enum):
+    """How a solve ended. The bounds are bounds in every case; only CERTIFIED ones are as close as was asked."""
+
+    CERTIFIED = "certified: the bounds are verified and within the precision asked for"
+    ITERATION_LIMIT = "the iteration limit was reached; the bounds are verified but wider. Try raising it."
+    TIME_LIMIT = "the time limit was reached; the bounds are verified but wider. Try raising it."
+    PRECISION_LIMIT = "float64 carries the bounds no closer; they are verified but wider. Try a coarser precision."
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Verified bounds for every state, and the policy that attains the agent's one of them.
+
+    * `lower ≤ value ≤ upper`, after `objective.complement`; ∞ is a value.
+    * `policy[s]` is the index of a choice of s (choice_start[s] ≤ policy[s] < choice_start[s+1]). An agent that
+      maximises the fixpoint attains at least `fixpoint_lower` with it, one that minimises at most
+      `fixpoint_upper`, against nature. For step-bounded objectives it is the first decision.
+      Under a fixed policy it repeats a deterministic one; where a randomised one mixes it is −1.
+    * `fixpoint_lower`, `fixpoint_upper`, `ranking`: see the module's docstring.
+    * `gap` is the largest width among the states, in the measure asked for (relative or absolute).
+    """
+
+    objective: Objective
+    lower: FloatArray
+    upper: FloatArray
+    policy: OffsetArray
+    ranking: OffsetArray
+    fixpoint_lower: FloatArray
+    fixpoint_upper: FloatArray
+    status: Status
+    gap: float
+    precision: float
+    relative: bool
+    iterations: int
+    seconds: float
+    kernel: Kernel = field(repr=False)
+
+    @property
+    def is_certified(self) -> bool:
+        return self.status is Status.CERTIFIED
+
+    def witness(self) -> FloatArray:
+        """Nature's kernel: for every choice the distribution that answers best, as probabilities per transition.
+
+        A nature that minimises answers to `fixpoint_upper`, which its answer then certifies, one that
+        maximises to `fixpoint_lower`.
+        """
+        minimises = self.objective.nature is Direction.MIN
+        values = self.fixpoint_upper if minimises else self.fixpoint_lower
+        return self.kernel.answer(values, not minimises)
+
+
+def width(lower: FloatArray, upper: FloatArray, relative: bool) -> FloatArray:
+    """upper − lower, divided by |upper| where `relative`; 0 where both are the same (∞ included)."""
+    same: BoolArray = lower == upper
+    gap = np.subtract(upper, lower, out=np.zeros(len(lower)), where=~same)
+    if relative:
+        scale = np.maximum(np.abs(upper), np.abs(lower))
+        np.divide(gap, scale, out=gap, where=~same & (scale > 0) & np.isfinite(scale))
+    return gap

@@ -21,7 +21,7 @@ from tightrope.numerics.arrays import OffsetArray
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Counts per transition; `transition_start` is the model's and says which choice owns which transition."""
+    """Counts per transition; `transition_start` is the model's and says which choice owns which."""
 
     transition: OffsetArray
     transition_start: OffsetArray
@@ -34,7 +34,7 @@ class Counts:
             raise ValueError("counts are one int64 a transition")
         if len(self.transition_start) == 0 or self.transition_start[-1] != len(self.transition):
             raise ValueError(
-                f"{len(self.transition)} counts for a model of {self.transition_start[-1:].tolist()} transitions"
+                f"{len(self.transition)} counts, but transition_start ends at {self.transition_start[-1:]}"
             )
         if np.any(self.transition < 0):
             raise ValueError("counts must not be negative")

@@ -52,7 +52,7 @@ class SamplingDesign:
             raise ValueError(f"episodes and steps must not be negative, got {self.episodes} and {self.steps}")
 
     def fixed_visits(self, tied: bool) -> bool:
-        """Whether fixed-design intervals hold for events of one choice (`tied=False`) or pooled over choices."""
+        """Whether fixed-design intervals hold: for events of one choice each, or `tied` over choices."""
         if self.kind is SamplingKind.GENERATIVE_FIXED:
             return True
         return self.kind is SamplingKind.TRAJECTORIES and not self.repeats and not tied

@@ -1,0 +1,205 @@
+"""Trajectories and a generative model of an MDP, at tens of millions of steps a second.
+
+The same seed gives the same data whatever the number of threads (`tightrope.data.generator`); draws
+follow the float64 probabilities to 2^−62 (`tightrope.data.alias`). Batches of episodes, or of rounds of
+the generative model, grow geometrically with boundaries fixed in advance (`tightrope.data.batches`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from tightrope.data.alias import AliasTable, build_alias_table
+from tightrope.data.batches import Batches, batch_ends
+from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.data.episodes import count_draws, count_episodes, record_episodes
+from tightrope.data.generator import EPISODES, GENERATIVE, stream_key
+from tightrope.data.stopping import absorbing_states, can_repeat_choice
+from tightrope.errors import InputError
+from tightrope.formats.policy import Policy
+from tightrope.model.mdp import MDP
+from tightrope.numerics.arrays import BoolArray, OffsetArray
+
+DEFAULT_CAP = 1000
+"""Steps after which an episode is cut off, where nothing else is said."""
+
+RECORD_ROWS = 1 << 18
+"""Rows of a block of recorded trajectories, at least."""
+
+COUNTER_MEMORY = 1 << 30
+"""Bytes that the counters of all threads together may take."""
+
+SMALL_BATCH = 256
+"""Episodes (or choices) below which a second thread does not pay."""
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """A block of recorded steps, in time order: whole episodes, one row a step."""
+
+    episode: OffsetArray
+    step: OffsetArray
+    transition: OffsetArray
+
+
+@dataclass(frozen=True, eq=False)
+class Simulator:
+    """An MDP under a policy, with the states that end an episode and the cap on its length.
+
+    `stop` adds to the absorbing states, which always end an episode. `model_hash` is the hash of the
+    parametric model the MDP was instantiated from, where there is one. `threads` is the number of
+    cores by default.
+    """
+
+    mdp: MDP
+    policy: Policy | None = None
+    stop: BoolArray | None = None
+    cap: int = DEFAULT_CAP
+    model_hash: str | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.cap < 1:
+            raise InputError(f"the cap on an episode's length is {self.cap}, but it must be at least 1")
+        if self.threads is not None and self.threads < 1:
+            raise InputError(f"the number of threads is {self.threads}, but it must be at least 1")
+        if self.stop is not None and self.stop.shape != (self.mdp.states,):
+            raise InputError(f"stopping states given for {len(self.stop)} of {self.mdp.states} states")
+        if self.policy is not None and len(self.policy.probability) != self.mdp.choices:
+            raise InputError(
+                f"the policy is for {len(self.policy.probability)} choices, the model has {self.mdp.choices}"
+            )
+
+    def episodes(self, episodes: int, seed: int) -> Counts:
+        """Counts of `episodes` trajectories, in geometric batches of episodes."""
+        key = _key(seed, EPISODES)
+        mdp, table = self.mdp, self._episode_table
+        work = partial(count_episodes, table.row, table.bucket, mdp.successor, mdp.initial, self.cap, key)
+        parts = []
+        counters = self._counters(episodes)
+        first, steps = 0, 0
+        for end in _positive_ends(episodes, "episodes"):
+            steps += sum(_spread(work, first, end, counters))
+            parts.append(_harvest(counters))
+            first = end
+        design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, self.repeats)
+        return self._counts(parts, design)
+
+    def trajectories(self, episodes: int, seed: int) -> Iterator[Trajectories]:
+        """The same episodes as `episodes`, step by step in blocks: never more in memory than one block."""
+        key = _key(seed, EPISODES)
+        mdp, table = self.mdp, self._episode_table
+        rows = max(RECORD_ROWS, self.cap)
+        first = 0
+        while first < episodes:
+            block = np.empty((3, rows), dtype=np.int64)
+            used, first = record_episodes(
+                table.row,
+                table.bucket,
+                mdp.successor,
+                mdp.initial,
+                self.cap,
+                key,
+                first,
+                episodes,
+                block[0],
+                block[1],
+                block[2],
+            )
+            yield Trajectories(block[0, :used], block[1, :used], block[2, :used])
+
+    def generative(self, samples: int, seed: int) -> Counts:
+        """Counts of `samples` independent draws from every choice, in geometric batches of rounds."""
+        mdp = self.mdp
+        each = np.arange(mdp.choices + 1, dtype=np.int64)
+        never = np.zeros(mdp.choices, dtype=np.bool_)
+        table = build_alias_table(each, mdp.transition_start, np.ones(mdp.choices), mdp.probability, never)
+        counters = self._counters(mdp.choices)
+        parts = []
+        done = 0
+        for number, end in enumerate(_positive_ends(samples, "samples of a choice")):
+            key = stream_key(_key(seed, GENERATIVE), number)
+            work = partial(count_draws, table.row, table.bucket, key, end - done)
+            _spread(work, 0, mdp.choices, counters)
+            parts.append(_harvest(counters))
+            done = end
+        design = SamplingDesign(SamplingKind.GENERATIVE_FIXED, None, samples * mdp.choices, True)
+        return self._counts(parts, design)
+
+    @cached_property
+    def stopping(self) -> BoolArray:
+        """All states that end an episode."""
+        absorbing = absorbing_states(self.mdp.structure)
+        return absorbing if self.stop is None else absorbing | self.stop
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether an episode can take the same choice twice."""
+        return can_repeat_choice(self.mdp.structure, self.stopping, self.cap)
+
+    @cached_property
+    def hash(self) -> str:
+        """The hash that the counts carry."""
+        return self.model_hash if self.model_hash is not None else self.mdp.hash()
+
+    @cached_property
+    def _episode_table(self) -> AliasTable:
+        mdp = self.mdp
+        policy = self.policy if self.policy is not None else Policy.uniform(mdp.structure)
+        weight = policy.probability
+        return build_alias_table(
+            mdp.choice_start, mdp.transition_start, weight, mdp.probability, self.stopping
+        )
+
+    def _counters(self, work: int) -> OffsetArray:
+        """One row of counters a thread."""
+        threads = self.threads if self.threads is not None else len(os.sched_getaffinity(0))
+        affordable = max(1, COUNTER_MEMORY // (8 * self.mdp.transitions))
+        threads = max(1, min(threads, affordable, work // SMALL_BATCH))
+        return np.zeros((threads, self.mdp.transitions), dtype=np.int64)
+
+    def _counts(self, parts: list[tuple[OffsetArray, OffsetArray]], design: SamplingDesign) -> Counts:
+        return Counts.from_batches(Batches.from_parts(parts), self.mdp.transition_start, design, self.hash)
+
+
+def _key(seed: int, stream: int) -> np.uint64:
+    if not 0 <= seed < 1 << 64:
+        raise InputError(f"the seed is {seed}, but it must be between 0 and 2^64 − 1")
+    return stream_key(np.uint64(seed), stream)
+
+
+def _positive_ends(total: int, what: str) -> list[int]:
+    if total < 0:
+        raise InputError(f"the number of {what} is {total}, but it must not be negative")
+    return [int(end) for end in batch_ends(total)]
+
+
+def _spread(
+    work: Callable[[int, int, OffsetArray], int], first: int, last: int, counters: OffsetArray
+) -> list[int]:
+    """Run `work` on consecutive parts of first..last−1, one thread and one row of counters each."""
+    threads = max(1, min(len(counters), (last - first) // SMALL_BATCH))
+    if threads == 1:
+        return [work(first, last, counters[0])]
+    cuts = [first + (last - first) * i // threads for i in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        tasks = [pool.submit(work, cuts[i], cuts[i + 1], counters[i]) for i in range(threads)]
+        return [task.result() for task in tasks]
+
+
+def _harvest(counters: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+    """What the threads have counted, added up; leaves the counters at zero."""
+    total = counters[0]
+    for row in counters[1:]:
+        total += row
+    seen = np.flatnonzero(total)
+    count = total[seen]
+    counters[:] = 0
+    return seen, count

@@ -29,9 +29,12 @@ _Linear = tuple[dict[str, Fraction], Fraction]
 """({parameter: coefficient}, constant)."""
 
 
-def parse_box(text: str, names: Sequence[str], option: str = "--param") -> Parameters:
-    """`p=0.1:0.9,q=0:1`; parameters that are not named keep [0, 1]."""
+def parse_box(
+    text: str, names: Sequence[str], option: str = "--param", base: Parameters | None = None
+) -> Parameters:
+    """`p=0.1:0.9,q=0:1`; what is not named stays as in `base` (the unit box where None is given)."""
     reader = _Reader(text, names, option)
+    base = base or Parameters.unit_box(names)
     bounds: dict[str, tuple[Fraction, Fraction]] = {}
     while not reader.at_end():
         name = reader.parameter()
@@ -45,11 +48,11 @@ def parse_box(text: str, names: Sequence[str], option: str = "--param") -> Param
             reader.fail(f"the range of '{name}' is empty: {low} > {high}", back=1)
         bounds[name] = (low, high)
         reader.separator()
-    unit = (Fraction(0), Fraction(1))
     return Parameters(
         tuple(names),
-        tuple(bounds.get(name, unit)[0] for name in names),
-        tuple(bounds.get(name, unit)[1] for name in names),
+        tuple(bounds[name][0] if name in bounds else low for name, low in zip(names, base.lower, strict=True)),
+        tuple(bounds[name][1] if name in bounds else high for name, high in zip(names, base.upper, strict=True)),
+        base.constraints,
     )
 
 

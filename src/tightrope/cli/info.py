@@ -2,6 +2,110 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 
-def info() -> None:
-    """Build a model and say what is in it."""
+from tightrope.cli.model_source import AnyModel, load_model
+from tightrope.cli.options import Const, Domain, Json, Model, Param
+from tightrope.cli.output import grouped, print_facts, print_json
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.parametric_mdp import ParametricMDP
+
+
+def info(
+    model: Model, const: Const = None, param: Param = None, domain: Domain = None, json: Json = False
+) -> None:
+    """Build a model and say what is in it: its size, parameters, labels and rewards.
+
+    Example: tightrope info model.prism --const n=50 --param p=0.1:0.9
+    """
+    loaded = load_model(model, const, param, domain)
+    facts = describe(model, loaded.model, loaded.seconds)
+    if json:
+        print_json(asdict(facts))
+    else:
+        print_facts(model, _rows(facts))
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What `info` says of a model; the fields are the keys of its JSON object.
+
+    `expressions` counts the distinct ones, constants included; an interval model has none.
+    `unproved_expressions` counts those that were not proved to stay within [0, 1] on the domain,
+    though no point of it is known where they leave.
+    """
+
+    model: str
+    type: str
+    states: int
+    choices: int
+    transitions: int
+    parameters: tuple[str, ...]
+    domain: str
+    expressions: int
+    nonconstant_expressions: int
+    degree: int
+    unproved_expressions: int
+    labels: tuple[str, ...]
+    label_states: dict[str, int]
+    rewards: tuple[str, ...]
+    deadlocks: int
+    seconds: float
+
+
+def describe(source: str, model: AnyModel, seconds: float) -> Facts:
+    """The facts of a model that took `seconds` to build."""
+    structure = model.structure
+    parametric = model if isinstance(model, ParametricMDP) else None
+    label_states = {name: int(members.sum()) for name, members in structure.labels.items()}
+    return Facts(
+        model=source,
+        type=_type_name(model),
+        states=structure.states,
+        choices=structure.choices,
+        transitions=structure.transitions,
+        parameters=parametric.parameters.names if parametric else (),
+        domain=parametric.parameters.text() if parametric else "",
+        expressions=len(parametric.expressions) if parametric else 0,
+        nonconstant_expressions=len(parametric.expressions.nonconstant) if parametric else 0,
+        degree=parametric.expressions.degree if parametric else 0,
+        unproved_expressions=len(parametric.unproved) if parametric else 0,
+        labels=tuple(structure.labels),
+        label_states=label_states,
+        rewards=tuple(structure.rewards),
+        deadlocks=label_states.get("deadlock", 0),
+        seconds=round(seconds, 6),
+    )
+
+
+def _type_name(model: AnyModel) -> str:
+    kind = "DTMC" if model.structure.is_chain else "MDP"
+    if isinstance(model, IntervalMDP):
+        return f"interval {kind}"
+    if isinstance(model, ParametricMDP) and model.parameters.names:
+        return f"parametric {kind}"
+    return kind
+
+
+def _rows(facts: Facts) -> Iterator[tuple[str, str]]:
+    """The facts as a person reads them."""
+    yield "type", facts.type
+    yield "states", grouped(facts.states)
+    yield "choices", grouped(facts.choices)
+    yield "transitions", grouped(facts.transitions)
+    if facts.parameters:
+        yield "parameters", ", ".join(facts.parameters)
+        yield "domain", facts.domain
+    if facts.expressions:
+        detail = f", degree {facts.degree}" if facts.nonconstant_expressions else ""
+        nonconstant = f"{grouped(facts.nonconstant_expressions)} not constant{detail}"
+        yield "expressions", f"{grouped(facts.expressions)} ({nonconstant})"
+    if facts.unproved_expressions:
+        yield "not proved", f"{grouped(facts.unproved_expressions)} expressions to stay within [0, 1]"
+    labels = ", ".join(f"{name} ({grouped(count)})" for name, count in facts.label_states.items())
+    yield "labels", labels or "none"
+    yield "rewards", ", ".join(name or "unnamed" for name in facts.rewards) or "none"
+    if facts.deadlocks:
+        yield "deadlocks", f"{grouped(facts.deadlocks)} (each given a self-loop)"
+    yield "seconds", f"{facts.seconds:.3g}"

@@ -1,0 +1,90 @@
+"""The options that commands share, each written once: its name, help, and how its text is read.
+
+A command takes them as parameters:
+
+    def info(model: Model, const: Const = None, domain: Domain = None, json: Json = False) -> None: ...
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from tightrope.errors import InputError, Location
+
+MODEL_HELP = (
+    "A PRISM file (.prism .nm .pm), a DRN file (.drn), explicit files (.tra, or their common base name), "
+    "or a benchmark such as 'bench:betting(50)'."
+)
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, show_default=False)]
+Const = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--const", metavar="n=50,k=2", help="Values for the model's undefined constants.", show_default=False
+    ),
+]
+Param = Annotated[
+    str | None,
+    typer.Option(
+        "--param",
+        metavar="p=0.1:0.9,q=0:1",
+        help="The interval each parameter may lie in; [0,1] where none is given.",
+        show_default=False,
+    ),
+]
+Domain = Annotated[
+    str | None,
+    typer.Option(
+        "--domain",
+        metavar="'0.1<=p<=0.9, p+q<=1'",
+        help="The set the parameters may lie in, as linear constraints.",
+        show_default=False,
+    ),
+]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="p=0.55,q=0.0004",
+        help="A point in parameter space; a benchmark knows its true one.",
+        show_default=False,
+    ),
+]
+Prop = Annotated[
+    str | None,
+    typer.Option(
+        "--prop",
+        metavar="PROPERTY",
+        help="What to compute, such as 'Pmax=? [ F \"goal\" ]'; a benchmark has a default.",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, nothing else.")]
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def parse_constants(texts: Sequence[str] | None) -> dict[str, str]:
+    """`n=50,k=2` as {"n": "50", "k": "2"}; the option may be given several times.
+
+    >>> parse_constants(["n=50,k=2", "fast=true"])
+    {'n': '50', 'k': '2', 'fast': 'true'}
+    """
+    constants: dict[str, str] = {}
+    for text in texts or ():
+        column = 1
+        for entry in text.split(","):
+            here = Location("--const", 1, column + len(entry) - len(entry.lstrip()), text)
+            name, equals, value = (part.strip() for part in entry.partition("="))
+            if not equals or not value or not _IDENTIFIER.match(name):
+                problem = f"{entry.strip()!r} does not give a constant its value"
+                raise InputError(problem, here, "write it as --const n=50,k=2")
+            if name in constants:
+                raise InputError(f"constant {name!r} is given twice", here)
+            constants[name] = value
+            column += len(entry) + 1
+    return constants

@@ -1,0 +1,88 @@
+"""What a command prints: a table for people or one JSON object for programs on stdout, the rest on stderr.
+
+JSON knows no infinities: a value that is not finite is written as the string "inf", "-inf" or
+"nan", which `float()` reads back.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import typer
+
+
+def print_json(result: Mapping[str, object]) -> None:
+    """One JSON object on one line of stdout."""
+    typer.echo(json.dumps(_plain(result), allow_nan=False, ensure_ascii=False))
+
+
+def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
+    """A table of two columns, name and value; long values wrap within the terminal."""
+    print_table(title, ("", ""), facts, numeric=False)
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: bool = True
+) -> None:
+    """A table; the first column names the row, the others hold numbers (right-aligned) or text."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=Text(title, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_header=any(columns),
+        pad_edge=False,
+    )
+    for index, column in enumerate(columns):
+        table.add_column(
+            Text(column),
+            style="cyan" if index == 0 else "",
+            justify="right" if numeric and index > 0 else "left",
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+def say(text: str) -> None:
+    """A message beside the result: on stderr."""
+    typer.echo(text, err=True)
+
+
+def warn(text: str) -> None:
+    """A warning, on stderr."""
+    say(f"warning: {text}")
+
+
+def grouped(number: int) -> str:
+    """1234567 as '1,234,567'."""
+    return f"{number:,}"
+
+
+def _plain(value: object) -> object:
+    """The value in the types that JSON has; numpy's scalars and arrays by their own conversion."""
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return int(value)
+        case float():
+            return float(value) if math.isfinite(value) else str(float(value))
+        case Fraction() | Path():
+            return str(value)
+        case Mapping():
+            return {str(key): _plain(entry) for key, entry in value.items()}
+        case list() | tuple():
+            return [_plain(entry) for entry in value]
+    if callable(convert := getattr(value, "tolist", None)):
+        return _plain(convert())
+    raise TypeError(f"no JSON form for {type(value).__name__}")

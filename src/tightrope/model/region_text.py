@@ -48,12 +48,9 @@ def parse_box(
             reader.fail(f"the range of '{name}' is empty: {low} > {high}", back=1)
         bounds[name] = (low, high)
         reader.separator()
-    return Parameters(
-        tuple(names),
-        tuple(bounds[name][0] if name in bounds else low for name, low in zip(names, base.lower, strict=True)),
-        tuple(bounds[name][1] if name in bounds else high for name, high in zip(names, base.upper, strict=True)),
-        base.constraints,
-    )
+    inherited = dict(zip(names, zip(base.lower, base.upper, strict=True), strict=True))
+    lower, upper = zip(*(inherited | bounds).values(), strict=True) if names else ((), ())
+    return Parameters(tuple(names), lower, upper, base.constraints)
 
 
 def parse_point(text: str, names: Sequence[str], option: str = "--at") -> tuple[Fraction, ...]:

@@ -1,0 +1,194 @@
+"""Events: classes of outcomes with one probability expression, pooled over all choices (parameter tying).
+
+The outcome g of a visit, given the history, is Bernoulli(g(θ*)), so occurrences of the same polynomial g
+in different choices are one experiment: K successes in N visits (paper, Section 2.4). Two budgets:
+
+* `TIED` (ours): g and 1 − g are one event. A visit to an outcome with expression 1 − g is a trial of g
+  whose success is that the outcome does not show. Where both partition a choice the visit is one trial,
+  not two. Half the union bound.
+* `PAPER`: every distinct non-constant expression is an event, γ = δ/|Λ_unk|, as in the paper's tables.
+
+Constants need no event. All events of the model count in the union bound, visited or not: dropping those
+that were not visited, after looking, would not be allowed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+import numpy as np
+
+from tightrope.model.polynomial import Polynomial
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.rounding import down, up
+from tightrope.statistics.outcomes import Outcomes
+
+
+class Budget(Enum):
+    """How the union bound counts events."""
+
+    TIED = "tied"
+    PAPER = "paper"
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Event e has probability multiplicity[e]·f for the table's expression f = expression[e].
+
+    Outcome o (of a non-constant expression) is a trial of event of_outcome[o], with success and failure
+    swapped where `flipped[o]`; −1 for constants. `counted[o]` is False where another outcome of the same
+    visit already is the trial.
+    """
+
+    outcomes: Outcomes
+    budget: Budget
+    expression: IndexArray
+    multiplicity: IndexArray
+    of_outcome: IndexArray
+    flipped: BoolArray
+    counted: BoolArray
+
+    @staticmethod
+    def tie(outcomes: Outcomes, budget: Budget = Budget.TIED) -> Events:
+        """The events of a model."""
+        table = outcomes.model.expressions
+        times = np.int64(outcomes.multiplicity.max(initial=1)) + 1
+        pair = outcomes.expression * times + outcomes.multiplicity
+        _, first, pair_of = np.unique(pair, return_index=True, return_inverse=True)
+        identity, flip = _identities(outcomes, first, budget)
+        constant = table.is_constant[outcomes.expression]
+        identity_of = identity[pair_of]
+        used = np.unique(identity_of[~constant])
+        of_outcome = np.where(constant, -1, np.searchsorted(used, identity_of)).astype(np.int32)
+        flipped = flip[pair_of]
+        number = np.int64(len(used) + 1)
+        key = outcomes.signature * number + of_outcome
+        # Within a visit prefer the unflipped outcome as the trial.
+        order = np.lexsort((flipped, key))
+        counted = np.zeros(len(outcomes), dtype=np.bool_)
+        counted[order[np.r_[True, np.diff(key[order]) != 0]]] = True
+        counted &= ~constant
+        # An event is represented by one of its unflipped outcomes.
+        representative = np.zeros(len(used), dtype=np.int64)
+        direct = np.flatnonzero(~flipped & ~constant)
+        representative[of_outcome[direct]] = direct
+        return Events(
+            outcomes,
+            budget,
+            outcomes.expression[representative],
+            outcomes.multiplicity[representative],
+            of_outcome,
+            flipped & ~constant,
+            counted,
+        )
+
+    def __len__(self) -> int:
+        return len(self.expression)
+
+    def tally(self, seen: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+        """(successes, trials) of every event, given how often each outcome was seen."""
+        visits = self.outcomes.visits(seen)
+        index = np.flatnonzero(self.counted)
+        trials_of = visits[self.outcomes.signature[index]]
+        successes_of = np.where(self.flipped[index], trials_of - seen[index], seen[index])
+        event = self.of_outcome[index]
+        successes, trials = np.zeros(len(self), dtype=np.int64), np.zeros(len(self), dtype=np.int64)
+        np.add.at(successes, event, successes_of)
+        np.add.at(trials, event, trials_of)
+        return successes, trials
+
+    def polynomial(self, event: int) -> Polynomial:
+        base = self.outcomes.model.expressions.polynomial(int(self.expression[event]))
+        return base * Polynomial.constant(int(self.multiplicity[event]))
+
+    def name(self, event: int) -> str:
+        """The event's expression and a choice in which it can be seen."""
+        model = self.outcomes.model
+        outcome = int(np.flatnonzero(self.of_outcome == event)[0])
+        choice = self.outcomes.example_choice(outcome)
+        text = self.polynomial(event).text(model.parameters.names)
+        return f"{text} (as in {model.structure.choice_name(choice)})"
+
+    @cached_property
+    def links(self) -> tuple[IndexArray, IndexArray, IndexArray, BoolArray]:
+        """Distinct (expression, event, multiplicity, flipped): which events speak of which expression."""
+        index = np.flatnonzero(self.of_outcome >= 0)
+        rows = np.stack(
+            [
+                self.outcomes.expression[index].astype(np.int64),
+                self.of_outcome[index].astype(np.int64),
+                self.outcomes.multiplicity[index].astype(np.int64),
+                self.flipped[index].astype(np.int64),
+            ],
+            axis=1,
+        )
+        rows = np.unique(rows, axis=0)
+        return (
+            rows[:, 0].astype(np.int32),
+            rows[:, 1].astype(np.int32),
+            rows[:, 2].astype(np.int32),
+            rows[:, 3].astype(np.bool_),
+        )
+
+    def expression_intervals(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds on every expression of the table from bounds on the events: the tied intervals P_I.
+
+        An expression that occurs alone in one choice and m-fold in another gets the intersection.
+        Constants are exact up to outward rounding.
+        """
+        table = self.outcomes.model.expressions
+        expression, event, multiplicity, flipped = self.links
+        low = np.where(flipped, down(1.0 - upper[event]), lower[event])
+        high = np.where(flipped, up(1.0 - lower[event]), upper[event])
+        several = multiplicity > 1
+        low = np.where(several, down(low / multiplicity), low)
+        high = np.where(several, up(high / multiplicity), high)
+        result_lower, result_upper = np.zeros(len(table)), np.ones(len(table))
+        np.maximum.at(result_lower, expression, low)
+        np.minimum.at(result_upper, expression, high)
+        for constant in np.flatnonzero(table.is_constant):
+            value = table.polynomial(int(constant)).constant_term
+            nearest = float(value)
+            result_lower[constant] = nearest if nearest <= value else down(nearest)
+            result_upper[constant] = nearest if nearest >= value else up(nearest)
+        return result_lower, result_upper
+
+
+def _identities(outcomes: Outcomes, pairs: OffsetArray, budget: Budget) -> tuple[OffsetArray, BoolArray]:
+    """A number for the event of each distinct (expression, multiplicity), and whether it is the flipped side.
+
+    Numbers below len(table) are rows of the table; m-fold expressions that the table lacks get numbers
+    beyond.
+    """
+    table = outcomes.model.expressions
+    identity = np.empty(len(pairs), dtype=np.int64)
+    complement = np.full(len(pairs), -1, dtype=np.int64)
+    beyond: dict[Polynomial, int] = {}
+    for position, outcome in enumerate(pairs.tolist()):
+        row, times = int(outcomes.expression[outcome]), int(outcomes.multiplicity[outcome])
+        if times == 1:
+            identity[position] = row
+            continue
+        polynomial = table.polynomial(row) * Polynomial.constant(times)
+        known = table.index_of(polynomial)
+        identity[position] = (
+            known if known is not None else beyond.setdefault(polynomial, len(table) + len(beyond))
+        )
+    if budget is Budget.PAPER:
+        return identity, np.zeros(len(pairs), dtype=np.bool_)
+    single = identity < len(table)
+    complement[single] = table.complement[identity[single]]
+    one = Polynomial.constant(1)
+    opposite = {number: one - polynomial for polynomial, number in beyond.items()}
+    for position in np.flatnonzero(~single).tolist():
+        other = opposite[int(identity[position])]
+        known = table.index_of(other)
+        complement[position] = known if known is not None else beyond.get(other, -1)
+    if beyond:
+        for position in np.flatnonzero(single & (complement < 0)).tolist():
+            complement[position] = beyond.get(one - table.polynomial(int(identity[position])), -1)
+    present = np.isin(complement, identity)
+    flip = present & (complement < identity)
+    return np.where(flip, complement, identity), flip

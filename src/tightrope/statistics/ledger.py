@@ -1,0 +1,85 @@
+"""The ledger: how δ is spent, on how many events, and under which sampling assumption the statement holds.
+
+A confidence statement is worth what its assumption is worth, so the ledger travels with every region,
+every set and every result, and says in words when the data at hand were not collected the way the method
+needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tightrope.data.design import SamplingDesign
+
+
+class Assumption(Enum):
+    """What a method needs to know about the way its data were collected, from much to nothing."""
+
+    FIXED_DESIGN = "fixed design"
+    """The number of visits of every event was fixed in advance, or is independent of the outcomes."""
+
+    TRAJECTORIES = "trajectories"
+    """A number of trajectories fixed in advance; every event is met at most once in each."""
+
+    ADAPTIVE_ANYTIME = "adaptive and anytime"
+    """Nothing: policy, stopping and the moment of looking may depend on everything seen so far."""
+
+    NONE = "none"
+    """No assumption makes the statement true: kept for comparison with published figures only."""
+
+
+_WORDS = {
+    Assumption.FIXED_DESIGN: "the visits of every event were fixed in advance, independently of outcomes",
+    Assumption.TRAJECTORIES: "a fixed number of trajectories, every event met at most once in each",
+    Assumption.ADAPTIVE_ANYTIME: "any policy, any stopping rule, at all times at once",
+    Assumption.NONE: "none: the published proof has a gap, the statement is not guaranteed",
+}
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """With probability at least 1 − delta the truth is covered, if `assumption` holds of the data."""
+
+    delta: float
+    events: int
+    gamma: float
+    method: str
+    budget: str
+    assumption: Assumption
+    holds: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The ledger in words, for reports."""
+        share = f"δ = {self.delta:g}"
+        if self.events > 1:
+            share += f" shared by {self.events} events (budget '{self.budget}'): γ = {self.gamma:.3g} each"
+        elif self.events == 1:
+            share += f" for one statement (budget '{self.budget}')"
+        head = [f"{self.method}: {share}", f"assumes {self.assumption.value}: {_WORDS[self.assumption]}"]
+        if not self.holds and self.assumption is not Assumption.NONE:
+            head.append("the data were not collected in this way: the confidence level is nominal")
+        return (*head, *self.notes)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "delta": self.delta,
+            "events": self.events,
+            "gamma": self.gamma,
+            "method": self.method,
+            "budget": self.budget,
+            "assumption": self.assumption.value,
+            "holds": self.holds,
+            "lines": list(self.lines),
+        }
+
+
+def assumption_holds(assumption: Assumption, design: SamplingDesign, tied: bool) -> bool:
+    """Whether data of this design satisfy the assumption; `tied` events pool several choices."""
+    if assumption is Assumption.NONE:
+        return False
+    if assumption is Assumption.ADAPTIVE_ANYTIME:
+        return True
+    return design.fixed_visits(tied)

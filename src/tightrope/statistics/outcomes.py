@@ -1,0 +1,104 @@
+"""What a visit can show: the outcomes of each signature, and how often each was seen.
+
+Choices with the same signature draw from the same distribution, so their counts are pooled first; everything
+after that works on a few thousand signatures instead of millions of transitions. Within a signature,
+successors with the same expression f form one outcome: m successors are one outcome of probability m·f
+(METHODS §1; the paper removes this case by an intermediate state).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tightrope.data.counts import Counts
+from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import IndexArray, OffsetArray
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Outcome o belongs to signature[o] and has probability multiplicity[o]·f for f = expression[o].
+
+    Outcomes of one signature lie together, start[k] to start[k+1]; `of_transition` maps every transition
+    of the model to its outcome.
+    """
+
+    model: ParametricMDP
+    start: OffsetArray
+    signature: IndexArray
+    expression: IndexArray
+    multiplicity: IndexArray
+    of_transition: IndexArray
+
+    @staticmethod
+    def of(model: ParametricMDP) -> Outcomes:
+        """Group the slots of every signature by expression."""
+        signatures = model.signatures
+        length = np.diff(signatures.start)
+        owner = np.repeat(np.arange(len(signatures)), length)
+        key = owner * np.int64(len(model.expressions)) + signatures.expression
+        distinct, slot_outcome, multiplicity = np.unique(key, return_inverse=True, return_counts=True)
+        signature = (distinct // len(model.expressions)).astype(np.int32)
+        start = np.searchsorted(signature, np.arange(len(signatures) + 1)).astype(np.int64)
+        lengths = np.diff(model.transition_start)
+        shift = np.repeat(signatures.start[signatures.of_choice] - model.transition_start[:-1], lengths)
+        of_transition = slot_outcome.astype(np.int32)[shift + np.arange(len(shift))]
+        return Outcomes(
+            model,
+            start,
+            signature,
+            (distinct % len(model.expressions)).astype(np.int32),
+            multiplicity.astype(np.int32),
+            of_transition,
+        )
+
+    def __len__(self) -> int:
+        return len(self.expression)
+
+    @cached_property
+    def width(self) -> OffsetArray:
+        """The number of outcomes of each signature."""
+        return np.diff(self.start)
+
+    def pooled(self, counts: Counts) -> OffsetArray:
+        """How often each outcome was seen."""
+        self.check(counts)
+        return self._sum(self.of_transition, counts.transition)
+
+    def pooled_batches(self, counts: Counts) -> list[OffsetArray]:
+        """How often each outcome was seen in each batch, in time order; one batch where there are none."""
+        self.check(counts)
+        if counts.batches is None:
+            return [self.pooled(counts)]
+        return [self._sum(self.of_transition[seen], count) for seen, count in counts.batches]
+
+    def visits(self, seen: OffsetArray) -> OffsetArray:
+        """How often each signature was visited, given how often each outcome was seen."""
+        total = np.r_[0, np.cumsum(seen)].astype(np.int64)
+        result: OffsetArray = total[self.start[1:]] - total[self.start[:-1]]
+        return result
+
+    def example_choice(self, outcome: int) -> int:
+        """Some choice in which this outcome can be seen."""
+        return int(np.argmax(self.model.signatures.of_choice == self.signature[outcome]))
+
+    def check(self, counts: Counts) -> None:
+        if len(counts.transition) != self.model.transitions:
+            raise InputError(
+                f"the data count {len(counts.transition)} transitions, "
+                f"the model has {self.model.transitions}",
+                hint="build the model with the constants and the domain that the data were collected with",
+            )
+
+    def _sum(self, outcome: IndexArray, count: OffsetArray) -> OffsetArray:
+        """Sums of counts per outcome, in integers (float64 weights are exact below 2⁵³)."""
+        if int(count.sum()) < 2**53:
+            total = np.bincount(outcome, weights=count, minlength=len(self))
+            return total.astype(np.int64)
+        result = np.zeros(len(self), dtype=np.int64)
+        np.add.at(result, outcome, count)
+        return result

@@ -116,7 +116,10 @@ def build_from_rows(
         skeleton.add(state, action, list(kept))
         probabilities.extend(kept.values())
     structure = skeleton.structure(
-        total, initial, labels or {}, state_rewards or {},
+        total,
+        initial,
+        labels or {},
+        state_rewards or {},
         {name: [values[i] for i in order] for name, values in (choice_rewards or {}).items()},
         valuations or {},
     )
@@ -153,6 +156,8 @@ class _Skeleton:
         choice_rewards: Mapping[str, Sequence[float]],
         valuations: Mapping[str, Sequence[int | bool]],
     ) -> Structure:
+        if states <= 0:
+            raise InputError("a model needs at least one state")
         if self.choice_state and not 0 <= min(self.choice_state) <= max(self.choice_state) < states:
             raise InputError(f"a row speaks of a state outside 0..{states - 1}")
         members = {"init": [initial], "deadlock": [], **labels}
@@ -172,7 +177,7 @@ class _Skeleton:
         return Structure(
             np.r_[0, np.cumsum(count)],
             np.r_[0, np.cumsum(self.size, dtype=np.int64)],
-            np.array(self.successor, dtype=np.int64),
+            np.array(self.successor, dtype=np.int32),
             initial,
             np.array(self.action, dtype=np.int32),
             tuple(self.names) or ("",),

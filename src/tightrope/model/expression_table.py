@@ -41,9 +41,7 @@ class ExpressionTable:
         return len(self._rows)
 
     def add(self, polynomial: Polynomial) -> int:
-        row = sorted(
-            (self._number(m), c.numerator, c.denominator) for m, c in polynomial.terms.items()
-        )
+        row = sorted((self._number(m), c.numerator, c.denominator) for m, c in polynomial.terms.items())
         return self._intern(tuple(row))
 
     def add_array(self, polynomials: PolynomialArray) -> IndexArray:
@@ -103,12 +101,8 @@ class ExpressionTable:
         renumber = np.cumsum(present) - 1
         order = sorted(range(len(self._monomials)), key=lambda m: monomial_order(self._monomials[m]))
         position = {old: new for new, old in enumerate(order)}
-        rows = [
-            sorted((position[m], n, d) for m, n, d in self._rows[index]) for index in kept.tolist()
-        ]
-        frozen = Expressions.from_rows(
-            self.parameter_names, tuple(self._monomials[m] for m in order), rows
-        )
+        rows = [sorted((position[m], n, d) for m, n, d in self._rows[index]) for index in kept.tolist()]
+        frozen = Expressions.from_rows(self.parameter_names, tuple(self._monomials[m] for m in order), rows)
         return frozen, renumber[used].astype(np.int32)
 
     def _number(self, monomial: Monomial) -> int:

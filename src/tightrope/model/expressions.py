@@ -73,9 +73,7 @@ class Expressions:
 
     def polynomial(self, index: int) -> Polynomial:
         start, end = int(self.row_start[index]), int(self.row_start[index + 1])
-        return Polynomial(
-            {self.monomials[self.monomial[j]]: self.coefficient[j] for j in range(start, end)}
-        )
+        return Polynomial({self.monomials[self.monomial[j]]: self.coefficient[j] for j in range(start, end)})
 
     def text(self, index: int) -> str:
         return self.polynomial(index).text(self.parameter_names)

@@ -44,7 +44,9 @@ class ParametricMDP(Structured):
         object.__setattr__(self, "expression", frozen_array(self.expression, np.int32))
         if self.expression.shape != (self.transitions,):
             raise InputError(f"{len(self.expression)} expressions for {self.transitions} transitions")
-        if len(self.expression) and not 0 <= self.expression.min() <= self.expression.max() < len(self.expressions):
+        if len(self.expression) and not 0 <= self.expression.min() <= self.expression.max() < len(
+            self.expressions
+        ):
             raise InputError("a transition's expression is not in the table")
         if self.expressions.parameter_names != self.parameters.names:
             raise InputError(
@@ -97,10 +99,11 @@ class ParametricMDP(Structured):
         witness = proof.witness
         transition = int(np.argmax(self.expression == witness.expression))
         choice = int(np.searchsorted(self.transition_start, transition, side="right")) - 1
+        text = self.expressions.text(witness.expression)
+        where = named_point(witness.point, self.parameters.names) or "every point"
         raise InputError(
-            f"{self.structure.choice_name(choice)}: the probability {self.expressions.text(witness.expression)} "
-            f"is {float(witness.value):.6g} at {named_point(witness.point, self.parameters.names) or 'every point'}, "
-            "not within [0, 1]",
+            f"{self.structure.choice_name(choice)}: the probability {text} is "
+            f"{float(witness.value):.6g} at {where}, not within [0, 1]",
             hint="narrow the domain with --param or --domain, or mend the model",
         )
 

@@ -171,7 +171,7 @@ def _settle_by_subdivision(polynomial: Polynomial, parameters: Parameters) -> _O
             value = polynomial.evaluate(candidate)
             if not 0 <= value <= 1 and parameters.contains(candidate):
                 return candidate, value
-        split = max(polynomial.variables, key=lambda v: (high[v] - low[v]))
+        split = max(polynomial.variables, key=lambda v: high[v] - low[v])
         if high[split] == low[split]:
             continue
         cells.append((low, _with(high, split, centre[split])))

@@ -83,9 +83,7 @@ def _term_by_term(
     )
 
 
-def _by_variables(
-    expressions: Expressions, rows: OffsetArray
-) -> list[tuple[OffsetArray, tuple[int, ...]]]:
+def _by_variables(expressions: Expressions, rows: OffsetArray) -> list[tuple[OffsetArray, tuple[int, ...]]]:
     """Rows grouped by the set of parameters that occur in them."""
     if len(rows) == 0:
         return []
@@ -93,9 +91,7 @@ def _by_variables(
     np.logical_or.at(occurs, expressions.row_of_term, expressions.exponents[expressions.monomial] > 0)
     patterns, inverse = np.unique(occurs[rows], axis=0, return_inverse=True)
     flat = inverse.reshape(-1)
-    return [
-        (rows[flat == k], tuple(np.flatnonzero(pattern).tolist())) for k, pattern in enumerate(patterns)
-    ]
+    return [(rows[flat == k], tuple(np.flatnonzero(pattern).tolist())) for k, pattern in enumerate(patterns)]
 
 
 def _at_corners(

@@ -71,11 +71,11 @@ class Structure:
         self._validate()
 
     def _validate(self) -> None:
+        states = self.states
+        if states <= 0:
+            raise InputError("a model needs at least one state")
         _check_offsets("choice_start", self.choice_start, self.choices)
         _check_offsets("transition_start", self.transition_start, self.transitions)
-        states = self.states
-        if states == 0:
-            raise InputError("a model needs at least one state")
         empty = np.flatnonzero(np.diff(self.choice_start) == 0)
         if len(empty):
             raise InputError(
@@ -95,7 +95,9 @@ class Structure:
         if not 0 <= self.initial < states:
             raise InputError(f"the initial state is {self.initial}, but the states are 0..{states - 1}")
         action = self.action_of_choice
-        if len(action) != self.choices or (len(action) and not 0 <= action.min() <= action.max() < len(self.action_names)):
+        if len(action) != self.choices or (
+            len(action) and not 0 <= action.min() <= action.max() < len(self.action_names)
+        ):
             raise InputError("every choice needs an action among the action names")
         for name, members in self.labels.items():
             if members.shape != (states,):

@@ -97,9 +97,7 @@ class RationalArray:
         return Fraction(int(self.numerator[index]), int(self.denominator[index]))
 
     def to_fractions(self) -> list[Fraction]:
-        return [
-            Fraction(int(n), int(d)) for n, d in zip(self.numerator, self.denominator, strict=True)
-        ]
+        return [Fraction(int(n), int(d)) for n, d in zip(self.numerator, self.denominator, strict=True)]
 
     def take(self, index: OffsetArray | BoolArray | slice) -> RationalArray:
         return RationalArray(self.numerator[index], self.denominator[index])
@@ -117,9 +115,7 @@ class RationalArray:
         divisor = np.gcd(self.denominator, other.denominator)
         left_scale = other.denominator // divisor
         right_scale = self.denominator // divisor
-        numerator = _sum(
-            _product(self.numerator, left_scale), _product(other.numerator, right_scale)
-        )
+        numerator = _sum(_product(self.numerator, left_scale), _product(other.numerator, right_scale))
         return RationalArray.ratio(numerator, _product(self.denominator, left_scale))
 
     def __sub__(self, other: RationalArray) -> RationalArray:
@@ -219,7 +215,9 @@ class RationalArray:
     def to_float_down(self) -> FloatArray:
         """The largest float64 at most the exact value, for every entry."""
         nearest = self.to_float()
-        excess = np.array([_exceeds(v, q) for v, q in zip(nearest, self.to_fractions(), strict=True)], np.bool_)
+        excess = np.array(
+            [_exceeds(v, q) for v, q in zip(nearest, self.to_fractions(), strict=True)], np.bool_
+        )
         return np.where(excess, np.nextafter(nearest, -np.inf), nearest)
 
     def to_float_up(self) -> FloatArray:
@@ -231,7 +229,7 @@ def _nearest(numerator: int, denominator: int) -> float:
     try:
         return numerator / denominator
     except OverflowError:
-        return math.copysign(math.inf, numerator)
+        return math.inf if numerator > 0 else -math.inf
 
 
 def _exceeds(value: float, exact: Fraction) -> bool:

@@ -3,10 +3,11 @@
 | exit code | meaning |
 |---|---|
 | 0 | answered, and certified where there is something to certify |
-| 1 | the tool could not certify (`CannotCertify`) |
-| 2 | the input is wrong: a model, a property, a file or an option |
+| 1 | the tool could not certify (`CannotCertify`), or ran out of memory |
+| 2 | the input is wrong: a model, a property, a file or an option; a file cannot be read or written |
 | 70 | an internal error: a bug in tightrope |
 | 130 | interrupted (Ctrl-C) |
+| 141 | whoever read our output stopped reading |
 
 A user never sees a traceback, unless the environment variable `TIGHTROPE_DEBUG` is set to 1.
 Only the module of the command that is run is imported; the others are known by their summary.
@@ -16,8 +17,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 from typer.main import get_command
@@ -26,9 +28,11 @@ from tightrope import __version__
 from tightrope.cli.commands import COMMANDS
 from tightrope.errors import TightropeError
 
+CANNOT_ANSWER = 1
+WRONG_INPUT = 2
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
-WRONG_INPUT = 2
+READER_GONE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -37,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
+        code = READER_GONE
+    if code == READER_GONE:
         _silence_stdout()
     sys.exit(code)
 
@@ -44,9 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code."""
     try:
-        result = get_command(build_app(arguments)).main(
-            args=list(arguments), prog_name="tightrope", standalone_mode=False
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = _show_warning
+            result = get_command(build_app(arguments)).main(
+                args=list(arguments), prog_name="tightrope", standalone_mode=False
+            )
     except typer.TyperException as error:
         return _usage_error(error)
     except TightropeError as error:
@@ -55,12 +64,15 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         _say("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        _silence_stdout()
-        return 0
+    except (BrokenPipeError, SystemExit):  # typer leaves by SystemExit on a broken pipe, else never
+        return READER_GONE
     except MemoryError:
         _say("error: out of memory\nhint: a smaller instance of the model may fit")
-        return 1
+        return CANNOT_ANSWER
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        _say(f"error: {name}{error.strerror or error}")
+        return WRONG_INPUT
     except Exception as error:
         return _internal_error(error)
     return result if isinstance(result, int) else 0
@@ -115,6 +127,18 @@ def _internal_error(error: Exception) -> int:
         "TIGHTROPE_DEBUG=1, which shows where it happened."
     )
     return INTERNAL_ERROR
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning in the words of its author, without the line of code it came from."""
+    _say(f"warning: {message}")
 
 
 def _say(text: str) -> None:

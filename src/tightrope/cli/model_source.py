@@ -64,7 +64,7 @@ class LoadedModel:
         if prop is not None:
             return prop
         if self.benchmark is not None:
-            return self.benchmark.property
+            return self.benchmark.property_text
         hint = "say what to compute with --prop 'Pmax=? [ F \"goal\" ]'"
         raise InputError("no property is given", hint=hint)
 

@@ -1,8 +1,9 @@
 """Safe bounds of expressions over a box, for all expressions at once.
 
 An affine function takes its extremes term by term, a multilinear one at corners of the box; both
-are exact up to rounding. A monomial with a repeated factor is enclosed on its own, which is safe
-but wider than the true range.
+are exact up to rounding. With repeated factors the Bernstein coefficients on the box enclose the
+range: safe, and tight enough that a product of affine probabilities stays within [0, 1]. (Each of
+its coefficients is an average of products of the factors' values at corners.)
 
 Rounding: a sum of n products of float64 numbers, each within relative error (1+u)^k of what it
 stands for, is off by at most γ(n+k+2)·Σ|terms|, γ(m) = m·u/(1−m·u), u = 2⁻⁵³ (Higham, ch. 3). The
@@ -13,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
+from math import comb, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from tightrope.model.expressions import Expressions
 
 _UNIT = 2.0**-53
-_MOST_CORNER_VARIABLES = 12
+_MOST_CONTROL_POINTS = 2**12
 
 
 def ranges_over_box(
@@ -33,19 +36,19 @@ def ranges_over_box(
     low_point = np.array([float(x) for x in lower])
     high_point = np.array([float(x) for x in upper])
     low, high = _term_by_term(expressions, low_point, high_point)
-    corners = expressions.is_multilinear & (expressions.degrees >= 2)
-    for rows, variables in _by_variables(expressions, np.flatnonzero(corners)):
-        if len(variables) > _MOST_CORNER_VARIABLES:
+    for rows, variables in _by_variables(expressions, np.flatnonzero(expressions.degrees >= 2)):
+        degrees = _degrees_in(expressions, rows, variables)
+        if prod(degree + 1 for degree in degrees) > _MOST_CONTROL_POINTS:
             continue
-        corner_low, corner_high = _at_corners(expressions, rows, variables, low_point, high_point)
-        low[rows] = np.maximum(low[rows], corner_low)
-        high[rows] = np.minimum(high[rows], corner_high)
+        least, most = _at_control_points(expressions, rows, variables, degrees, low_point, high_point)
+        low[rows] = np.maximum(low[rows], least)
+        high[rows] = np.minimum(high[rows], most)
     return low, high
 
 
-def _slack(expressions: Expressions) -> FloatArray:
+def _slack(expressions: Expressions, for_a_factor: int = 2) -> FloatArray:
     """γ for each row: terms, the product's factors, the roundings of coefficient and point."""
-    operations = np.diff(expressions.row_start) + 2 * expressions.degrees + 4
+    operations = np.diff(expressions.row_start) + for_a_factor * expressions.degrees + 4
     scaled = operations * _UNIT
     slack: FloatArray = 1.01 * scaled / (1 - scaled)
     return slack
@@ -94,26 +97,55 @@ def _by_variables(expressions: Expressions, rows: OffsetArray) -> list[tuple[Off
     return [(rows[flat == k], tuple(np.flatnonzero(pattern).tolist())) for k, pattern in enumerate(patterns)]
 
 
-def _at_corners(
+def _degrees_in(expressions: Expressions, rows: OffsetArray, variables: tuple[int, ...]) -> list[int]:
+    """The largest exponent of each of the variables in these rows."""
+    in_rows = np.zeros(len(expressions), dtype=np.bool_)
+    in_rows[rows] = True
+    used = np.unique(expressions.monomial[in_rows[expressions.row_of_term]])
+    return [int(expressions.exponents[used, v].max()) for v in variables]
+
+
+def _at_control_points(
     expressions: Expressions,
     rows: OffsetArray,
     variables: tuple[int, ...],
+    degrees: list[int],
     low_point: FloatArray,
     high_point: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
+    """The smallest and the largest Bernstein coefficient on the box (corners, where all degrees are 1)."""
     image = expressions.image()[rows]
     magnitude = abs(image)
-    slack = _slack(expressions)[rows]
+    # A power costs its factors and their rounding twice over, a weight, a product and a sum.
+    slack = _slack(expressions, for_a_factor=7)[rows]
+    signed = [_controls(d, low_point[v], high_point[v]) for d, v in zip(degrees, variables, strict=True)]
+    absolute = [
+        _controls(d, abs(low_point[v]), abs(high_point[v])) for d, v in zip(degrees, variables, strict=True)
+    ]
+    exponents = [np.minimum(expressions.exponents[:, v], d) for d, v in zip(degrees, variables, strict=True)]
     low = np.full(len(rows), np.inf)
     high = np.full(len(rows), -np.inf)
-    for corner in range(2 ** len(variables)):
-        point = low_point.copy()
-        for bit, parameter in enumerate(variables):
-            if corner >> bit & 1:
-                point[parameter] = high_point[parameter]
-        monomials = expressions.monomial_values(point)
+    for index in product(*(range(d + 1) for d in degrees)):
+        monomials = np.ones(len(expressions.monomials))
+        sizes = np.ones(len(expressions.monomials))
+        for k, exponent, values, bounds in zip(index, exponents, signed, absolute, strict=True):
+            monomials *= values[k, exponent]
+            sizes *= bounds[k, exponent]
         value = image @ monomials
-        error = slack * (magnitude @ np.abs(monomials))
+        error = slack * (magnitude @ sizes)
         low = np.minimum(low, value - error)
         high = np.maximum(high, value + error)
     return low, high
+
+
+def _controls(degree: int, low: float, high: float) -> FloatArray:
+    """[k, e]: the k-th Bernstein coefficient on [low, high] of x^e, written with the given degree.
+
+    It is the mean of all products of e out of `degree` numbers, k of them `high`, the others `low`.
+    """
+    table = np.zeros((degree + 1, degree + 1))
+    for k, e in product(range(degree + 1), repeat=2):
+        for j in range(max(0, e - (degree - k)), min(k, e) + 1):
+            weight = comb(k, j) * comb(degree - k, e - j) / comb(degree, e)
+            table[k, e] += weight * high**j * low ** (e - j)
+    return table

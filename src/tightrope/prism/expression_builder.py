@@ -32,13 +32,11 @@ from tightrope.prism.syntax import (
 FUNCTIONS = ("min", "max", "floor", "ceil", "round", "pow", "mod", "log")
 
 _RESERVED_TEXT = """
-    A bool clock const ctmc C double dtmc E endinit endinvariant endmodule endobservables endrewards
-    endsystem false formula filter func F global G init invariant I int label max mdp min module X
-    nondeterministic observable observables of Pmax Pmin P pomdp popta probabilistic prob pta rate
-    rewards Rmax Rmin R S stochastic system true U W
+    bool const double dtmc endinit endmodule endrewards false formula global init int label max mdp min
+    module nondeterministic probabilistic rewards true
 """
 RESERVED = frozenset(_RESERVED_TEXT.split())
-"""PRISM's reserved words: none of them can name anything, in models and properties alike."""
+"""Words that can name nothing. PRISM reserves more (F, C, clock …); like Storm, we let a model use them."""
 
 _LONGEST_LEFT_CHAIN = 16
 _MOST_DIGITS = 400

@@ -1,0 +1,49 @@
+"""One expression, from as written to ready: names written out, types checked, constants folded."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from tightrope.prism.arithmetic import Value
+from tightrope.prism.check import Scope, check_type
+from tightrope.prism.constants import Constants
+from tightrope.prism.diagnostics import Complaint
+from tightrope.prism.fold import fold, value_of
+from tightrope.prism.inline import Inliner
+from tightrope.prism.parametric import check_polynomial, refuse_parameters
+from tightrope.prism.syntax import Expression, Type
+from tightrope.prism.traverse import names
+
+
+class Expander:
+    """Expands the expressions of one file. `what` names the expression in messages."""
+
+    def __init__(self, formulas: Inliner, constants: Constants, scope: Scope):
+        self._formulas = formulas
+        self._constants = constants
+        self._scope = scope
+
+    def plain(self, expression: Expression, type_: Type, what: str, where: str) -> Expression:
+        """An expression over the variables, without parameters."""
+        expanded = self._expanded(expression, type_, what)
+        refuse_parameters(expanded, self._constants.parameters, where)
+        return expanded
+
+    def probability(self, expression: Expression, what: str) -> Expression:
+        """An expression over the variables that is a polynomial in the parameters."""
+        expanded = self._expanded(expression, Type.DOUBLE, what)
+        check_polynomial(expanded, self._constants.parameters, what)
+        return expanded
+
+    def constant(self, expression: Expression, type_: Type, what: str, where: str) -> Value:
+        """The value of an expression that must not depend on variables."""
+        expanded = self.plain(expression, type_, what, where)
+        for name in names(expanded):
+            raise Complaint(f"{what} must be constant, but depends on variable '{name.name}'", name.position)
+        value = value_of(expanded)
+        return Fraction(value) if type_ is Type.DOUBLE else value
+
+    def _expanded(self, expression: Expression, type_: Type, what: str) -> Expression:
+        written_out = self._formulas.inline(expression)
+        check_type(written_out, self._scope, type_, what)
+        return fold(self._constants.symbolic.inline(written_out), self._constants.values)

@@ -60,10 +60,12 @@ class Counts:
         design: SamplingDesign,
         model_hash: str,
         batch: npt.ArrayLike | None = None,
+        batches: int | None = None,
     ) -> Counts:
         """Counts from rows (transition index, count[, batch number]); rows of one transition add up.
 
-        Batch numbers order the batches in time and need not be consecutive.
+        Batch numbers order the batches in time. They need not be consecutive, unless the number of
+        `batches` is given: then they count from 0 and a number without rows is an empty batch.
         """
         index = np.asarray(transition, dtype=np.int64)
         number = np.asarray(count, dtype=np.int64)
@@ -71,18 +73,22 @@ class Counts:
             total = np.zeros(int(transition_start[-1]), dtype=np.int64)
             np.add.at(total, index, number)
             return Counts(total, transition_start, design, model_hash)
-        group = np.asarray(batch, dtype=np.int64)
+        labels, group = np.unique(np.asarray(batch, dtype=np.int64), return_inverse=True)
+        size = len(labels)
+        if batches is not None:
+            if size and not 0 <= labels[0] <= labels[-1] < batches:
+                raise InputError(f"batches {labels[0]}..{labels[-1]} are not within 0..{batches - 1}")
+            group, size = labels[group], batches
+        seen = number > 0
+        index, number, group = index[seen], number[seen], group[seen]
         order = np.lexsort((index, group))
         index, number, group = index[order], number[order], group[order]
-        if len(index) == 0:
-            return Counts.from_batches(Batches.from_parts([]), transition_start, design, model_hash)
-        first = np.flatnonzero(np.r_[True, (np.diff(index) != 0) | (np.diff(group) != 0)])
-        index, number, group = index[first], np.add.reduceat(number, first), group[first]
-        start = np.r_[0, np.flatnonzero(np.diff(group)) + 1, len(group)].astype(np.int64)
-        seen = number > 0
-        kept = np.r_[0, np.cumsum(seen)].astype(np.int64)
-        batches = Batches(kept[start], index[seen], number[seen])
-        return Counts.from_batches(batches, transition_start, design, model_hash)
+        new = np.ones(len(index), dtype=np.bool_)
+        new[1:] = (np.diff(index) != 0) | (np.diff(group) != 0)
+        first = np.flatnonzero(new)
+        added = np.add.reduceat(number, first) if len(first) else number
+        start = np.searchsorted(group[first], np.arange(size + 1)).astype(np.int64)
+        return Counts.from_batches(Batches(start, index[first], added), transition_start, design, model_hash)
 
     @cached_property
     def visits(self) -> OffsetArray:

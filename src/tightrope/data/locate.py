@@ -1,0 +1,198 @@
+"""From (state, action, next state) to the transition of the model that it is, for many rows at once.
+
+An action is given by its name, or by the number of the choice within its state, counted from 0. A name
+that two choices of the state share does not say which was taken, and what happened next must not
+decide it: such a row is a problem, not a guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.data.state_index import StateIndex
+from tightrope.errors import InputError
+from tightrope.formats.data_columns import distinct, holds_text, whole_numbers
+from tightrope.formats.data_problems import Problem, ProblemCodes, mark
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+
+NOT_GIVEN = -1
+"""Where a row gives no action name, or no choice number."""
+
+NO_SUCH_ACTION = -2
+"""A name that the model does not have."""
+
+_NONE = int(Problem.NONE)
+_UNKNOWN_STATE = int(Problem.UNKNOWN_STATE)
+_UNKNOWN_NEXT_STATE = int(Problem.UNKNOWN_NEXT_STATE)
+_DISABLED_ACTION = int(Problem.DISABLED_ACTION)
+_AMBIGUOUS_ACTION = int(Problem.AMBIGUOUS_ACTION)
+_CONTRADICTING_ACTION = int(Problem.CONTRADICTING_ACTION)
+_IMPOSSIBLE_TRANSITION = int(Problem.IMPOSSIBLE_TRANSITION)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What was done in each row: an action's index (or a code above) and the choice's number."""
+
+    action: OffsetArray
+    local: OffsetArray
+
+
+class ModelIndex:
+    """Everything needed to find transitions; built once for a structure."""
+
+    def __init__(self, structure: Structure):
+        self.structure = structure
+        self._state_index: StateIndex | None = None
+        self._action_of_name = {name: i for i, name in enumerate(structure.action_names)}
+        repeated = _repeated_successor(
+            structure.transition_start, structure.successor, np.full(structure.states, -1, dtype=np.int64)
+        )
+        if repeated >= 0:
+            raise InputError(
+                f"{structure.choice_name(repeated)} lists a successor twice: data cannot tell the two apart",
+                hint="merge equal successors of a choice and add their probabilities",
+            )
+
+    @property
+    def state_index(self) -> StateIndex:
+        """Valuations to states; built when first asked for."""
+        if self._state_index is None:
+            self._state_index = StateIndex(self.structure)
+        return self._state_index
+
+    def taken(self, action: Any | None, choice: Any | None, file: str, problems: ProblemCodes) -> Taken:
+        """Read the columns 'action' and 'choice' (pyarrow arrays), of which either may be missing.
+
+        Text in 'action' is a name where the model has that name, else a number; numbers are numbers.
+        """
+        rows = len(problems)
+        names = np.full(rows, NOT_GIVEN, dtype=np.int64)
+        local = np.full(rows, NOT_GIVEN, dtype=np.int64)
+        if choice is not None:
+            local = whole_numbers(choice, "choice", file, problems)
+            mark(problems, local < 0, Problem.DISABLED_ACTION)
+        if action is None:
+            if choice is None:
+                local[:] = 0
+            return Taken(names, local)
+        if not holds_text(action):
+            numbers = whole_numbers(action, "action", file, problems)
+            mark(problems, numbers < 0, Problem.DISABLED_ACTION)
+            if choice is None:
+                return Taken(names, numbers)
+            mark(problems, numbers != local, Problem.CONTRADICTING_ACTION)
+            return Taken(names, local)
+        values, codes = distinct(action)
+        meanings = [self._meaning(value) for value in values] + [(NOT_GIVEN, NOT_GIVEN)]
+        by_name, by_number = np.array(meanings, dtype=np.int64).T
+        missing = codes < 0
+        if choice is None:
+            mark(problems, missing, Problem.MISSING_VALUE)
+            return Taken(by_name[codes], by_number[codes])
+        numbers = by_number[codes]
+        mark(problems, (numbers >= 0) & (numbers != local), Problem.CONTRADICTING_ACTION)
+        return Taken(by_name[codes], local)
+
+    def _meaning(self, value: str | None) -> tuple[int, int]:
+        """(action index, number of the choice) that a text stands for."""
+        if value in self._action_of_name:
+            return self._action_of_name[value], NOT_GIVEN
+        text = (value or "").strip()
+        if text.isascii() and text.isdigit() and len(text) <= 9:
+            return NOT_GIVEN, int(text)
+        return self._action_of_name.get(text, NO_SUCH_ACTION), NOT_GIVEN
+
+    def transitions(
+        self, state: OffsetArray, taken: Taken, next_state: OffsetArray, problems: ProblemCodes
+    ) -> OffsetArray:
+        """The transition of each row; rows that are none of the model's are marked."""
+        structure = self.structure
+        transition = np.zeros(len(state), dtype=np.int64)
+        _locate(
+            structure.choice_start,
+            structure.transition_start,
+            structure.successor,
+            structure.action_of_choice,
+            state,
+            taken.action,
+            taken.local,
+            next_state,
+            transition,
+            problems,
+        )
+        return transition
+
+
+@kernel
+def _locate(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    action_of_choice: IndexArray,
+    state: OffsetArray,
+    action: OffsetArray,
+    local: OffsetArray,
+    next_state: OffsetArray,
+    transition: OffsetArray,
+    problems: npt.NDArray[np.int8],
+) -> None:
+    states = len(choice_start) - 1
+    for i in range(len(state)):
+        if problems[i] != _NONE:
+            continue
+        s = state[i]
+        if s < 0 or s >= states:
+            problems[i] = _UNKNOWN_STATE
+            continue
+        if next_state[i] < 0 or next_state[i] >= states:
+            problems[i] = _UNKNOWN_NEXT_STATE
+            continue
+        first, last = choice_start[s], choice_start[s + 1]
+        if local[i] >= 0:
+            choice = first + local[i]
+            if choice >= last:
+                problems[i] = _DISABLED_ACTION
+                continue
+            if action[i] != NOT_GIVEN and action[i] != action_of_choice[choice]:
+                problems[i] = _CONTRADICTING_ACTION
+                continue
+        else:
+            choice = -1
+            matches = 0
+            for c in range(first, last):
+                if action_of_choice[c] == action[i]:
+                    choice = c
+                    matches += 1
+            if matches == 0:
+                problems[i] = _DISABLED_ACTION
+                continue
+            if matches > 1:
+                problems[i] = _AMBIGUOUS_ACTION
+                continue
+        found = -1
+        for t in range(transition_start[choice], transition_start[choice + 1]):
+            if successor[t] == next_state[i]:
+                found = t
+                break
+        if found < 0:
+            problems[i] = _IMPOSSIBLE_TRANSITION
+        else:
+            transition[i] = found
+
+
+@kernel
+def _repeated_successor(transition_start: OffsetArray, successor: IndexArray, last_seen: OffsetArray) -> int:
+    """A choice that lists a successor twice, or −1; `last_seen` starts at −1 for every state."""
+    for c in range(len(transition_start) - 1):
+        for t in range(transition_start[c], transition_start[c + 1]):
+            if last_seen[successor[t]] == c:
+                return c
+            last_seen[successor[t]] = c
+    return -1

@@ -1,0 +1,144 @@
+"""Counts and trajectories as data files that `tightrope.data.reading` reads back to the same counts.
+
+| file | columns |
+|---|---|
+| counts | `batch, state, choice, action, next_state, count`: one row per batch and seen transition |
+| transitions | `episode, step, state, choice, action, next_state`: one row a step |
+
+States are given by index, or by the model's variables (`x, y, …` and `x_next, y_next, …`). `choice` is the
+number of the choice within its state, `action` its name: a name alone may be ambiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.data.counts import Counts
+from tightrope.data.row_columns import (
+    ACTION,
+    BATCH,
+    CHOICE,
+    COUNT,
+    EPISODE,
+    NEXT,
+    NEXT_STATE,
+    RESERVED,
+    STATE,
+    STEP,
+)
+from tightrope.data.simulator import Trajectories
+from tightrope.errors import InputError
+from tightrope.formats.data_metadata import COUNTS, TRANSITIONS, Metadata, structure_hash
+from tightrope.formats.data_writer import Columns, write_table
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import OffsetArray
+
+BATCHING = "episodes"
+"""How the simulator's batches are cut; written into the metadata."""
+
+
+class StateForm(Enum):
+    """How a file names states."""
+
+    INDEX = "index"
+    VARIABLES = "variables"
+
+
+def write_counts(
+    path: str | Path,
+    counts: Counts,
+    structure: Structure,
+    *,
+    states: StateForm = StateForm.INDEX,
+    extra: Metadata | None = None,
+) -> None:
+    """Write a table of counts; `extra` is kept in the metadata beside the design and the model's hash."""
+    form = _RowWriter(structure, states)
+    batched = counts.batches is not None
+    types = {**({BATCH: int} if batched else {}), **form.types, COUNT: int}
+    metadata = {**_metadata(COUNTS, counts, structure), **(extra or {})}
+    if counts.batches is not None:
+        metadata["batches"] = len(counts.batches)
+    write_table(path, types, _count_chunks(counts, form), metadata, form.names)
+
+
+def write_trajectories(
+    path: str | Path,
+    blocks: Iterable[Trajectories],
+    counts: Counts,
+    structure: Structure,
+    *,
+    states: StateForm = StateForm.INDEX,
+    extra: Metadata | None = None,
+) -> None:
+    """Write recorded steps; `counts` are the counts of the same episodes, whose design the file carries."""
+    form = _RowWriter(structure, states)
+    types = {EPISODE: int, STEP: int, **form.types}
+    metadata = {**_metadata(TRANSITIONS, counts, structure), "batching": BATCHING, **(extra or {})}
+    chunks = (
+        {EPISODE: block.episode, STEP: block.step, **form.columns(block.transition)} for block in blocks
+    )
+    write_table(path, types, chunks, metadata, form.names)
+
+
+def _metadata(rows: str, counts: Counts, structure: Structure) -> dict[str, object]:
+    return {
+        "rows": rows,
+        "model": counts.model_hash,
+        "structure": structure_hash(structure),
+        "design": counts.design.to_json(),
+    }
+
+
+def _count_chunks(counts: Counts, form: _RowWriter) -> Iterator[Columns]:
+    if counts.batches is None:
+        seen = np.flatnonzero(counts.transition)
+        yield {**form.columns(seen), COUNT: counts.transition[seen]}
+        return
+    for number, (transition, count) in enumerate(counts.batches):
+        batch = np.full(len(transition), number, dtype=np.int64)
+        yield {BATCH: batch, **form.columns(transition), COUNT: count}
+
+
+class _RowWriter:
+    """The columns that say which transition a row is."""
+
+    def __init__(self, structure: Structure, states: StateForm):
+        self.structure = structure
+        self.states = states
+        self.names = {ACTION: structure.action_names}
+        variables = tuple(structure.valuations)
+        if states is StateForm.VARIABLES:
+            if not variables:
+                raise InputError("the model has no variables: states can be written by index only")
+            clash = [name for name in variables if name in RESERVED or name + NEXT in (*variables, *RESERVED)]
+            if clash:
+                raise InputError(
+                    f"the model's variable '{clash[0]}' clashes with a column's name: write states by index"
+                )
+        by_variables = states is StateForm.VARIABLES
+        kind = {
+            name: bool if column.dtype == np.bool_ else int for name, column in structure.valuations.items()
+        }
+        before: dict[str, type] = kind if by_variables else {STATE: int}
+        after: dict[str, type] = {n + NEXT: k for n, k in kind.items()} if by_variables else {NEXT_STATE: int}
+        self.types: dict[str, type] = {**before, CHOICE: int, ACTION: str, **after}
+
+    def columns(self, transition: OffsetArray) -> dict[str, npt.NDArray[Any]]:
+        structure = self.structure
+        choice = structure.transition_choice[transition]
+        state = structure.choice_state[choice]
+        next_state = structure.successor[transition]
+        local = choice - structure.choice_start[state]
+        action = structure.action_of_choice[choice]
+        if self.states is StateForm.INDEX:
+            return {STATE: state, CHOICE: local, ACTION: action, NEXT_STATE: next_state}
+        before = {name: column[state] for name, column in structure.valuations.items()}
+        after = {name + NEXT: column[next_state] for name, column in structure.valuations.items()}
+        return {**before, CHOICE: local, ACTION: action, **after}

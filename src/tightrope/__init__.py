@@ -13,21 +13,64 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from tightrope.errors import CannotCertify, InputError, Location, TightropeError
+    from tightrope.model.builder import build_from_function, build_from_rows
+    from tightrope.model.expressions import Expressions
+    from tightrope.model.mdp import MDP, IntervalMDP
+    from tightrope.model.objective import Direction, Objective, ObjectiveKind
+    from tightrope.model.parameters import LinearConstraint, Parameters
+    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.model.polynomial import Polynomial
+    from tightrope.model.structure import RewardStructure, Structure
 
 _HOME = {
-    "CannotCertify": "tightrope.errors",
-    "InputError": "tightrope.errors",
-    "Location": "tightrope.errors",
-    "TightropeError": "tightrope.errors",
+    "CannotCertify": "errors",
+    "Direction": "model.objective",
+    "Expressions": "model.expressions",
+    "InputError": "errors",
+    "IntervalMDP": "model.mdp",
+    "LinearConstraint": "model.parameters",
+    "Location": "errors",
+    "MDP": "model.mdp",
+    "Objective": "model.objective",
+    "ObjectiveKind": "model.objective",
+    "ParametricMDP": "model.parametric_mdp",
+    "Parameters": "model.parameters",
+    "Polynomial": "model.polynomial",
+    "RewardStructure": "model.structure",
+    "Structure": "model.structure",
+    "TightropeError": "errors",
+    "build_from_function": "model.builder",
+    "build_from_rows": "model.builder",
 }
+"""Where each public name lives, below this package; the imports above say the same to type checkers."""
 
-__all__ = ["CannotCertify", "InputError", "Location", "TightropeError", "__version__"]
+__all__ = [
+    "MDP",
+    "CannotCertify",
+    "Direction",
+    "Expressions",
+    "InputError",
+    "IntervalMDP",
+    "LinearConstraint",
+    "Location",
+    "Objective",
+    "ObjectiveKind",
+    "Parameters",
+    "ParametricMDP",
+    "Polynomial",
+    "RewardStructure",
+    "Structure",
+    "TightropeError",
+    "__version__",
+    "build_from_function",
+    "build_from_rows",
+]
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'tightrope' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    value = getattr(import_module(f"tightrope.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

@@ -1,0 +1,109 @@
+"""The repository keeps its word: public names resolve, documents run, pins are what is installed."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import tightrope
+from tightrope.cli.commands import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "tightrope"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def test_public_names_resolve_and_type_checkers_see_the_same() -> None:
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    shown = {
+        alias.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for name in set(tightrope.__all__) - {"__version__"}:
+        home = shown.pop(name)
+        assert home is not None
+        assert home == f"tightrope.{tightrope._HOME[name]}"
+        assert getattr(tightrope, name).__module__.startswith("tightrope.")
+    assert shown == {}
+    assert set(tightrope._HOME) | {"__version__"} == set(tightrope.__all__)
+    assert set(tightrope.__all__) <= set(dir(tightrope))
+
+
+def test_an_unknown_public_name_is_an_attribute_error() -> None:
+    name = "nosuch"
+    with pytest.raises(AttributeError, match="module 'tightrope' has no attribute 'nosuch'"):
+        getattr(tightrope, name)
+
+
+def test_the_python_of_the_readme_runs() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    model, chain = names["model"], names["chain"]
+    assert isinstance(model, tightrope.ParametricMDP)
+    assert isinstance(chain, tightrope.MDP)
+    assert (model.states, model.choices, model.transitions) == (5, 8, 11)
+    assert chain.probability.tolist().count(0.5) == 6
+
+
+def test_links_of_the_documents_lead_somewhere() -> None:
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [str(path) for path in MODULES if ast.get_docstring(ast.parse(path.read_text())) is None]
+    assert silent == []
+
+
+def test_no_file_is_too_long_and_nothing_is_left_open() -> None:
+    for path in MODULES:
+        text = path.read_text()
+        assert text.count("\n") <= 400, f"{path.name} is too long to hold one concept"
+        assert not re.search(r"\b(TODO|FIXME|XXX|NotImplementedError)\b", text), path.name
+
+
+def test_commands_are_thin() -> None:
+    for command in COMMANDS:
+        assert (SOURCE / "cli" / f"{command.name.replace('-', '_')}.py").is_file()
+        assert command.summary.endswith(".")
+        assert len(command.summary) <= 60
+
+
+def test_development_tools_are_pinned_to_what_runs_here() -> None:
+    for requirement in PROJECT["project"]["optional-dependencies"]["dev"]:
+        name, equals, version = requirement.partition("==")
+        assert equals, f"{requirement} is not pinned"
+        assert importlib.metadata.version(name) == version
+
+
+def test_the_layers_are_the_packages() -> None:
+    layers = PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")} | {"errors"}
+    assert set(layers) == packages
+    assert layers.index("solver") < layers.index("certificate")
+
+
+def test_make_knows_its_targets_and_ci_runs_the_tests() -> None:
+    for target in ("setup", "demo", "test", "lint", "bench", "clean"):
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert "make test" in script.read_text().splitlines()
+
+
+def test_changelog_has_a_section_for_what_is_to_come() -> None:
+    assert "\n## Unreleased\n" in (ROOT / "CHANGELOG.md").read_text()

@@ -8,7 +8,9 @@ from dataclasses import asdict, dataclass
 from tightrope.cli.model_source import AnyModel, load_model
 from tightrope.cli.options import Const, Domain, Json, Model, Param
 from tightrope.cli.output import grouped, print_facts, print_json
+from tightrope.experiments.instance import decimal_text
 from tightrope.model.mdp import IntervalMDP
+from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 
 
@@ -66,7 +68,7 @@ def describe(source: str, model: AnyModel, seconds: float) -> Facts:
         choices=structure.choices,
         transitions=structure.transitions,
         parameters=parametric.parameters.names if parametric else (),
-        domain=parametric.parameters.text() if parametric else "",
+        domain=_domain_text(parametric.parameters) if parametric else "",
         expressions=len(parametric.expressions) if parametric else 0,
         nonconstant_expressions=len(parametric.expressions.nonconstant) if parametric else 0,
         degree=parametric.expressions.degree if parametric else 0,
@@ -86,6 +88,13 @@ def _type_name(model: AnyModel) -> str:
     if isinstance(model, ParametricMDP) and model.parameters.names:
         return f"parametric {kind}"
     return kind
+
+
+def _domain_text(parameters: Parameters) -> str:
+    """The domain as `--domain` reads it, in decimals where they are exact."""
+    bounds = zip(parameters.lower, parameters.names, parameters.upper, strict=True)
+    box = [f"{decimal_text(low)}<={name}<={decimal_text(high)}" for low, name, high in bounds]
+    return ", ".join([*box, *(constraint.text(parameters.names) for constraint in parameters.constraints)])
 
 
 def _rows(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,6 @@ from tightrope.cli.options import parse_constants
 from tightrope.cli.progress import build_progress
 from tightrope.errors import InputError
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.region_text import parse_box, parse_domain, parse_point
 
@@ -82,12 +81,6 @@ def load_model(
     return LoadedModel(model, time.perf_counter() - begin)
 
 
-def parse_parameters(param: str | None, domain: str | None, base: Parameters) -> Parameters:
-    """`base` with the bounds of `--param`, then those of `--domain`, in place of its own."""
-    box = base if param is None else parse_box(param, base.names, base=base)
-    return box if domain is None else parse_domain(domain, base.names, base=box)
-
-
 # --- benchmarks ----------------------------------------------------------------------------
 
 
@@ -102,7 +95,11 @@ def _instance(source: str, constants: dict[str, str], param: str | None, domain:
         )
     if param is None and domain is None:
         return instance
-    parameters = parse_parameters(param, domain, instance.parameters())
+    parameters = instance.parameters()
+    if param is not None:
+        parameters = parse_box(param, parameters.names, base=parameters)
+    if domain is not None:
+        parameters = parse_domain(domain, parameters.names, base=parameters)
     return replace(instance, domain=parameters.text())
 
 
@@ -125,25 +122,16 @@ def _build_file(source: str, constants: dict[str, str], param: str | None, domai
             return load_prism(path, constants=constants, box=param, domain=domain, progress=progress)
         if constants:
             raise InputError(f"--const does not go with {path.name}: only PRISM models have constants")
-        model: AnyModel
         if path.suffix == ".drn":
             from tightrope.formats.drn import read_drn
 
-            model = read_drn(path)
-        else:
-            from tightrope.formats.explicit import read_explicit
+            return read_drn(path, box=param, domain=domain, progress=progress)
+        for option, text in (("--param", param), ("--domain", domain)):
+            if text is not None:
+                raise InputError(f"{option} does not go with {path.name}: explicit files have no parameters")
+        from tightrope.formats.explicit import read_explicit
 
-            model = read_explicit(path)
-    return _with_domain(model, param, domain)
-
-
-def _with_domain(model: AnyModel, param: str | None, domain: str | None) -> AnyModel:
-    if param is None and domain is None:
-        return model
-    if not isinstance(model, ParametricMDP):
-        option = "--param" if param is not None else "--domain"
-        raise InputError(f"{option} does not go with this model: it has no parameters")
-    return replace(model, parameters=parse_parameters(param, domain, model.parameters))
+        return read_explicit(path)
 
 
 def _existing(source: str) -> Path:

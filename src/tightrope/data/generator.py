@@ -22,6 +22,8 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
+_WORDS = 1 << 64
+
 EPISODES, GENERATIVE = 1, 2
 """Streams: what the numbers are drawn for."""
 
@@ -37,16 +39,20 @@ def mix(word: np.uint64) -> np.uint64:
     return word ^ (word >> np.uint64(31))
 
 
-@kernel
-def stream_key(seed: np.uint64, stream: int) -> np.uint64:
-    """The key that all generators of one seed and stream are derived from."""
-    return mix(mix(seed + GOLDEN) + np.uint64(stream) * GOLDEN)
+def stream_key(seed: int, stream: int) -> np.uint64:
+    """The key that all generators of one seed and stream are derived from.
+
+    An unsigned word must reach the kernels as one: compiled code adds a signed and an unsigned
+    integer as floats.
+    """
+    outer = int(mix(np.uint64((seed + int(GOLDEN)) % _WORDS)))
+    return np.uint64(mix(np.uint64((outer + stream * int(GOLDEN)) % _WORDS)))
 
 
 @kernel
 def seed_generator(key: np.uint64, number: int, state: GeneratorState) -> None:
     """Fill `state` with the generator of one episode (or choice) under a stream's key."""
-    word = mix(key + np.uint64(number) * GOLDEN)
+    word = mix(np.uint64(key) + np.uint64(number) * GOLDEN)
     for i in range(4):
         word = word + GOLDEN
         state[i] = mix(word)

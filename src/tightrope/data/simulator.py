@@ -125,7 +125,7 @@ class Simulator:
         parts = []
         done = 0
         for number, end in enumerate(_positive_ends(samples, "samples of a choice")):
-            key = stream_key(_key(seed, GENERATIVE), number)
+            key = stream_key(int(_key(seed, GENERATIVE)), number)
             work = partial(count_draws, table.row, table.bucket, key, end - done)
             _spread(work, 0, mdp.choices, counters)
             parts.append(_harvest(counters))
@@ -172,7 +172,7 @@ class Simulator:
 def _key(seed: int, stream: int) -> np.uint64:
     if not 0 <= seed < 1 << 64:
         raise InputError(f"the seed is {seed}, but it must be between 0 and 2^64 − 1")
-    return stream_key(np.uint64(seed), stream)
+    return stream_key(seed, stream)
 
 
 def _positive_ends(total: int, what: str) -> list[int]:

@@ -123,9 +123,9 @@ class _RowWriter:
                     f"the model's variable '{clash[0]}' clashes with a column's name: write states by index"
                 )
         by_variables = states is StateForm.VARIABLES
-        kind = {
-            name: bool if column.dtype == np.bool_ else int for name, column in structure.valuations.items()
-        }
+        kind: dict[str, type] = {}
+        for name, column in structure.valuations.items():
+            kind[name] = bool if column.dtype == np.bool_ else int
         before: dict[str, type] = kind if by_variables else {STATE: int}
         after: dict[str, type] = {n + NEXT: k for n, k in kind.items()} if by_variables else {NEXT_STATE: int}
         self.types: dict[str, type] = {**before, CHOICE: int, ACTION: str, **after}

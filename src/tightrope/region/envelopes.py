@@ -1,0 +1,68 @@
+"""McCormick envelopes: rows that every true point (x, y, z = x·y) satisfies while x and y are in their
+bounds.
+
+From (x − x̲)(y − y̲) ≥ 0, (x̄ − x)(ȳ − y) ≥ 0, (x̄ − x)(y − y̲) ≥ 0 and (x − x̲)(ȳ − y) ≥ 0 (paper,
+Section 3.2). For a square z = x² the first two are tangents, the last two the chord, and the tangent in
+the middle is added: (x − m)² ≥ 0. The bounds are float64 numbers and enter the rows exactly; only the
+constants x̲·y̲ are rounded, upward in the row. Chains of products handle every degree: each link is one
+product of two coordinates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.rounding import down, up
+
+
+def envelope_rows(
+    products: tuple[tuple[int, int], ...], lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Rows a·x ≤ b for all products; coordinate len(lower) − len(products) + j is product j."""
+    size = len(lower)
+    first = size - len(products)
+    rows: list[FloatArray] = []
+    bounds: list[float] = []
+
+    def add(z: int, sign: float, x: int, slope_x: float, y: int, slope_y: float, constant: float) -> None:
+        """sign·z + slope_x·x + slope_y·y ≤ constant."""
+        row = np.zeros(size)
+        row[z] = sign
+        row[x] += slope_x
+        row[y] += slope_y
+        rows.append(row)
+        bounds.append(constant)
+
+    for j, (x, y) in enumerate(products):
+        z = first + j
+        a, b, c, d = lower[x], upper[x], lower[y], upper[y]
+        if x == y:
+            middle = 0.5 * (a + b)
+            for point in (a, middle, b):  # z ≥ 2·point·x − point²
+                add(z, -1.0, x, 2.0 * point, y, 0.0, up(point * point))
+            chord = a + b  # z ≤ (a+b)·x − a·b, with a+b rounded: z ≤ chord·x − a·b + |rounding|·|x|
+            spare = abs(up(chord) - down(chord)) * max(abs(a), abs(b))
+            add(z, 1.0, x, -chord, y, 0.0, up(up(-(a * b)) + up(spare)))
+            continue
+        add(z, -1.0, x, c, y, a, up(a * c))
+        add(z, -1.0, x, d, y, b, up(b * d))
+        add(z, 1.0, x, -c, y, -b, up(-(b * c)))
+        add(z, 1.0, x, -d, y, -a, up(-(a * d)))
+    return np.array(rows).reshape(-1, size), np.array(bounds)
+
+
+def product_boxes(
+    products: tuple[tuple[int, int], ...], lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The box, with every product also bounded by interval arithmetic on its factors."""
+    lower, upper = lower.copy(), upper.copy()
+    first = len(lower) - len(products)
+    for j, (x, y) in enumerate(products):
+        corners = np.array(
+            [lower[x] * lower[y], lower[x] * upper[y], upper[x] * lower[y], upper[x] * upper[y]]
+        )
+        low = max(down(float(corners.min())), 0.0) if x == y else down(float(corners.min()))
+        lower[first + j] = max(lower[first + j], low)
+        upper[first + j] = min(upper[first + j], up(float(corners.max())))
+    return lower, upper

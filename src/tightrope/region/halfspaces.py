@@ -1,0 +1,145 @@
+"""Systems of half-spaces a·x ≤ b inside a box, with where each row comes from.
+
+Every region that is (or is enclosed by) a polytope is such a system. Rows are kept on the safe side: a
+row's float coefficients are exact by definition, and its bound was rounded up so that the true constraint
+implies the row. Dropping a row, or raising a bound, only enlarges the set: both are always sound, and both
+are used below (`without_redundant`, `scaled`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.rounding import down, error_factor, largest_over_box, product_error, up
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+
+
+class Origin(IntEnum):
+    """Where a row comes from; `Halfspaces.index` says which one of its kind."""
+
+    DOMAIN = 0
+    EVENT_UPPER = 1
+    EVENT_LOWER = 2
+    ENVELOPE = 3
+    CUT = 4
+    L1 = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Halfspaces:
+    """{ x : matrix·x ≤ bound, lower ≤ x ≤ upper }."""
+
+    matrix: FloatArray
+    bound: FloatArray
+    origin: IndexArray
+    index: IndexArray
+    lower: FloatArray
+    upper: FloatArray
+
+    @staticmethod
+    def of_domain(coordinates: Coordinates) -> Halfspaces:
+        """The box and the linear constraints of the domain."""
+        matrix, bound, _ = coordinates.domain_rows()
+        number = np.arange(len(bound), dtype=np.int32)
+        return Halfspaces(
+            matrix,
+            bound,
+            np.full(len(bound), Origin.DOMAIN, np.int32),
+            number,
+            coordinates.lower,
+            coordinates.upper,
+        )
+
+    def __len__(self) -> int:
+        return len(self.bound)
+
+    @property
+    def size(self) -> int:
+        return len(self.lower)
+
+    def with_rows(
+        self,
+        matrix: FloatArray,
+        bound: FloatArray,
+        origin: Origin,
+        index: IndexArray | OffsetArray | None = None,
+    ) -> Halfspaces:
+        """This system and more rows."""
+        number = np.arange(len(bound)) if index is None else index
+        return Halfspaces(
+            np.concatenate([self.matrix, matrix]),
+            np.concatenate([self.bound, bound]),
+            np.concatenate([self.origin, np.full(len(bound), origin, np.int32)]),
+            np.concatenate([self.index, number.astype(np.int32)]),
+            self.lower,
+            self.upper,
+        )
+
+    def with_box(self, lower: FloatArray, upper: FloatArray) -> Halfspaces:
+        """The same rows in another box."""
+        return Halfspaces(self.matrix, self.bound, self.origin, self.index, lower, upper)
+
+    def take(self, rows: BoolArray | IndexArray | OffsetArray) -> Halfspaces:
+        """Some of the rows."""
+        return Halfspaces(
+            self.matrix[rows], self.bound[rows], self.origin[rows], self.index[rows], self.lower, self.upper
+        )
+
+    def without_redundant(self) -> Halfspaces:
+        """Without the rows that hold on the whole box."""
+        keep = largest_over_box(self.matrix, self.lower, self.upper) > self.bound
+        return self if keep.all() else self.take(keep)
+
+    def excess(self, x: FloatArray) -> FloatArray:
+        """A lower bound on matrix·x − bound at the exact float point x: positive proves x outside."""
+        value = self.matrix @ x
+        error = product_error(self.matrix, x[:, None])[:, 0]
+        return down(down(value - self.bound) - error)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledHalfspaces:
+    """{ y : matrix·y ≤ bound, −1 ≤ y ≤ 1 } ⊇ the image of a system under x = centre + half·y.
+
+    Rows are divided by a power of two so that their largest coefficient is between ½ and 1: floating-point
+    tolerances of solvers then mean the same in every coordinate and every row.
+    """
+
+    matrix: FloatArray
+    bound: FloatArray
+    factor: FloatArray
+    centre: FloatArray
+    half: FloatArray
+
+    @staticmethod
+    def of(system: Halfspaces) -> ScaledHalfspaces:
+        centre = 0.5 * (system.lower + system.upper)
+        half = np.maximum(up(system.upper - centre), up(centre - system.lower))
+        half = np.maximum(half, 1e-200)
+        matrix = system.matrix * half
+        rounding = error_factor(3) * np.abs(matrix).sum(axis=1)
+        shift = system.matrix @ centre
+        rounding += product_error(system.matrix, centre[:, None])[:, 0]
+        bound = up(up(system.bound - shift) + up(rounding))
+        largest = np.abs(matrix).max(axis=1, initial=0.0)
+        factor = np.ldexp(1.0, np.frexp(np.where(largest > 0.0, largest, 1.0))[1])
+        return ScaledHalfspaces(matrix / factor[:, None], bound / factor, factor, centre, half)
+
+    def to_x(self, y: FloatArray) -> FloatArray:
+        """Points back in the coordinates of the system (plain float64)."""
+        return self.centre + self.half * y
+
+
+def rows_between(
+    functions: AffineFunctions, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(linear, bound of +linear·x, bound of −linear·x) for lower ≤ f(x) ≤ upper, with the slack of f
+    added.
+    """
+    above = up(up(upper - functions.constant) + functions.slack)
+    below = up(up(functions.constant - lower) + functions.slack)
+    return functions.linear, above, below

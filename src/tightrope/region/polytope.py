@@ -1,0 +1,190 @@
+"""The polytope region: half-spaces in a tightened box, with vertices where the dimension allows.
+
+U = { x : l_e ≤ g_e(x) ≤ u_e for all events e, x in the domain } contains the true coordinates with
+probability at least 1 − δ when all event intervals hold together (paper, Theorem 1). The same class
+carries the L1 region and the tangent-cut enclosure of the likelihood region: all are systems of half-spaces.
+
+Support values are safe in either representation: from vertices with their proof of enclosure
+(`tightrope.region.vertices`), from multipliers of linear programs elsewhere
+(`tightrope.numerics.linear_program`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from tightrope.errors import CannotCertify
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.linear_program import LinearStatus, dual_bounds
+from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
+from tightrope.region.halfspaces import Halfspaces, ScaledHalfspaces
+from tightrope.region.lazy_program import LazyProgram
+from tightrope.region.region import Emptiness, RegionKind, Relaxation
+from tightrope.region.tightening import Tightened, Tightening
+from tightrope.region.vertices import MOST_DIMENSIONS, EnclosingVertices, enclosing_vertices
+from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.ledger import Ledger
+
+MOST_VERTICES = 60_000
+_SMALLEST_DEPTH = 1e-9
+_CHUNK = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope:
+    """{ x : system.matrix·x ≤ system.bound } in the box of `system`, which encloses it tightly."""
+
+    kind: RegionKind
+    coordinates: Coordinates
+    ledger: Ledger
+    relaxation: Relaxation
+    emptiness: Emptiness
+    system: Halfspaces
+    tightening: Tightening
+    enclosure: EnclosingVertices | None
+    remarks: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        kind: RegionKind,
+        coordinates: Coordinates,
+        ledger: Ledger,
+        tightened: Tightened,
+        relaxation: Relaxation,
+        most_vertices: int = MOST_VERTICES,
+    ) -> Polytope:
+        """The region of a tightened system; the conflict of an empty one is the caller's to name."""
+        enclosure = None
+        if not tightened.empty:
+            enclosure = _enclosure(tightened, most_vertices)
+        witness = None if tightened.empty else tightened.interior
+        return Polytope(
+            kind,
+            coordinates,
+            ledger,
+            relaxation,
+            Emptiness(tightened.empty, witness),
+            tightened.system,
+            tightened.report,
+            enclosure,
+        )
+
+    def with_emptiness(self, emptiness: Emptiness) -> Polytope:
+        return replace(self, emptiness=emptiness)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        shape = f"{len(self.system)} rows in {self.coordinates.size} coordinates"
+        if self.enclosure is not None:
+            shape += f", {len(self.enclosure.points)} vertices"
+        lifted = (self.tightening.text(),) if self.coordinates.is_lifted else ()
+        return (shape, *lifted, *self.remarks)
+
+    @property
+    def bounding_box(self) -> tuple[FloatArray, FloatArray]:
+        return self.system.lower, self.system.upper
+
+    @property
+    def vertices(self) -> FloatArray | None:
+        return None if self.enclosure is None else self._scaled.to_x(self.enclosure.points)
+
+    @property
+    def vertex_error(self) -> FloatArray:
+        if self.enclosure is None:
+            return np.zeros(self.coordinates.size)
+        reach = np.abs(self.enclosure.points).max(axis=0) * self._scaled.half + np.abs(self._scaled.centre)
+        error: FloatArray = self.enclosure.error * self._scaled.half * (1.0 + 1e-12) + 4.0 * UNIT * reach
+        return up(error)
+
+    @property
+    def facets(self) -> tuple[FloatArray, FloatArray]:
+        return self.system.matrix, self.system.bound
+
+    @cached_property
+    def _scaled(self) -> ScaledHalfspaces:
+        return ScaledHalfspaces.of(self.system)
+
+    def contains(self, theta: Sequence[Fraction | float]) -> bool:
+        """Exact evaluation at the exact point: outside only if some row or the box is violated."""
+        if self.emptiness.is_empty:
+            return False
+        exact = self.coordinates.lift_exact([Fraction(value) for value in theta])
+        x = np.array([float(value) for value in exact])
+        suspect = np.flatnonzero(
+            self.system.matrix @ x - self.system.bound > -1e-9 * (1.0 + np.abs(self.system.bound))
+        )
+        for row in suspect.tolist():
+            value = sum(Fraction(float(a)) * v for a, v in zip(self.system.matrix[row], exact, strict=True))
+            if value > Fraction(float(self.system.bound[row])):
+                return False
+        return all(
+            Fraction(float(low)) <= value <= Fraction(float(high))
+            for low, value, high in zip(self.system.lower, exact, self.system.upper, strict=True)
+        )
+
+    def support(self, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self.emptiness.is_empty:
+            raise CannotCertify("the region is empty: it has no support function")
+        if len(directions) == 0:
+            return np.zeros(0), np.zeros(0)
+        if self.enclosure is not None:
+            return self._from_vertices(directions)
+        return -self._by_programs(-directions), self._by_programs(directions)
+
+    def _from_vertices(self, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        points = self.vertices
+        assert points is not None
+        lower, upper = np.empty(len(directions)), np.empty(len(directions))
+        step = max(1, _CHUNK // len(points))
+        transposed = np.ascontiguousarray(points.T)
+        for start in range(0, len(directions), step):
+            values = directions[start : start + step] @ transposed
+            lower[start : start + step] = values.min(axis=1)
+            upper[start : start + step] = values.max(axis=1)
+        reach = np.abs(points).max(axis=0)
+        error = np.abs(directions) @ (self.vertex_error + error_factor(points.shape[1] + 4) * reach)
+        error = up(error * (1.0 + 1e-12) + 1e-300)
+        return np.nextafter(lower - error, -np.inf), np.nextafter(upper + error, np.inf)
+
+    def _by_programs(self, directions: FloatArray) -> FloatArray:
+        """Upper bounds of directions·x by one lazy linear program each."""
+        scaled = self._scaled
+        size = self.coordinates.size
+        program = LazyProgram(scaled)
+        in_y = directions * scaled.half
+        multipliers: list[FloatArray] = []
+        for direction in in_y:
+            norm = np.abs(direction).max()
+            outcome = program.maximise(direction / norm) if norm > 0.0 else None
+            solved = outcome is not None and outcome.status is LinearStatus.OPTIMAL
+            multipliers.append(outcome.multipliers * norm if outcome is not None and solved else np.zeros(0))
+        table = np.zeros((len(directions), len(program.loaded)))
+        for row, values in enumerate(multipliers):
+            table[row, : len(values)] = values
+        ones = np.ones(size)
+        best = dual_bounds(
+            scaled.matrix[program.loaded], scaled.bound[program.loaded], -ones, ones, in_y, table
+        )
+        rounding = error_factor(3) * np.abs(in_y).sum(axis=1)
+        shift = directions @ scaled.centre
+        rounding += product_error(directions, scaled.centre[:, None])[:, 0]
+        total: FloatArray = up(best + shift) + rounding * (1.0 + 1e-12)
+        return up(total)
+
+
+def _enclosure(tightened: Tightened, most_vertices: int) -> EnclosingVertices | None:
+    """Vertices in the scaled coordinates, where the dimension and the shape allow."""
+    size = tightened.system.size
+    if size > MOST_DIMENSIONS or tightened.depth < _SMALLEST_DEPTH:
+        return None
+    scaled = ScaledHalfspaces.of(tightened.system)
+    box = np.vstack([np.eye(size), -np.eye(size)])
+    matrix = np.vstack([scaled.matrix, box])
+    bound = np.concatenate([scaled.bound, np.ones(2 * size)])
+    interior = (tightened.interior - scaled.centre) / scaled.half
+    return enclosing_vertices(matrix, bound, interior, most_vertices)

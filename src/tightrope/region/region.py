@@ -1,0 +1,118 @@
+"""What every confidence region offers, whatever its shape.
+
+A region is a convex set of coordinates x (`tightrope.statistics.coordinates`: free parameters and, for
+polynomial models, products of them) that contains the coordinates of the true parameters with the
+confidence of its `ledger`. Everything downstream is built on one operation, the support function: the
+least and the largest value of linear functions over the set, each rounded to the safe side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import Protocol
+
+from tightrope.numerics.arrays import FloatArray
+from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.ledger import Ledger
+
+
+class RegionKind(Enum):
+    """The regions on offer."""
+
+    POLYTOPE = "polytope"
+    L1 = "l1"
+    ELLIPSOID = "ellipsoid"
+    LIKELIHOOD = "likelihood"
+
+
+class Relaxation(Enum):
+    """Whether the set is the statistical region itself (up to rounding) or an enclosure of it."""
+
+    EXACT = "exact"
+    OUTER = "outer"
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A smallest set of statements that no parameter of the domain satisfies together.
+
+    Irreducible: without any one of them the rest can be satisfied (or at least not be refuted).
+    """
+
+    events: tuple[int, ...]
+    texts: tuple[str, ...]
+
+    def text(self) -> str:
+        return "; ".join(self.texts)
+
+
+@dataclass(frozen=True, eq=False)
+class Emptiness:
+    """Empty, with a conflict that shows it, or not empty, with a witness point (coordinates).
+
+    `is_empty` is only ever True when it was proved. The witness of a region without interior satisfies its
+    constraints up to rounding.
+    """
+
+    is_empty: bool
+    witness: FloatArray | None = None
+    conflict: Conflict | None = None
+
+    def text(self, delta: float) -> str:
+        """The verdict in words."""
+        if not self.is_empty:
+            return "the data are consistent with the model"
+        reason = f": {self.conflict.text()}" if self.conflict else ""
+        return (
+            "the region is empty: no parameters of the domain explain the data at confidence "
+            f"{1.0 - delta:g}. A correct model produces this with probability at most {delta:g}, so the "
+            f"model is likely wrong. These observations contradict each other{reason}"
+        )
+
+
+class Region(Protocol):
+    """A convex confidence set of coordinates."""
+
+    @property
+    def kind(self) -> RegionKind: ...
+
+    @property
+    def coordinates(self) -> Coordinates: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def relaxation(self) -> Relaxation: ...
+
+    @property
+    def emptiness(self) -> Emptiness: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the result should know: tightening, cuts, limits."""
+
+    @property
+    def bounding_box(self) -> tuple[FloatArray, FloatArray]:
+        """Safe bounds of every coordinate."""
+
+    def support(self, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Safe (lower, upper) bounds of directions·x over the region, for directions [n, coordinates]."""
+
+    def contains(self, theta: Sequence[Fraction | float]) -> bool:
+        """Whether the region contains the parameters θ; never False for a point of the true set."""
+
+    @property
+    def vertices(self) -> FloatArray | None:
+        """Points [n, coordinates] whose convex hull, widened by `vertex_error`, contains the region."""
+
+    @property
+    def vertex_error(self) -> FloatArray:
+        """How far, in each coordinate, the hull of the vertices may miss the region."""
+
+    @property
+    def facets(self) -> tuple[FloatArray, FloatArray] | None:
+        """Rows (a, b) with a·x ≤ b that bound the region, where it is a polytope."""

@@ -1,0 +1,256 @@
+"""Coordinates in which every expression is affine.
+
+Two exact steps lead from parameters θ to coordinates x:
+
+* Equalities of the domain (Σθ = 1, fixed parameters) are solved by Gaussian elimination over the rationals;
+  the remaining free parameters span the affine hull of the domain.
+* Every monomial of degree ≥ 2 becomes a coordinate of its own, built by a chain of products of two earlier
+  coordinates (paper, Appendix "Linear relaxations": z₁ = θ₁θ₂, z₂ = z₁θ₃, …; squares are products of a
+  coordinate with itself). The products are kept so that McCormick envelopes can be written down.
+
+An expression is then f(θ) = constant + linear·x. Its float64 image carries `slack`: on the whole domain
+the float affine function differs from f by at most that much (coefficients are rounded once; |x| is
+bounded by the box).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.model.expressions import Expressions
+from tightrope.model.parameters import LinearConstraint, Parameters
+from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.rounding import down, error_factor, up
+
+
+@dataclass(frozen=True, eq=False)
+class AffineFunctions:
+    """n functions x ↦ constant + linear·x ± slack."""
+
+    linear: FloatArray
+    constant: FloatArray
+    slack: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.constant)
+
+    def take(self, index: IndexArray | OffsetArray | BoolArray) -> AffineFunctions:
+        """A selection (an index array or a mask)."""
+        return AffineFunctions(self.linear[index], self.constant[index], self.slack[index])
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Coordinate j is monomials[j], a monomial over the free parameters (numbered by position in `free`).
+
+    The first len(free) coordinates are the free parameters themselves; coordinate len(free) + j is the
+    product of coordinates products[j]. `lower` and `upper` enclose every coordinate over the box of the
+    domain.
+    """
+
+    parameters: Parameters
+    free: tuple[int, ...]
+    substitution: tuple[Polynomial, ...]
+    monomials: tuple[Monomial, ...]
+    products: tuple[tuple[int, int], ...]
+    lower: FloatArray
+    upper: FloatArray
+
+    @staticmethod
+    def of(expressions: Expressions, parameters: Parameters) -> Coordinates:
+        free, substitution = _solve_equalities(parameters)
+        wanted: set[Monomial] = set()
+        for monomial in expressions.monomials:
+            wanted.update(_substituted(monomial, substitution).terms)
+        singles = [((position, 1),) for position in range(len(free))]
+        chain = _prefixes(wanted)
+        monomials: tuple[Monomial, ...] = (*singles, *chain)
+        number = {monomial: j for j, monomial in enumerate(monomials)}
+        products = tuple((number[left], number[right]) for left, right in map(_split, chain))
+        lower, upper = _boxes([(parameters.lower[i], parameters.upper[i]) for i in free], products)
+        return Coordinates(parameters, free, substitution, monomials, products, lower, upper)
+
+    @property
+    def size(self) -> int:
+        return len(self.monomials)
+
+    @property
+    def is_lifted(self) -> bool:
+        return len(self.products) > 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """How each coordinate reads: `p`, `p*q`, `q^2`."""
+        free_names = [self.parameters.names[i] for i in self.free]
+        return tuple(Polynomial({m: Fraction(1)}).text(free_names) for m in self.monomials)
+
+    def functions(self, expressions: Expressions) -> AffineFunctions:
+        """All expressions of a table as affine functions of the coordinates."""
+        number = {monomial: j for j, monomial in enumerate(self.monomials)}
+        table = np.zeros((len(expressions.monomials), self.size + 1))
+        for row, monomial in enumerate(expressions.monomials):
+            for term, coefficient in _substituted(monomial, self.substitution).terms.items():
+                table[row, number[term] if term else self.size] = float(coefficient)
+        image = expressions.image()
+        linear = np.asarray(image @ table)
+        magnitude = np.asarray(abs(image) @ np.abs(table))
+        terms = int(np.diff(expressions.row_start).max(initial=1)) + 4
+        reach = np.append(np.maximum(np.abs(self.lower), np.abs(self.upper)), 1.0)
+        slack = up(error_factor(terms) * (magnitude @ reach) * (1.0 + error_factor(len(reach) + 4)))
+        return AffineFunctions(linear[:, :-1], linear[:, -1], slack)
+
+    def parameter_functions(self) -> AffineFunctions:
+        """The original parameters, eliminated ones included, as affine functions of the coordinates."""
+        return self._affine(list(self.substitution))
+
+    def domain_rows(self) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+        """Rows a·x ≤ b of the domain beside the box of the free parameters, with their texts."""
+        polynomials: list[Polynomial] = []
+        bounds: list[Fraction] = []
+        texts: list[str] = []
+        for i, (low, high) in enumerate(zip(self.parameters.lower, self.parameters.upper, strict=True)):
+            if i in self.free or self.substitution[i].is_constant:
+                continue
+            name = self.parameters.names[i]
+            polynomials += [self.substitution[i], -self.substitution[i]]
+            bounds += [high, -low]
+            texts += [f"{name} <= {high}", f"{name} >= {low}"]
+        for constraint in self.parameters.constraints:
+            row = Polynomial({})
+            for i, coefficient in enumerate(constraint.coefficients):
+                row = row + self.substitution[i] * Polynomial.constant(coefficient)
+            if row.is_constant:
+                continue
+            text = constraint.text(self.parameters.names)
+            for side in (1, -1) if constraint.is_equality else (1,):
+                polynomials.append(row * Polynomial.constant(side))
+                bounds.append(constraint.bound * side)
+                texts.append(text)
+        functions = self._affine(
+            [p - Polynomial.constant(b) for p, b in zip(polynomials, bounds, strict=True)]
+        )
+        return functions.linear, up(functions.slack - functions.constant), tuple(texts)
+
+    def lift(self, theta: FloatArray) -> FloatArray:
+        """The coordinates of points θ [n, d], in plain float64."""
+        columns: list[FloatArray] = [theta[:, i] for i in self.free]
+        for left, right in self.products:
+            columns.append(columns[left] * columns[right])
+        return np.stack(columns, axis=1) if columns else np.zeros((len(theta), 0))
+
+    def lift_exact(self, theta: Sequence[Fraction]) -> list[Fraction]:
+        """The coordinates of one point, exactly."""
+        values = [Fraction(theta[i]) for i in self.free]
+        for left, right in self.products:
+            values.append(values[left] * values[right])
+        return values
+
+    def parameters_at(self, x: FloatArray) -> FloatArray:
+        """θ from coordinates [n, size], in plain float64 (products are ignored)."""
+        functions = self.parameter_functions()
+        return x @ functions.linear.T + functions.constant
+
+    def _affine(self, polynomials: list[Polynomial]) -> AffineFunctions:
+        number = {monomial: j for j, monomial in enumerate(self.monomials)}
+        linear = np.zeros((len(polynomials), self.size + 1))
+        for row, polynomial in enumerate(polynomials):
+            for term, coefficient in polynomial.terms.items():
+                linear[row, number[term] if term else self.size] = float(coefficient)
+        reach = np.append(np.maximum(np.abs(self.lower), np.abs(self.upper)), 1.0)
+        slack = up(error_factor(4) * (np.abs(linear) @ reach) * (1.0 + error_factor(len(reach) + 4)))
+        return AffineFunctions(linear[:, :-1], linear[:, -1], slack)
+
+
+def _solve_equalities(parameters: Parameters) -> tuple[tuple[int, ...], tuple[Polynomial, ...]]:
+    """The free parameters, and every parameter as an affine polynomial in the free ones (by position)."""
+    size = len(parameters)
+    equalities = [c for c in parameters.constraints if c.is_equality]
+    for i, (low, high) in enumerate(zip(parameters.lower, parameters.upper, strict=True)):
+        if low == high:
+            unit = tuple(Fraction(int(j == i)) for j in range(size))
+            equalities.append(LinearConstraint(unit, low, True))
+    solved: dict[int, tuple[list[Fraction], Fraction]] = {}
+    for equality in equalities:
+        row, bound = list(equality.coefficients), equality.bound
+        for pivot, (other, other_bound) in solved.items():
+            if factor := row[pivot]:
+                row = [a - factor * b for a, b in zip(row, other, strict=True)]
+                bound -= factor * other_bound
+        candidates = [j for j in range(size) if row[j] != 0]
+        if not candidates or len(solved) == size - 1:
+            continue
+        pivot = candidates[-1]
+        lead = row[pivot]
+        row, bound = [a / lead for a in row], bound / lead
+        for key, (other, other_bound) in list(solved.items()):
+            if factor := other[pivot]:
+                reduced = [a - factor * b for a, b in zip(other, row, strict=True)]
+                solved[key] = (reduced, other_bound - factor * bound)
+        solved[pivot] = (row, bound)
+    free = tuple(i for i in range(size) if i not in solved)
+    position = {i: j for j, i in enumerate(free)}
+    substitution: list[Polynomial] = []
+    for i in range(size):
+        if i in position:
+            substitution.append(Polynomial.variable(position[i]))
+            continue
+        row, bound = solved[i]
+        terms: dict[Monomial, Fraction] = {(): bound}
+        terms.update({((position[j], 1),): -a for j, a in enumerate(row) if j != i and a != 0})
+        substitution.append(Polynomial(terms))
+    return free, tuple(substitution)
+
+
+def _substituted(monomial: Monomial, substitution: Sequence[Polynomial]) -> Polynomial:
+    result = Polynomial.constant(1)
+    for index, exponent in monomial:
+        result = result * substitution[index] ** exponent
+    return result
+
+
+def _split(monomial: Monomial) -> tuple[Monomial, Monomial]:
+    """The monomial without one factor of its last parameter, and that parameter."""
+    *head, (index, exponent) = monomial
+    rest = (*head, (index, exponent - 1)) if exponent > 1 else tuple(head)
+    return rest, ((index, 1),)
+
+
+def _prefixes(wanted: set[Monomial]) -> list[Monomial]:
+    """All monomials of degree ≥ 2 on the chains that lead to the wanted ones, by degree."""
+    chain: set[Monomial] = set()
+    for monomial in wanted:
+        while sum(exponent for _, exponent in monomial) >= 2:
+            chain.add(monomial)
+            monomial = _split(monomial)[0]
+    return sorted(chain, key=monomial_order)
+
+
+def _boxes(
+    bounds: list[tuple[Fraction, Fraction]], products: tuple[tuple[int, int], ...]
+) -> tuple[FloatArray, FloatArray]:
+    """Outward float bounds of the free parameters and of the chained products (exact interval arithmetic)."""
+    intervals = list(bounds)
+    for left, right in products:
+        (a, b), (c, d) = intervals[left], intervals[right]
+        corners = [a * c, a * d, b * c, b * d]
+        low = max(min(corners), Fraction(0)) if left == right else min(corners)
+        intervals.append((low, max(corners)))
+    return (
+        np.array([_float_down(low) for low, _ in intervals]),
+        np.array([_float_up(high) for _, high in intervals]),
+    )
+
+
+def _float_down(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if nearest <= value else down(nearest)
+
+
+def _float_up(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if nearest >= value else up(nearest)

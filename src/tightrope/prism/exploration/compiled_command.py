@@ -1,0 +1,172 @@
+"""One command, run on all states of a frame at once.
+
+The guard is evaluated on every row; probabilities and updates on those where it holds. A command's
+probabilities depend on few variables, so they are computed once for each distinct combination of
+their values and looked up after that: exact arithmetic costs nothing a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.prism.diagnostics import Complaint
+from tightrope.prism.exploration.alternatives import Alternatives
+from tightrope.prism.exploration.compile import Compiler
+from tightrope.prism.exploration.frame import Column, Frame
+from tightrope.prism.exploration.guard_ranges import ranges_under
+from tightrope.prism.exploration.key_index import KeyIndex
+from tightrope.prism.exploration.key_layout import KeyLayout
+from tightrope.prism.exploration.nodes import Boolean, Integer
+from tightrope.prism.exploration.probabilities import ZERO, Distribution, Probabilities
+from tightrope.prism.exploration.ratio import Number, integers
+from tightrope.prism.exploration.state_space import StateSpace
+from tightrope.prism.syntax import Assignment, Binary, Command, Name, Position
+
+
+class CompiledCommand:
+    """`enabled(frame)` says where the guard holds, `alternatives` what the command does there."""
+
+    def __init__(self, command: Command, space: StateSpace, guards: Compiler, probabilities: Probabilities):
+        self.position = command.position
+        self._guard = guards.truth(command.guard)
+        self._words = space.layout.words
+        ranges = ranges_under(command.guard, space.ranges, space.number)
+        self._never = self._guard.constant is False or any(low > high for low, high in ranges)
+        if not self._never:
+            compiler = space.compiler(ranges)
+            distribution = probabilities.compile(compiler, command)
+            self._memory = DistributionMemory(distribution, ranges, space, len(command.updates))
+            self._updates = [
+                [CompiledAssignment(assignment, space, compiler) for assignment in update.assignments]
+                for update in command.updates
+            ]
+
+    def enabled(self, frame: Frame) -> BoolArray | None:
+        """In which rows the guard holds; None where in no state at all."""
+        return None if self._never else frame.mask(self._guard.value(frame))
+
+    def alternatives(self, frame: Frame, enabled: BoolArray) -> Alternatives | None:
+        rows = np.flatnonzero(enabled)
+        if not len(rows):
+            return None
+        inner = frame.select(rows)
+        probability = self._memory.numbers(inner)
+        step: OffsetArray = np.zeros((len(rows), len(self._updates), self._words), dtype=np.int64)
+        for column, assignments in enumerate(self._updates):
+            possible: Frame | None = inner
+            at: OffsetArray | slice = slice(None)
+            if self._memory.has_zero[column]:
+                # An update of probability 0 does not take place: its values may even be out of range.
+                at = np.flatnonzero(probability[:, column] != ZERO)
+                possible = inner.select(at) if len(at) else None
+            if possible is not None:
+                for assignment in assignments:
+                    step[at, column, assignment.word] += assignment.step(possible)
+        return Alternatives.uniform(rows, step, probability)
+
+
+class CompiledAssignment:
+    """`(x' = value)` as a step of the key, checked against the range of x where that is needed."""
+
+    def __init__(self, assignment: Assignment, space: StateSpace, compiler: Compiler):
+        number = space.number[assignment.name]
+        self._variable = space.variables[number]
+        self._position: Position = assignment.position
+        self.word = int(space.layout.word[number])
+        graph = compiler.graph
+        compiled = compiler.compile(assignment.value)
+        if isinstance(compiled, Boolean):
+            value = graph.choose(compiled, graph.constant(1), graph.constant(0))
+        elif isinstance(compiled, Number) and compiled.denominator.constant == 1:
+            value = compiled.numerator
+        else:
+            raise Complaint(f"'{assignment.name}' needs an integer", assignment.position)
+        low, high = self._variable.low, self._variable.high
+        self._checked = None if low <= value.low and value.high <= high and not value.fails else value
+        change = _increment(assignment, compiler)
+        if change is None:
+            change = graph.subtract(value, _as_integer(number, space, compiler))
+        self._step = graph.multiply(graph.constant(int(space.layout.stride[number])), change)
+
+    def step(self, frame: Frame) -> OffsetArray | int:
+        if self._checked is not None:
+            self._check(integers(self._checked, frame), frame)
+        result: OffsetArray | int = self._step.value(frame)
+        return result
+
+    def _check(self, values: OffsetArray, frame: Frame) -> None:
+        low, high = self._variable.low, self._variable.high
+        if values.min() >= low and values.max() <= high:
+            return
+        outside = (values < low) | (values > high)
+        value = int(values[np.flatnonzero(outside)[0]])
+        message = f"'{self._variable.name}' becomes {value}, outside its range {low}..{high},"
+        frame.fail(message, self._position, outside)
+
+
+class DistributionMemory:
+    """The probabilities of a command, for every combination of the variables they depend on.
+
+    `has_zero[u]` says that update u had probability 0 in some combination met so far.
+    """
+
+    def __init__(
+        self, distribution: Distribution, ranges: Sequence[tuple[int, int]], space: StateSpace, updates: int
+    ):
+        self._distribution = distribution
+        self._variables = sorted(distribution.variables)
+        self._layout = KeyLayout([ranges[v] for v in self._variables])
+        self._index = KeyIndex(self._layout.words)
+        self._space = space
+        self._known: IndexArray = np.empty((0, updates), dtype=np.int32)
+        self.has_zero = np.zeros(updates, dtype=np.bool_)
+
+    def numbers(self, frame: Frame) -> IndexArray:
+        """The number of every update's probability (columns) in every row."""
+        if not self._variables:
+            if not len(self._known):
+                self._remember(self._distribution.evaluate(frame.select(np.zeros(1, dtype=np.int64))))
+            return np.repeat(self._known, frame.size, axis=0)
+        keys = self._layout.encode([frame.column(v) for v in self._variables], frame.size)
+        combination = self._index.insert(keys)
+        if len(self._index) > len(self._known):
+            self._extend(frame, combination)
+        return self._known[combination]
+
+    def _extend(self, frame: Frame, combination: IndexArray) -> None:
+        known = len(self._known)
+        values = self._layout.decode(self._index.keys[known:])
+        columns: list[Column | None] = [None] * len(self._space.variables)
+        for variable, column in zip(self._variables, values, strict=True):
+            columns[variable] = column != 0 if self._space.is_boolean[variable] else column
+
+        def describe(row: int) -> str:
+            return frame.describe(int(np.flatnonzero(combination == known + row)[0]))
+
+        self._remember(self._distribution.evaluate(Frame(columns, values.shape[1], describe)))
+
+    def _remember(self, numbers: IndexArray) -> None:
+        self._known = np.concatenate([self._known, numbers])
+        self.has_zero |= (numbers == ZERO).any(axis=0)
+
+
+def _increment(assignment: Assignment, compiler: Compiler) -> Integer | None:
+    """The change of x in `(x' = x + change)`, so that x itself need not be looked at."""
+    match assignment.value:
+        case Binary("+", Name(name), change) | Binary("+", change, Name(name)) if name == assignment.name:
+            number = compiler.number(change)
+        case Binary("-", Name(name), change) if name == assignment.name:
+            number = compiler.arithmetic.negate(compiler.number(change))
+        case _:
+            return None
+    return number.numerator if number.denominator.constant == 1 else None
+
+
+def _as_integer(number: int, space: StateSpace, compiler: Compiler) -> Integer:
+    graph = compiler.graph
+    if space.is_boolean[number]:
+        return graph.choose(graph.boolean_variable(number), graph.constant(1), graph.constant(0))
+    return graph.variable(number)

@@ -1,0 +1,143 @@
+"""What stands on the transitions of a model: a number for each distinct probability.
+
+The explorer handles probabilities as numbers of a table only. `Probabilities` says what the table
+must do: evaluate the updates of a command for some rows, and add, multiply and share entries. Here
+for polynomials in the parameters; intervals have a file of their own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.polynomial import monomial_order
+from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.rationals import RationalArray
+from tightrope.prism.exploration.compile import Compiler, Terms
+from tightrope.prism.exploration.frame import Frame
+from tightrope.prism.exploration.pair_cache import PairCache
+from tightrope.prism.syntax import Command
+
+ZERO, ONE = 0, 1
+"""The numbers of the probabilities 0 and 1 in every table."""
+
+
+class Distribution(ABC):
+    """The probabilities of the updates of one command."""
+
+    variables: frozenset[int]
+
+    @abstractmethod
+    def evaluate(self, frame: Frame) -> IndexArray:
+        """The number of every update's probability (columns) in every row.
+
+        Complains about rows in which they do not make a distribution.
+        """
+
+
+class Probabilities(ABC):
+    """The table of distinct probabilities of one model."""
+
+    def __init__(self) -> None:
+        self._sums = PairCache(self._add)
+        self._products = PairCache(self._multiply)
+        self._shares = PairCache(self._divide)
+
+    @abstractmethod
+    def compile(self, compiler: Compiler, command: Command) -> Distribution:
+        """The probabilities of a command's updates, ready for evaluation."""
+
+    @abstractmethod
+    def _add(self, left: OffsetArray, right: OffsetArray) -> IndexArray: ...
+
+    @abstractmethod
+    def _multiply(self, left: OffsetArray, right: OffsetArray) -> IndexArray: ...
+
+    @abstractmethod
+    def _divide(self, number: OffsetArray, count: OffsetArray) -> IndexArray: ...
+
+    def sum(self, left: IndexArray, right: IndexArray) -> IndexArray:
+        return self._sums(np.minimum(left, right), np.maximum(left, right))
+
+    def product(self, left: IndexArray, right: IndexArray) -> IndexArray:
+        """Where one factor is 0 or 1 there is nothing to compute; that is the common case."""
+        low, high = np.minimum(left, right), np.maximum(left, right)
+        result: IndexArray = np.where(low == ONE, high, low)
+        rows = np.flatnonzero(low > ONE)
+        if len(rows):
+            result[rows] = self._products(low[rows], high[rows])
+        return result
+
+    def share(self, number: IndexArray, count: IndexArray) -> IndexArray:
+        """Entries divided by whole numbers."""
+        return self._shares(number, count)
+
+
+class PolynomialProbabilities(Probabilities):
+    """Polynomials in the parameters, exact."""
+
+    def __init__(self, parameter_names: Sequence[str]):
+        super().__init__()
+        self.table = ExpressionTable(parameter_names)
+
+    def compile(self, compiler: Compiler, command: Command) -> Distribution:
+        terms = [compiler.terms(update.probability) for update in command.updates]
+        return PolynomialDistribution(self.table, command, terms)
+
+    def _add(self, left: OffsetArray, right: OffsetArray) -> IndexArray:
+        return self.table.add_array(self._polynomials(left) + self._polynomials(right))
+
+    def _multiply(self, left: OffsetArray, right: OffsetArray) -> IndexArray:
+        return self.table.add_array(self._polynomials(left) * self._polynomials(right))
+
+    def _divide(self, number: OffsetArray, count: OffsetArray) -> IndexArray:
+        pairs = zip(number.tolist(), count.tolist(), strict=True)
+        return np.array([self.table.scaled(i, Fraction(1, n)) for i, n in pairs], dtype=np.int32)
+
+    def _polynomials(self, numbers: OffsetArray) -> PolynomialArray:
+        """Entries of the table as a batch; far fewer of them are distinct than there are pairs."""
+        distinct, position = np.unique(numbers, return_inverse=True)
+        polynomials = [self.table.polynomial(number) for number in distinct.tolist()]
+        monomials = {monomial for polynomial in polynomials for monomial in polynomial.terms}
+        terms = {
+            monomial: RationalArray.from_fractions(p.terms.get(monomial, 0) for p in polynomials)
+            for monomial in sorted(monomials, key=monomial_order)
+        }
+        return PolynomialArray(terms, len(distinct)).take(position.reshape(-1))
+
+
+class PolynomialDistribution(Distribution):
+    """One polynomial an update, adding up to the polynomial 1."""
+
+    def __init__(self, table: ExpressionTable, command: Command, terms: Sequence[Terms]):
+        self._table = table
+        self._command = command
+        self._terms = terms
+        numbers = [number for update in terms for number in update.values()]
+        self.variables = frozenset[int]().union(*(number.variables for number in numbers))
+
+    def evaluate(self, frame: Frame) -> IndexArray:
+        values = [
+            PolynomialArray({m: number.array(frame) for m, number in update.items()}, frame.size)
+            for update in self._terms
+        ]
+        total = values[0]
+        for value in values[1:]:
+            total = total + value
+        self._check_sum(total, frame)
+        return np.stack([self._table.add_array(value) for value in values], axis=1)
+
+    def _check_sum(self, total: PolynomialArray, frame: Frame) -> None:
+        wrong: BoolArray = np.full(frame.size, () not in total.terms)
+        for monomial, coefficient in total.terms.items():
+            wrong |= np.not_equal(coefficient.numerator, 0 if monomial else 1).astype(np.bool_)
+            wrong |= np.not_equal(coefficient.denominator, 1).astype(np.bool_)
+        if wrong.any():
+            found = total.polynomial(int(np.flatnonzero(wrong)[0])).text(self._table.parameter_names)
+            message = f"the probabilities of this command sum to {found}, not 1,"
+            frame.fail(message, self._command.position, wrong)

@@ -1,0 +1,140 @@
+"""All reachable states of a program, breadth first, a whole frontier at a time.
+
+States are keys in a hash index; the states not yet looked at are its newest rows. They are decoded
+into one array a variable, every command is run on all of them at once, and the successors that
+appear are numbered in order. Nothing is computed state by state, and exact arithmetic is done once
+for each distinct combination of the variables that a probability depends on.
+
+The work on one frame is bounded (`_OUTCOMES`), so memory beyond the finished model stays small.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import Structure
+from tightrope.prism.diagnostics import Complaint
+from tightrope.prism.exploration.assemble import Assembler, Rows
+from tightrope.prism.exploration.interval_probabilities import IntervalProbabilities
+from tightrope.prism.exploration.key_index import KeyIndex
+from tightrope.prism.exploration.observe import observe
+from tightrope.prism.exploration.probabilities import PolynomialProbabilities, Probabilities
+from tightrope.prism.exploration.state_space import StateSpace
+from tightrope.prism.exploration.synchronise import Group, groups
+from tightrope.prism.program import Program
+from tightrope.prism.syntax import ModelType
+
+Progress = Callable[[int, int], None]
+"""Called now and then with the numbers of states and transitions found so far."""
+
+Warn = Callable[[str], None]
+"""Called with what the user should know though the model stands."""
+
+_ROWS = 2**14
+"""States looked at together at most: their columns fit the processor's caches."""
+
+_OUTCOMES = 2**18
+"""Outcomes held at a time, roughly; states with very many get smaller frames."""
+
+_PROGRESS_SECONDS = 0.1
+
+
+def explore(
+    program: Program,
+    parameters: Parameters | None = None,
+    progress: Progress | None = None,
+    warn: Warn | None = None,
+) -> ParametricMDP | IntervalMDP:
+    """The model of a program; its parameters lie in [0, 1] where nothing else is said."""
+    try:
+        return _explore(program, parameters, progress, warn)
+    except Complaint as complaint:
+        raise program.error(complaint.message, complaint.position, complaint.hint) from None
+
+
+def _explore(
+    program: Program, parameters: Parameters | None, progress: Progress | None, warn: Warn | None
+) -> ParametricMDP | IntervalMDP:
+    space = StateSpace(program)
+    intervals = IntervalProbabilities()
+    polynomials = PolynomialProbabilities(program.parameters)
+    probabilities: Probabilities = intervals if program.is_interval else polynomials
+    commands, actions = groups(program, space, probabilities)
+    states = KeyIndex(space.layout.words)
+    states.insert(space.initial)
+    assembler = Assembler(states, probabilities, program.type is ModelType.DTMC)
+    _run(space, commands, states, assembler, progress)
+    rows = assembler.finish()
+    if warn is not None:
+        _warn(rows, space, states, warn)
+    observations = observe(program, space, states.keys, rows, actions)
+    structure = Structure(
+        rows.choice_start,
+        rows.transition_start,
+        rows.successor,
+        0,
+        rows.action,
+        actions,
+        observations.labels,
+        observations.rewards,
+        observations.valuations,
+    )
+    if program.is_interval:
+        return IntervalMDP(
+            structure, intervals.lower()[rows.probability], intervals.upper()[rows.probability]
+        )
+    expressions, expression = polynomials.table.freeze(rows.probability)
+    domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
+    return ParametricMDP(structure, expression, expressions, domain)
+
+
+def _run(
+    space: StateSpace,
+    commands: tuple[Group, ...],
+    states: KeyIndex,
+    assembler: Assembler,
+    progress: Progress | None,
+) -> None:
+    """Look at states until none is new."""
+    limit = _ROWS
+    reported = time.monotonic()
+    while assembler.rows_done < len(states):
+        begin = assembler.rows_done
+        keys = states.keys[begin : begin + limit]
+        frame = space.frame(keys)
+        parts, actions = [], []
+        for group in commands:
+            found = group.alternatives(frame)
+            if found is not None:
+                parts.append(found)
+                actions.append(group.action)
+        outcomes = assembler.add(keys, parts, actions)
+        limit = max(1, min(_ROWS, _OUTCOMES * len(keys) // outcomes))
+        if progress is not None and time.monotonic() - reported > _PROGRESS_SECONDS:
+            progress(len(states), assembler.transitions)
+            reported = time.monotonic()
+    if progress is not None:
+        progress(len(states), assembler.transitions)
+
+
+def _warn(rows: Rows, space: StateSpace, states: KeyIndex, warn: Warn) -> None:
+    for wrong, one, many in (
+        (
+            rows.deadlock.nonzero()[0],
+            "state {} is a deadlock and was given a self-loop",
+            "{} states are deadlocks, such as {}; each was given a self-loop",
+        ),
+        (
+            sorted(set(rows.mixed_state.tolist())),
+            "in state {} several commands of the Markov chain are enabled; each is taken equally likely",
+            "in {} states, such as {}, several commands of the Markov chain are enabled; "
+            "each is taken equally likely",
+        ),
+    ):
+        if len(wrong):
+            name = space.describe(space.layout.decode(states.keys[int(wrong[0])].reshape(1, -1))[:, 0])
+            warn(one.format(name) if len(wrong) == 1 else many.format(len(wrong), name))

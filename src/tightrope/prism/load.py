@@ -1,0 +1,59 @@
+"""From a PRISM file to a model, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tightrope.errors import InputError
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.region_text import parse_box, parse_domain
+from tightrope.prism.expand import expand
+from tightrope.prism.explore import Progress, Warn, explore
+from tightrope.prism.parser import parse_model
+
+
+def load_prism(
+    path: str | Path,
+    constants: Mapping[str, str] | None = None,
+    box: str | None = None,
+    domain: str | None = None,
+    progress: Progress | None = None,
+    warn: Warn | None = None,
+) -> ParametricMDP | IntervalMDP:
+    """Read, expand and explore a PRISM file.
+
+    `constants` are the values of `--const`. The parameters lie in [0, 1] unless `box`
+    (`p=0.1:0.9`) or `domain` (`0.1<=p<=0.9, p+q<=1`) says otherwise. A model without parameters is
+    a `ParametricMDP` with none. `progress(states, transitions)` is called during long builds,
+    `warn(text)` for deadlocks and the like.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{file} is not a text file in UTF-8") from None
+    return load_prism_text(text, str(file), constants, box, domain, progress, warn)
+
+
+def load_prism_text(
+    text: str,
+    file: str = "model",
+    constants: Mapping[str, str] | None = None,
+    box: str | None = None,
+    domain: str | None = None,
+    progress: Progress | None = None,
+    warn: Warn | None = None,
+) -> ParametricMDP | IntervalMDP:
+    """The same for a program in a string; `file` is what messages call it."""
+    program = expand(parse_model(text, file), constants or {})
+    parameters = Parameters.unit_box(program.parameters)
+    if box is not None:
+        parameters = parse_box(box, program.parameters, base=parameters)
+    if domain is not None:
+        parameters = parse_domain(domain, program.parameters, base=parameters)
+    return explore(program, parameters, progress, warn)

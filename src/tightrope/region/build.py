@@ -1,0 +1,89 @@
+"""Build the region of a model from counts: one function a kind, and one that dispatches on the kind."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.data.counts import Counts
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.region.conflict import conflicting_events
+from tightrope.region.halfspaces import Halfspaces, Origin, rows_between
+from tightrope.region.l1 import l1_rows, uncertain_signatures
+from tightrope.region.polytope import Polytope
+from tightrope.region.region import Conflict, Emptiness, RegionKind, Relaxation
+from tightrope.region.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE, tighten
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.estimates import EventIntervals, check_delta, share
+from tightrope.statistics.ledger import Assumption, Ledger, assumption_holds
+from tightrope.statistics.outcomes import Outcomes
+
+
+def polytope_region(
+    intervals: EventIntervals, rounds: int = DEFAULT_ROUNDS, tolerance: float = DEFAULT_TOLERANCE
+) -> Polytope:
+    """U: the parameters of the domain that satisfy all event intervals (paper, Section 3)."""
+    events = intervals.events
+    model = events.outcomes.model
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions = coordinates.functions(model.expressions).take(events.expression)
+    times = events.multiplicity.astype(np.float64)
+    if np.any(times > 1.0):
+        functions = _scaled(functions, times, coordinates)
+    linear, above, below = rows_between(functions, intervals.lower, intervals.upper)
+    informative = np.flatnonzero((intervals.lower > 0.0) | (intervals.upper < 1.0))
+    base = Halfspaces.of_domain(coordinates)
+    base = base.with_rows(linear[informative], above[informative], Origin.EVENT_UPPER, informative)
+    base = base.with_rows(-linear[informative], below[informative], Origin.EVENT_LOWER, informative)
+    tightened = tighten(coordinates, base, rounds, tolerance)
+    relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
+    region = Polytope.of(RegionKind.POLYTOPE, coordinates, intervals.ledger, tightened, relaxation)
+    if not tightened.empty:
+        return region
+    found = conflicting_events(coordinates, base, tightened, rounds, tolerance)
+    conflict = Conflict(found, tuple(intervals.describe(event) for event in found))
+    return region.with_emptiness(Emptiness(True, None, conflict))
+
+
+def l1_region(
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    rounds: int = DEFAULT_ROUNDS,
+    tolerance: float = DEFAULT_TOLERANCE,
+    outcomes: Outcomes | None = None,
+) -> Polytope:
+    """U_L1: every signature's distribution within its Weissman radius (paper, Section 3.5)."""
+    check_delta(delta)
+    outcomes = outcomes or Outcomes.of(model)
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions = coordinates.functions(model.expressions)
+    seen = outcomes.pooled(counts)
+    balls = len(uncertain_signatures(outcomes))
+    gamma = share(delta, max(balls, 1))
+    reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
+    matrix, bound, owner = l1_rows(outcomes, functions, reach, seen, gamma)
+    base = Halfspaces.of_domain(coordinates).with_rows(matrix, bound, Origin.L1, owner)
+    holds = assumption_holds(Assumption.FIXED_DESIGN, counts.design, tied=True)
+    ledger = Ledger(delta, balls, gamma, "weissman", "signatures", Assumption.FIXED_DESIGN, holds)
+    tightened = tighten(coordinates, base, rounds, tolerance)
+    relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
+    region = Polytope.of(RegionKind.L1, coordinates, ledger, tightened, relaxation)
+    if not tightened.empty:
+        return region
+    found = conflicting_events(coordinates, base, tightened, rounds, tolerance)
+    visits = outcomes.visits(seen)
+    texts = tuple(
+        f"the distribution of {model.structure.choice_name(outcomes.example_choice(int(outcomes.start[k])))} "
+        f"({visits[k]} visits)"
+        for k in found
+    )
+    return region.with_emptiness(Emptiness(True, None, Conflict(found, texts)))
+
+
+def _scaled(functions: AffineFunctions, times: np.ndarray, coordinates: Coordinates) -> AffineFunctions:
+    """m·f for small whole m; the products are rounded, so the slack grows by a few units."""
+    reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
+    linear = functions.linear * times[:, None]
+    constant = functions.constant * times
+    slack = functions.slack * times + 2.0**-51 * (np.abs(linear) @ reach + np.abs(constant))
+    return AffineFunctions(linear, constant, slack * (1.0 + 1e-9))

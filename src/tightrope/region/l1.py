@@ -1,0 +1,75 @@
+"""The L1 region: every visited signature's distribution is within its Weissman radius of what was seen.
+
+‖P(x) − P̃‖₁ ≤ ε with ΣP = ΣP̃ = 1 is the same as P(x)(A) − P̃(A) ≤ ε/2 for every set A of outcomes except
+none and all: linear rows in x without auxiliary variables (paper, Section 3.5, equation for U_L1). Choices
+with one signature share one distribution, so their visits are pooled (tying for whole distributions) and δ
+is split over signatures with at least one non-constant outcome, visited or not. Like Weissman's inequality
+itself this is a statement about numbers of visits fixed in advance. Signatures of more than
+`MOST_OUTCOMES` outcomes contribute the rows of single outcomes and of their complements only: fewer rows,
+a larger and still sound region.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.rounding import error_factor, up
+from tightrope.statistics.coordinates import AffineFunctions
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.weissman import weissman_radius
+
+MOST_OUTCOMES = 8
+
+
+def uncertain_signatures(outcomes: Outcomes) -> OffsetArray:
+    """Signatures with an outcome of unknown probability: those that take a share of δ."""
+    unknown = ~outcomes.model.expressions.is_constant[outcomes.expression]
+    return np.unique(outcomes.signature[unknown]).astype(np.int64)
+
+
+def l1_rows(
+    outcomes: Outcomes, functions: AffineFunctions, reach: FloatArray, seen: OffsetArray, gamma: float
+) -> tuple[FloatArray, FloatArray, OffsetArray]:
+    """(matrix, bound, signature of each row) of the region.
+
+    `functions` are the expressions of the table, `reach` bounds the coordinates' absolute values.
+    """
+    visits = outcomes.visits(seen)
+    signatures = uncertain_signatures(outcomes)
+    signatures = signatures[visits[signatures] > 0]
+    radius = weissman_radius(outcomes.width[signatures], visits[signatures], gamma)
+    blocks: list[FloatArray] = []
+    bounds: list[FloatArray] = []
+    owners: list[OffsetArray] = []
+    for width in np.unique(outcomes.width[signatures]).tolist():
+        chosen = np.flatnonzero(outcomes.width[signatures] == width)
+        member = outcomes.start[signatures[chosen]][:, None] + np.arange(width)
+        times = outcomes.multiplicity[member].astype(np.float64)
+        expression = outcomes.expression[member]
+        linear = functions.linear[expression] * times[:, :, None]
+        constant, slack = functions.constant[expression] * times, functions.slack[expression] * times
+        rate = seen[member] / visits[signatures[chosen]][:, None]
+        sets = _sets(width)
+        matrix = np.einsum("am,smx->sax", sets, linear)
+        size = np.abs(constant) + rate + np.abs(linear) @ reach
+        rounding = error_factor(width + 6) * (2.0 + np.einsum("am,sm->sa", sets, size))
+        room = radius[chosen][:, None] / 2.0 + np.einsum("am,sm->sa", sets, rate - constant + slack)
+        blocks.append(matrix.reshape(-1, matrix.shape[2]))
+        bounds.append(up((room + rounding).reshape(-1)))
+        owners.append(np.repeat(signatures[chosen], len(sets)))
+    empty: list[OffsetArray] = [np.zeros(0, dtype=np.int64)]
+    return (
+        np.concatenate([*blocks, np.zeros((0, functions.linear.shape[1]))]),
+        np.concatenate([*bounds, np.zeros(0)]),
+        np.concatenate([*owners, *empty]),
+    )
+
+
+def _sets(width: int) -> FloatArray:
+    """Indicator rows of the sets of outcomes to write down."""
+    if width <= MOST_OUTCOMES:
+        number = np.arange(1, 2**width - 1)
+        return ((number[:, None] >> np.arange(width)) & 1).astype(np.float64)
+    single = np.eye(width)
+    return np.concatenate([single, 1.0 - single])

@@ -75,15 +75,14 @@ def check_type(expression: Expression, scope: Scope, expected: Type, what: str) 
     if found is expected or (expected is Type.DOUBLE and found is Type.INT):
         return
     hint = None
+    wanted = "a number" if expected is Type.DOUBLE else _article(expected)
     if expected is Type.INT and found is Type.DOUBLE:
         hint = "floor(…), ceil(…) and round(…) turn a double into an int"
-    raise Complaint(
-        f"{what} must be {_article(expected)}, but this is {_article(found)}", position_of(expression), hint
-    )
+    raise Complaint(f"{what} must be {wanted}, but this is {_article(found)}", position_of(expression), hint)
 
 
 def _article(type_: Type) -> str:
-    return {Type.INT: "an int", Type.DOUBLE: "a number", Type.BOOL: "a bool"}[type_]
+    return {Type.INT: "an int", Type.DOUBLE: "a double", Type.BOOL: "a bool"}[type_]
 
 
 def _binary(expression: Binary, scope: Scope) -> Type:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tightrope.prism.check import type_of
 from tightrope.prism.commands import CommandExpander
 from tightrope.prism.constants import resolve_constants
 from tightrope.prism.declarations import check_file, check_variables
@@ -52,9 +51,8 @@ def _expand(model: Model, given: Mapping[str, str]) -> Program:
     }
     constants = resolve_constants(model.constants, given, formulas, variable_types)
     scope = {**constants.types, **variable_types}
-    for formula in model.formulas:
-        type_of(formulas.definition(formula.name), scope)
     expander = Expander(formulas, constants, scope)
+    expanded_formulas = {formula.name: expander.formula(formula.expression) for formula in model.formulas}
     variables = _variables(model, modules, expander)
     expanded = _modules(model, modules, variables, expander)
     return Program(
@@ -73,6 +71,7 @@ def _expand(model: Model, given: Mapping[str, str]) -> Program:
         ),
         source=model.source,
         file=model.file,
+        formulas=MappingProxyType(expanded_formulas),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tightrope.prism.arithmetic import Value
-from tightrope.prism.check import Scope, check_type
+from tightrope.prism.check import Scope, check_type, type_of
 from tightrope.prism.constants import Constants
 from tightrope.prism.diagnostics import Complaint
 from tightrope.prism.fold import fold, value_of
@@ -43,7 +43,16 @@ class Expander:
         value = value_of(expanded)
         return Fraction(value) if type_ is Type.DOUBLE else value
 
+    def formula(self, expression: Expression) -> Expression:
+        """The content of a formula, of whatever type it is."""
+        written_out = self._formulas.inline(expression)
+        type_of(written_out, self._scope)
+        return self._folded(written_out)
+
     def _expanded(self, expression: Expression, type_: Type, what: str) -> Expression:
         written_out = self._formulas.inline(expression)
         check_type(written_out, self._scope, type_, what)
-        return fold(self._constants.symbolic.inline(written_out), self._constants.values)
+        return self._folded(written_out)
+
+    def _folded(self, expression: Expression) -> Expression:
+        return fold(self._constants.symbolic.inline(expression), self._constants.values)

@@ -10,12 +10,12 @@ the source, so the explorer's errors can say where.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from tightrope.errors import InputError, Location
 from tightrope.prism.diagnostics import Source
-from tightrope.prism.syntax import LabelDefinition, ModelType, Module, Position, Rewards, Type
+from tightrope.prism.syntax import Expression, LabelDefinition, ModelType, Module, Position, Rewards, Type
 
 Value = int | Fraction | bool
 """What a constant can be: an int, an exact rational (type double) or a bool."""
@@ -42,7 +42,8 @@ class Program:
     """Everything the explorer needs. `variables` are in declaration order, globals first.
 
     In `modules` only `name` and `commands` matter: their variables have moved to `variables`.
-    `constants` are the values of all constants that do not depend on a parameter.
+    `constants` are the values of all constants that do not depend on a parameter; `formulas` are kept
+    for properties, which may use them.
     """
 
     type: ModelType
@@ -55,6 +56,7 @@ class Program:
     is_interval: bool
     source: str
     file: str
+    formulas: Mapping[str, Expression] = field(default_factory=dict)
 
     def location(self, position: Position | None) -> Location:
         """The place in the source, with its line of text."""

@@ -1,0 +1,231 @@
+"""The part of a DRN file behind `@model`, read in one pass.
+
+Almost all lines of a large file repeat a few texts behind their first number, so everything behind
+`state 17`, `action ` and `23 :` is looked up in a dictionary and parsed once for each distinct text.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+from tightrope.errors import InputError, Location
+from tightrope.formats.drn_header import Header
+from tightrope.formats.drn_notes import VALUATION_MARK, ValuationColumns
+from tightrope.formats.drn_values import Values
+from tightrope.formats.polynomial_text import PolynomialSyntaxError
+from tightrope.formats.text_file import fail, fail_at_nth, shortened
+from tightrope.model.structure import UNLABELLED
+
+NO_LABEL = "__NOLABEL__"
+"""What DRN calls the action of a choice without a name."""
+
+Progress = Callable[[int, int], None]
+"""Called now and then with the states and transitions so far."""
+
+_REPORT_EVERY = 1 << 14
+_Meaning = TypeVar("_Meaning")
+
+
+class Body:
+    """The arrays of the model, growing line by line.
+
+    States and choices are kept as indices into `state_entries` (rewards, labels) and
+    `choice_entries` (rewards, action): the distinct texts behind `state 17` and `action`.
+    """
+
+    def __init__(self, path: Path, header: Header, values: Values):
+        self.path, self.header, self.values = path, header, values
+        self.number, self.line = 0, ""
+        notes = header.notes
+        self.labels = {name: k for k, name in enumerate(notes.labels if notes else ("init", "deadlock"))}
+        self.actions = {name: k for k, name in enumerate(notes.actions if notes else ())}
+        self.state_entries: list[tuple[tuple[float, ...], tuple[int, ...]]] = []
+        self.choice_entries: list[tuple[tuple[float, ...], int]] = []
+        self.state_entry, self.choice_entry = array("i"), array("i")
+        self.choice_start, self.transition_start = array("q"), array("q")
+        self.successor, self.code = array("i"), array("i")
+        self.valuations = ValuationColumns()
+        self._placeholders: dict[str, str] = {}
+        self._known_states: dict[str, int] = {}
+        self._known_choices: dict[str, int] = {}
+        self._known_values: dict[str, int] = {}
+        self._first_transition = 0
+        self.has_unwritten_choices = False
+
+    def fail(self, message: str, token: str | None = None, hint: str | None = None) -> NoReturn:
+        fail(self.path, self.number, self.line, message, token, hint)
+
+    def read(self, lines: Iterator[tuple[int, str]], progress: Progress | None) -> None:
+        """All lines behind `@model`."""
+        for name, (text, number, line) in self.header.placeholders.items():
+            self.number, self.line = number, line
+            self._placeholders[name] = text.strip()
+            self._known_values[f" ${name}\n"] = self.meaning(self.values.code, text)
+        known, successor, code = self._known_values, self.successor, self.code
+        for number, line in lines:
+            text = line.lstrip()
+            if text[:1].isdecimal():
+                target, colon, value = text.partition(":")
+                try:
+                    successor.append(int(target))
+                    code.append(known[value])
+                except (ValueError, OverflowError, KeyError):
+                    self.number, self.line = number, line
+                    self.new_transition(target, colon, value)
+                continue
+            self.number, self.line = number, line
+            if text.startswith("action "):
+                self.new_choice(text[7:])
+            elif text.startswith("state "):
+                self.new_state(text[6:])
+                if progress is not None and len(self.state_entry) % _REPORT_EVERY == 0:
+                    progress(len(self.state_entry), len(successor))
+            elif text.startswith(VALUATION_MARK):
+                self.valuations.add(len(self.state_entry) - 1, text)
+            elif text.strip() and not text.startswith("//"):
+                self.fail(
+                    f"{shortened(text)} is no line of a model",
+                    hint="expected 'state …', 'action …' or a transition such as '3 : 0.5'",
+                )
+        self.close_state()
+
+    def new_state(self, text: str) -> None:
+        self.close_state()
+        identifier, _, rest = text.partition(" ")
+        index = len(self.state_entry)
+        if identifier.strip() != str(index):
+            self.fail(f"state {index} expected here, found {shortened(identifier)}", identifier.strip())
+        entry = self._known_states.get(rest)
+        if entry is None:
+            rewards, names = self.split_rewards(rest)
+            labels = tuple(_numbered(self.labels, name) for name in self.label_names(names))
+            entry = len(self.state_entries)
+            self.state_entries.append((rewards, labels))
+            self._known_states[rest] = entry
+        self.choice_start.append(len(self.choice_entry))
+        self.state_entry.append(entry)
+        self._first_transition = len(self.successor)
+
+    def close_state(self) -> None:
+        """A state without an action line has one choice without a name (old DTMC files)."""
+        if len(self.successor) > self._first_transition and not self.state_entry:
+            self.fail("a transition before the first state")
+        if not self.state_entry or len(self.choice_entry) > self.choice_start[-1]:
+            return
+        if len(self.successor) == self._first_transition:
+            index = len(self.state_entry) - 1
+            fail_at_nth(
+                self.path, index, is_state_line, f"state {index} has no transition", self.header.model_line
+            )
+        self.has_unwritten_choices = True
+        self.open_choice(self.choice(NO_LABEL), self._first_transition)
+
+    def new_choice(self, text: str) -> None:
+        if not self.state_entry:
+            self.fail("an action before the first state")
+        is_first = len(self.choice_entry) == self.choice_start[-1]
+        if is_first and len(self.successor) > self._first_transition:
+            self.fail("an action behind transitions that belong to none")
+        if self.header.is_chain and not is_first:
+            self.fail(
+                "a second action in a state of a DTMC", hint="a model with several actions a state is an MDP"
+            )
+        self.open_choice(self.choice(text), len(self.successor))
+
+    def choice(self, text: str) -> int:
+        entry = self._known_choices.get(text)
+        if entry is None:
+            name, _, rest = text.strip().partition(" ")
+            rewards, behind = self.split_rewards(rest)
+            if behind.strip():
+                self.fail(f"unexpected {shortened(behind)} behind the action", behind.strip())
+            entry = len(self.choice_entries)
+            action = _numbered(self.actions, UNLABELLED if name == NO_LABEL else name)
+            self.choice_entries.append((rewards, action))
+            self._known_choices[text] = entry
+        return entry
+
+    def open_choice(self, entry: int, first_transition: int) -> None:
+        self.transition_start.append(first_transition)
+        self.choice_entry.append(entry)
+
+    def new_transition(self, target: str, colon: str, value: str) -> None:
+        """The careful way, for a line with a new value or with an error."""
+        stripped = target.strip()
+        if not colon:
+            self.fail(f"a transition such as '3 : 0.5' expected, found {shortened(target)}")
+        if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 9:
+            self.fail(f"{shortened(target)} is not the number of a state", stripped)
+        if value not in self._known_values:
+            self._known_values[value] = self.meaning(self.values.code, value)
+        del self.successor[len(self.code) :]
+        self.successor.append(int(stripped))
+        self.code.append(self._known_values[value])
+
+    def meaning(self, understand: Callable[[str], _Meaning], text: str) -> _Meaning:
+        """What a value says, with an error that points at it where it says nothing."""
+        value = text.strip()
+        if value.startswith("$"):
+            if value[1:] not in self._placeholders:
+                self.fail(f"the placeholder {shortened(value)} is not defined", value)
+            value = self._placeholders[value[1:]]
+        try:
+            return understand(value)
+        except ValueError as error:
+            offset = error.offset if isinstance(error, PolynomialSyntaxError) else 0
+            start = max(self.line.find(value), 0)
+            shown = self.line.rstrip("\r\n")
+            raise InputError(
+                f"{shortened(value)}: {error}",
+                Location(str(self.path), self.number, start + offset + 1, shown),
+            ) from None
+
+    def split_rewards(self, text: str) -> tuple[tuple[float, ...], str]:
+        """The rewards `[1, 2/3]` at the beginning, one for each structure, and what follows."""
+        stripped = text.lstrip()
+        if not stripped.startswith("["):
+            return (), stripped
+        depth, end = 0, -1
+        cuts = [0]
+        for position, character in enumerate(stripped):
+            depth += (character == "[") - (character == "]")
+            if character == "," and depth == 1:
+                cuts.append(position)
+            if depth == 0:
+                end = position
+                break
+        if end < 0:
+            self.fail("']' is missing behind the rewards", stripped.strip())
+        pieces = [stripped[a + 1 : b] for a, b in zip(cuts, [*cuts[1:], end], strict=True)]
+        names = self.header.reward_names
+        if len(pieces) != len(names):
+            self.fail(f"{len(pieces)} rewards for {len(names)} reward models", stripped.strip())
+        return tuple(self.meaning(self.values.reward, piece) for piece in pieces), stripped[end + 1 :]
+
+    def label_names(self, text: str) -> list[str]:
+        """Labels stand between spaces; one with a space within stands in quotation marks."""
+        if '"' not in text:
+            return text.split()
+        parts = text.split('"')
+        if len(parts) % 2 == 0:
+            self.fail("a quotation mark is not closed", '"')
+        return [name for k, part in enumerate(parts) for name in ([part] if k % 2 else part.split())]
+
+
+def is_state_line(line: str) -> bool:
+    return line.lstrip().startswith("state ")
+
+
+def is_choice_line(line: str) -> bool:
+    return line.lstrip().startswith("action ")
+
+
+def is_transition_line(line: str) -> bool:
+    return line.lstrip()[:1].isdecimal()
+
+
+def _numbered(numbers: dict[str, int], name: str) -> int:
+    return numbers.setdefault(name, len(numbers))

@@ -1,0 +1,199 @@
+"""PRISM's `.tra` files: the transitions.
+
+    4 5 7                    states, choices, transitions (an MDP)
+    0 0 1 0.4 go             from, choice, to, probability, action
+
+    4 7                      states, transitions (a DTMC)
+    0 1 0.4
+
+An interval model has `[0.1,0.3]` for a probability. Probabilities are read as the nearest doubles.
+Rows may come in any order; the choices of a state are numbered from 0.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from tightrope.errors import InputError, Location
+from tightrope.formats.drn_values import NumberValues
+from tightrope.formats.row_checks import first_duplicate, first_unknown_state, first_wrong_sum
+from tightrope.formats.text_file import fail, fail_at_nth, reading, shortened
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """The content of a `.tra` file; `is_chain` is the form of the file, with no choices in its rows."""
+
+    is_chain: bool
+    has_intervals: bool
+    choice_start: OffsetArray
+    transition_start: OffsetArray
+    successor: IndexArray
+    lower: FloatArray
+    upper: FloatArray
+    action: IndexArray
+    action_names: tuple[str, ...]
+
+
+def is_content(line: str) -> bool:
+    """Neither blank nor a comment."""
+    stripped = line.strip()
+    return bool(stripped) and not stripped.startswith("#")
+
+
+def counts_line(path: Path, number: int, line: str, expected: str) -> list[int]:
+    """The whole numbers on the first line of a file."""
+    words = line.split()
+    if not words or not all(word.isascii() and word.isdecimal() and len(word) < 10 for word in words):
+        fail(path, number, line, f"{expected} expected, found {shortened(line)}")
+    return [int(word) for word in words]
+
+
+def read_transitions(path: Path) -> Transitions:
+    with reading(path) as file:
+        lines = ((number, line) for number, line in enumerate(file, 1) if is_content(line))
+        number, line = next(lines, (0, ""))
+        if number == 0:
+            raise InputError("the file is empty", Location(str(path)))
+        counts = counts_line(path, number, line, "the numbers of states, choices and transitions")
+        if len(counts) not in (2, 3):
+            fail(path, number, line, "two numbers (a DTMC) or three (an MDP) expected on the first line")
+        rows = _Rows(path, number, is_chain=len(counts) == 2, states=counts[0])
+        rows.read(lines)
+    return rows.finish(choices=counts[1] if len(counts) == 3 else counts[0], transitions=counts[-1])
+
+
+class _Rows:
+    """Grows column by column, in the order of the file."""
+
+    def __init__(self, path: Path, header_line: int, is_chain: bool, states: int):
+        self.path, self.header_line, self.is_chain, self.states = path, header_line, is_chain, states
+        self.values = NumberValues(None)
+        self.known_values: dict[str, int] = {}
+        self.actions: dict[str, int] = {}
+        self.state, self.choice, self.target = array("i"), array("i"), array("i")
+        self.code, self.action = array("i"), array("i")
+
+    def read(self, lines: Iterator[tuple[int, str]]) -> None:
+        known, actions, width = self.known_values, self.actions, 3 if self.is_chain else 4
+        for number, line in lines:
+            words = line.split()
+            if "[" in line and len(words) > width and not words[width - 1].endswith("]"):
+                words = line.replace(", ", ",").split()
+            try:
+                if self.is_chain:
+                    state, target, value, *rest = words
+                    choice = "0"
+                else:
+                    state, choice, target, value, *rest = words
+                self.state.append(int(state))
+                self.choice.append(int(choice))
+                self.target.append(int(target))
+                code = known.get(value)
+                if code is None:
+                    code = known[value] = self.values.code(value)
+            except (ValueError, OverflowError) as error:
+                self.explain(number, line, words, error)
+            if len(rest) > 1:
+                fail(self.path, number, line, f"unexpected {shortened(rest[1])} at the end", rest[1])
+            self.code.append(code)
+            self.action.append(actions.setdefault(rest[0] if rest else "", len(actions)))
+
+    def explain(self, number: int, line: str, words: list[str], error: Exception) -> NoReturn:
+        form = "from to probability" if self.is_chain else "from choice to probability"
+        width = len(form.split())
+        if len(words) < width:
+            fail(self.path, number, line, f"'{form}' expected, found {shortened(line)}")
+        for word in words[: width - 1]:
+            if not (word.isascii() and word.isdecimal()) or len(word) > 9:
+                fail(self.path, number, line, f"{shortened(word)} is not a number of a state or choice", word)
+        fail(self.path, number, line, f"{shortened(words[width - 1])}: {error}", words[width - 1])
+
+    def finish(self, choices: int, transitions: int) -> Transitions:
+        """Sorted by state and choice, and checked."""
+        if len(self.code) != transitions:
+            raise InputError(
+                f"the first line announces {transitions} transitions, the file has {len(self.code)}",
+                Location(str(self.path), self.header_line, 1),
+                hint="the file may be cut off" if len(self.code) < transitions else None,
+            )
+        if self.states == 0:
+            raise InputError("the model has no state", Location(str(self.path), self.header_line, 1))
+        state, choice, target, code, action = (
+            np.frombuffer(column, dtype=np.int32)
+            for column in (self.state, self.choice, self.target, self.code, self.action)
+        )
+        for column in (state, target):
+            if (row := first_unknown_state(column, self.states)) is not None:
+                self.fail_at(row, f"there is no state {column[row]}: the states are 0 to {self.states - 1}")
+        if len(choice) and choice.min() < 0:
+            self.fail_at(int(np.argmin(choice)), "the choices of a state are numbered from 0")
+        order = np.lexsort((choice, state))
+        state, choice, target, code, action = (
+            column[order] for column in (state, choice, target, code, action)
+        )
+        begins = np.ones(len(state), dtype=np.bool_)
+        begins[1:] = (state[1:] != state[:-1]) | (choice[1:] != choice[:-1])
+        first = np.flatnonzero(begins)
+        transition_start = np.append(first, len(state))
+        choice_start = np.searchsorted(state[first], np.arange(self.states + 1)).astype(np.int64)
+        empty = np.flatnonzero(np.diff(choice_start) == 0)
+        if len(empty):
+            raise InputError(
+                f"state {empty[0]} has no transition",
+                Location(str(self.path)),
+                hint="give deadlocks a self-loop; PRISM's own exports have one",
+            )
+        gaps = choice[first] - (np.arange(len(first)) - choice_start[state[first]])
+        if (gaps != 0).any():
+            row = int(order[first[np.argmax(gaps != 0)]])
+            self.fail_at(
+                row, f"the choices of state {state[first][np.argmax(gaps != 0)]} are not numbered 0, 1, …"
+            )
+        if len(first) != choices:
+            raise InputError(
+                f"the first line announces {choices} choices, the file has {len(first)}",
+                Location(str(self.path), self.header_line, 1),
+            )
+        other = np.flatnonzero(action != np.repeat(action[first], np.diff(transition_start)))
+        if len(other):
+            self.fail_at(int(order[other[0]]), "a second action name for the same choice")
+        if (row := first_duplicate(transition_start, target)) is not None:
+            self.fail_at(int(order[row]), f"a second transition of this choice to state {target[row]}")
+        lower, upper = np.array(self.values.lower)[code], np.array(self.values.upper)[code]
+        outside = ~((lower >= 0) & (upper <= 1) & (lower <= upper))
+        if outside.any():
+            self.fail_at(
+                int(order[np.argmax(outside)]), "a probability lies within [0, 1], this one does not"
+            )
+        if (wrong := first_wrong_sum(transition_start, lower, upper)) is not None:
+            within = slice(transition_start[wrong], transition_start[wrong + 1])
+            self.fail_at(int(order[within.start]), _sum_message(lower[within], upper[within]))
+        return Transitions(
+            self.is_chain,
+            self.values.has_intervals,
+            choice_start,
+            transition_start,
+            target,
+            lower,
+            upper,
+            action[first],
+            tuple(self.actions),
+        )
+
+    def fail_at(self, row: int, message: str) -> NoReturn:
+        """At the row with this number in the file."""
+        fail_at_nth(self.path, row, is_content, message, after=self.header_line)
+
+
+def _sum_message(lower: FloatArray, upper: FloatArray) -> str:
+    if (lower == upper).all():
+        return f"the probabilities of this choice sum to {lower.sum():.12g}, not 1"
+    return f"no distribution fits these intervals: they sum to [{lower.sum():.12g}, {upper.sum():.12g}]"

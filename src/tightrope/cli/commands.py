@@ -26,4 +26,7 @@ class Command:
         return cast(Callable[..., None], getattr(import_module(f"tightrope.cli.{identifier}"), identifier))
 
 
-COMMANDS = (Command("info", "Build a model and say what is in it."),)
+COMMANDS = (
+    Command("info", "Build a model and say what is in it."),
+    Command("sample", "Simulate a model at a point and write what was seen."),
+)

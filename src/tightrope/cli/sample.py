@@ -1,0 +1,198 @@
+"""`tightrope sample MODEL --at … --episodes N --seed S -o F`: data from a model at a known point."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from tightrope.cli.model_source import LoadedModel, load_model
+from tightrope.cli.options import At, Const, Domain, Json, Model, Param, Prop, parse_constants
+from tightrope.cli.output import grouped, print_facts, print_json, warn
+from tightrope.data.counts import Counts
+from tightrope.data.environments import count_environment, load_named, make_environment
+from tightrope.data.simulator import DEFAULT_CAP, Simulator
+from tightrope.data.stopping import decided_states, deciding_steps
+from tightrope.data.writing import StateForm, write_counts, write_trajectories
+from tightrope.errors import InputError
+from tightrope.experiments.instance import decimal_text
+from tightrope.formats.data_table import is_parquet
+from tightrope.formats.policy import Policy, read_policy
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.numerics.arrays import BoolArray
+from tightrope.prism.properties import PropertyOptions, ask
+
+UNIFORM = "uniform"
+
+
+def sample(
+    model: Model,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="A .parquet or .csv file.")],
+    episodes: Annotated[
+        int | None, typer.Option("--episodes", metavar="N", min=1, help="Number of trajectories.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="Same seed, same data.")] = 0,
+    at: At = None,
+    prop: Prop = None,
+    const: Const = None,
+    param: Param = None,
+    domain: Domain = None,
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="FILE|uniform", help="Which choices to take.")
+    ] = UNIFORM,
+    cap: Annotated[
+        int | None,
+        typer.Option(
+            "--cap",
+            metavar="STEPS",
+            min=1,
+            help=f"Steps after which an episode is cut off ({DEFAULT_CAP}, or a benchmark's own).",
+            show_default=False,
+        ),
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="One row a step instead of one row a counted transition.")
+    ] = False,
+    generative: Annotated[
+        int | None,
+        typer.Option("--generative", metavar="N", min=1, help="N draws from every choice, no trajectories."),
+    ] = None,
+    states: Annotated[
+        StateForm, typer.Option("--states", help="Write states by index or by the model's variables.")
+    ] = StateForm.INDEX,
+    env: Annotated[
+        str | None,
+        typer.Option("--env", metavar="MODULE:FACTORY", help="Step a Gymnasium environment instead."),
+    ] = None,
+    convert_obs: Annotated[
+        str | None,
+        typer.Option("--convert-obs", metavar="MODULE:FUNCTION", help="Its observations to states."),
+    ] = None,
+    actions: Annotated[
+        str | None, typer.Option("--actions", metavar="A,B,…", help="The names of its actions 0, 1, ….")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Simulate a model at a point and write what was seen.
+
+    An episode ends as soon as the property is decided, in an absorbing state, or at the cap. The file
+    carries the seed, the policy and how it was sampled; 'tightrope learn --data FILE' reads it.
+
+    Example: tightrope sample 'bench:betting(50)' --episodes 100000 --seed 1 -o data.parquet
+    """
+    is_parquet(output)
+    if (episodes is None) == (generative is None):
+        raise InputError("give either --episodes N or --generative N")
+    if raw and (generative is not None or env is not None):
+        raise InputError("--raw goes with simulated trajectories only, not with --generative or --env")
+    loaded = load_model(model, const, param, domain)
+    setting = _setting(loaded, prop, const, cap, policy)
+    begin = time.perf_counter()
+    if env is not None:
+        if episodes is None:
+            raise InputError("--env goes with --episodes, not with --generative")
+        counts = count_environment(
+            make_environment(env),
+            loaded.model,
+            episodes,
+            seed,
+            policy=setting.policy,
+            stop=setting.stop,
+            cap=setting.cap,
+            convert_obs=load_named(convert_obs, "--convert-obs") if convert_obs is not None else None,
+            actions=actions.split(",") if actions is not None else None,
+        )
+        simulator, where = None, dict[str, str]()
+    else:
+        mdp, where = _at_point(loaded, at)
+        simulator = Simulator(mdp, setting.policy, setting.stop, setting.cap, loaded.model.hash())
+        counts = (
+            simulator.generative(generative or 0, seed)
+            if episodes is None
+            else simulator.episodes(episodes, seed)
+        )
+    extra = {"source": model, "seed": seed, "policy": policy, "cap": setting.cap, "property": setting.text}
+    extra |= {"at": where} if env is None else {"env": env}
+    structure = loaded.model.structure
+    if raw and simulator is not None and episodes is not None:
+        blocks = simulator.trajectories(episodes, seed)
+        write_trajectories(output, blocks, counts, structure, states=states, extra=extra)
+    else:
+        write_counts(output, counts, structure, states=states, extra=extra)
+    _report(model, output, counts, time.perf_counter() - begin, setting, json)
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """How to walk: the policy, where and when an episode ends, and the property that decides it."""
+
+    policy: Policy | None
+    stop: BoolArray | None
+    cap: int
+    text: str | None
+
+
+def _setting(
+    loaded: LoadedModel, prop: str | None, const: list[str] | None, cap: int | None, policy: str
+) -> _Setting:
+    structure = loaded.model.structure
+    benchmark = loaded.benchmark
+    limit = cap if cap is not None else benchmark.episode_cap if benchmark is not None else DEFAULT_CAP
+    taken = None if policy == UNIFORM else read_policy(policy, structure)
+    if prop is None and benchmark is None:
+        return _Setting(taken, None, limit, None)
+    text = loaded.property_text(prop)
+    objective = ask(text, structure, PropertyOptions(constants=parse_constants(const))).objective
+    steps = deciding_steps(objective)
+    if steps is not None:
+        limit = max(1, min(limit, steps))
+    return _Setting(taken, decided_states(objective, structure.states), limit, text)
+
+
+def _at_point(loaded: LoadedModel, at: str | None) -> tuple[MDP, dict[str, str]]:
+    """The model at the point that was asked for, and the point in words."""
+    model = loaded.model
+    if isinstance(model, IntervalMDP):
+        raise InputError("an interval model has no single set of probabilities to draw from")
+    point = loaded.point(at)
+    if isinstance(model, MDP):
+        return model, {}
+    named = zip(model.parameters.names, point, strict=True)
+    return model.instantiate(point), {name: decimal_text(value) for name, value in named}
+
+
+def _report(
+    model: str, output: Path, counts: Counts, seconds: float, setting: _Setting, as_json: bool
+) -> None:
+    design = counts.design
+    seen = int(np.count_nonzero(counts.transition))
+    if counts.steps == 0:
+        warn("no step was taken: the property is decided in the initial state, or it is absorbing")
+    if as_json:
+        print_json(
+            {
+                "episodes": design.episodes,
+                "steps": counts.steps,
+                "seconds": round(seconds, 6),
+                "design": design.kind.value,
+                "cap": setting.cap,
+                "batches": len(counts.batches) if counts.batches is not None else 0,
+                "transitions_seen": seen,
+                "file": str(output),
+            }
+        )
+        return
+    facts = [("episodes", grouped(design.episodes))] if design.episodes is not None else []
+    facts += [
+        ("steps", grouped(counts.steps)),
+        ("transitions seen", f"{grouped(seen)} of {grouped(len(counts.transition))}"),
+        ("cap", f"{grouped(setting.cap)} steps"),
+        ("ends early", setting.text or "in absorbing states only"),
+        ("file", str(output)),
+        ("seconds", f"{seconds:.3g}"),
+    ]
+    print_facts(model, facts)

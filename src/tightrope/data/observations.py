@@ -1,0 +1,118 @@
+"""From what an environment shows to states and choices of the model.
+
+An observation is the index of a state (an integer), or the values of the model's variables: a mapping by
+name, or a sequence in the order of their declaration. Anything else goes through `convert_obs` first, which
+must return one of these. An environment's action number k stands for the k-th of `actions`, by default the
+model's action names in their order (the unlabelled one left out).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tightrope.data.locate import ModelIndex
+from tightrope.errors import InputError
+from tightrope.model.structure import UNLABELLED, Structure
+
+ConvertObservation = Callable[[Any], Any]
+
+
+class ObservationMap:
+    """The states and choices of one model, as one environment calls them."""
+
+    def __init__(
+        self,
+        structure: Structure,
+        convert_obs: ConvertObservation | None = None,
+        actions: Sequence[str] | None = None,
+    ):
+        self.structure = structure
+        self.index = ModelIndex(structure)
+        self.convert_obs = convert_obs
+        names = [name for name in structure.action_names if name != UNLABELLED]
+        self.actions = tuple(actions) if actions is not None else tuple(names)
+        unknown = [name for name in self.actions if name not in structure.action_names]
+        if unknown:
+            raise InputError(
+                f"the model has no action '{unknown[0]}'",
+                hint=f"its actions are {', '.join(names) or 'unnamed'}",
+            )
+        self._number = {name: number for number, name in enumerate(self.actions)}
+
+    def state(self, observation: Any, where: str) -> int:
+        """The state that an observation shows; `where` goes into the error when it shows none."""
+        shown = self.convert_obs(observation) if self.convert_obs is not None else observation
+        names = tuple(self.structure.valuations)
+        if isinstance(shown, np.ndarray):
+            shown = shown.tolist()
+        if _is_whole(shown):
+            if 0 <= int(shown) < self.structure.states:
+                return int(shown)
+            raise InputError(
+                f"{where}: the observation {shown} is no state; they are 0..{self.structure.states - 1}"
+            )
+        if isinstance(shown, Mapping):
+            values: list[Any] = [shown.get(name) for name in names]
+        elif isinstance(shown, Sequence) and len(shown) == len(names):
+            values = list(shown)
+        else:
+            values = []
+        if not names or not values or not all(_is_whole(value) for value in values):
+            wanted = f"whole numbers for the variables {', '.join(names)}" if names else "a state's index"
+            raise InputError(
+                f"{where}: the observation {shown!r} does not give {wanted}",
+                hint="turn observations into states with convert_obs (--convert-obs module:function)",
+            )
+        columns = {name: np.array([int(value)]) for name, value in zip(names, values, strict=True)}
+        state = int(self.index.state_index.states(columns)[0])
+        if state < 0:
+            text = ",".join(f"{name}={int(value)}" for name, value in zip(names, values, strict=True))
+            raise InputError(f"{where}: ({text}) is not a reachable state of the model")
+        return state
+
+    def environment_action(self, choice: int) -> int:
+        """The number under which the environment knows a choice's action."""
+        name = self.structure.action_name(choice)
+        if name not in self._number:
+            raise InputError(
+                f"the environment has no number for {self.structure.choice_name(choice)}",
+                hint="list the names of its actions in order with actions=… (--actions up,down,…)",
+            )
+        return self._number[name]
+
+    def choice(self, state: int, action: Any, where: str) -> int:
+        """The choice that an environment's action number takes in a state."""
+        structure = self.structure
+        first, last = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
+        if not _is_whole(action) or not 0 <= int(action) < max(len(self.actions), 1):
+            raise InputError(f"{where}: the action {action!r} is none of 0..{len(self.actions) - 1}")
+        if not self.actions and last - first == 1:
+            return first
+        name = self.actions[int(action)] if self.actions else UNLABELLED
+        matching = [c for c in range(first, last) if structure.action_name(c) == name]
+        if len(matching) == 1:
+            return matching[0]
+        problem = "is not enabled in" if not matching else "is ambiguous in"
+        raise InputError(f"{where}: the action '{name}' {problem} state {structure.state_name(state)}")
+
+    def transition(self, choice: int, next_state: int, where: str) -> int:
+        """The transition that leads from a choice to a state."""
+        structure = self.structure
+        first, last = int(structure.transition_start[choice]), int(structure.transition_start[choice + 1])
+        found = np.flatnonzero(structure.successor[first:last] == next_state)
+        if len(found):
+            return first + int(found[0])
+        raise InputError(
+            f"{where}: the model has no transition of {structure.choice_name(choice)} to state "
+            f"{structure.state_name(next_state)}",
+            hint="data that the model excludes are evidence of a wrong model, not of noise",
+        )
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, bool | np.bool_ | int | np.integer):
+        return True
+    return isinstance(value, float | np.floating) and float(value).is_integer()

@@ -110,6 +110,10 @@ def _unexpected_token(error: UnexpectedToken, source: Source, spelling: dict[str
 def _unexpected_in_property(
     token: Token, expected: set[str], source: Source, position: Position
 ) -> InputError | None:
+    if token == "{" and "AND" in expected:
+        return source.error(_PROPERTY_WORDS["filter"], position)
+    if token.type == "R_OPERATOR" and "AND" in expected:
+        return source.error("the release operator R is not supported", position, "a R b is b W (a & b)")
     nested = "NOT" in expected or "AND" in expected
     if token.type in ("P_OPERATOR", "R_OPERATOR") and nested:
         return source.error(

@@ -1,8 +1,8 @@
 """Storm's view of a PRISM file, and ours, in one plain form that `==` compares.
 
-A model becomes a `PlainModel`: states are named by their valuation, a choice is its action, its
-rewards and its distribution over valuations, and the choices of a state form a multiset. Neither the
-order of states nor that of choices matters. Probabilities are exact (`Fraction`), at a given point
+A model becomes a `PlainModel`: states are named by their valuation (else by number), a choice is its
+action, its rewards and its distribution over states, and the choices of a state form a multiset. Neither
+the order of states nor that of choices matters. Probabilities are exact (`Fraction`), at a given point
 for a parametric model; rewards and interval bounds are compared to 12 digits.
 
 Three differences between the languages of PRISM and Storm are evened out here, in one place:
@@ -145,6 +145,8 @@ def _members(model: Any, label: str) -> list[int]:
 
 
 def _storm_valuations(model: Any) -> tuple[tuple[str, ...], list[Valuation]]:
+    if not model.has_state_valuations():
+        return ("state",), [(state,) for state in range(model.nr_states)]
     stored = model.state_valuations
     columns = {v.name: [int(x) for x in stored.get_values_states(v)] for v in stored.get_all_variables()}
     names = tuple(sorted(columns))
@@ -179,11 +181,20 @@ def _storm_values(model: Any, point: Mapping[str, Fraction]) -> tuple[Any, Any]:
 
 # --- tightrope --------------------------------------------------------------------------------------
 
-def plain_from_tightrope(model: Any, point: Mapping[str, Fraction], action_names: bool) -> PlainModel:
-    """The same form of a `ParametricMDP` (at the point), an `MDP` or an `IntervalMDP`."""
+
+def plain_from_tightrope(
+    model: Any, point: Mapping[str, Fraction], action_names: bool, by_index: bool = False
+) -> PlainModel:
+    """The same form of a `ParametricMDP` (at the point), an `MDP` or an `IntervalMDP`.
+
+    `by_index` names states by their number, as is done with a model of Storm without valuations.
+    """
     structure = model.structure
-    names = tuple(sorted(structure.valuations))
-    columns = [structure.valuations[name].astype(int).tolist() for name in names]
+    names = ("state",) if by_index else tuple(sorted(structure.valuations))
+    columns = [
+        list(range(structure.states)) if by_index else structure.valuations[name].astype(int).tolist()
+        for name in names
+    ]
     valuations: list[Valuation] = list(zip(*columns, strict=True))
     value = _our_values(model, point)
     rewards = [structure.rewards[name] for name in sorted(structure.rewards)]

@@ -12,8 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storm import MODELS, Case, build_with_storm, cases, plain_from_storm, plain_from_tightrope, storm_parameters
 
+from storm import (
+    MODELS,
+    Case,
+    build_with_storm,
+    cases,
+    plain_from_storm,
+    plain_from_tightrope,
+    storm_parameters,
+)
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.load import load_prism

@@ -21,7 +21,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial, monomial_degree, monomial_text
 from tightrope.model.structure import UNLABELLED, Structure
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
 
 _STATES_AT_ONCE = 4096
 
@@ -68,7 +68,7 @@ def _header(model: Model) -> Iterator[str]:
     yield "// Written by tightrope"
     yield Notes(
         model.parameters.text() if isinstance(model, ParametricMDP) else "",
-        tuple(structure.labels),
+        tuple(_labels(structure)),
         structure.action_names,
         {
             name: ("state",) * (reward.state is not None) + ("choice",) * (reward.choice is not None)
@@ -171,15 +171,21 @@ def _cells(columns: Sequence[FloatArray | None], size: int) -> Callable[[int], s
     return lambda row: texts[which[row]]
 
 
+def _labels(structure: Structure) -> dict[str, BoolArray]:
+    """The model's, and always "init", by which a file names the initial state."""
+    start = np.zeros(structure.states, dtype=np.bool_)
+    start[structure.initial] = True
+    return {**structure.labels, "init": start}
+
+
 def _label_texts(structure: Structure) -> Callable[[int], str]:
-    names = list(structure.labels)
+    labels = _labels(structure)
+    names = list(labels)
     for name in names:
         if not name or '"' in name or "\n" in name or "\r" in name:
             raise InputError(f"DRN cannot hold the label name '{name}'")
     plain = [name if not any(c.isspace() or c in '[]"' for c in name) else f'"{name}"' for name in names]
-    if not names:
-        return lambda state: ""
-    packed = np.packbits(np.stack([structure.labels[name] for name in names], axis=1), axis=1)
+    packed = np.packbits(np.stack(list(labels.values()), axis=1), axis=1)
     distinct, inverse = np.unique(packed, axis=0, return_inverse=True)
     has = np.unpackbits(distinct, axis=1, count=len(names))
     texts = ["".join(f" {name}" for name, yes in zip(plain, row, strict=True) if yes) for row in has.tolist()]

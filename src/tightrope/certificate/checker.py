@@ -1,0 +1,345 @@
+"""The independent checker: does the certificate prove its claim?
+
+It imports nothing of the solver and trusts nothing but the problem written in the file. Write
+Φ_c(x) = r(c) + γ·opt_{p ∈ P(c)} p·x for one choice and Φ(x)(s) for the agent's optimum over the
+choices of s (the policy's alone where it is fixed). *Owners* of a bound are those who want it:
+maximisers own the lower bound L, minimisers the upper bound U. Where the agent is an owner, his
+policy is the witness and only its choice counts; otherwise all choices do.
+
+1. L ≤ Φ(L) and Φ(U) ≤ U away from the boundary, and L ≤ boundary value ≤ U on it, with rounding on
+   the safe side. Boundary: targets (1, or their terminal value), and for `allowed U target` the states
+   that are neither (0).
+2. What else is needed depends on the objective.
+   * UNTIL. V is the least fixpoint, so Φ(U) ≤ U, U ≥ 0 gives V ≤ U (Tarski). For L: at every state with
+     L > 0 outside the targets the owners make progress, that is move with positive probability to a
+     smaller rank, a target or a state with L = 0, whatever the others do. P(c) is compact, so the play
+     stops almost surely, and L along the play is a bounded submartingale: L ≤ V.
+   * REACH_REWARD, r ≥ 0. U finite: minimisers make progress towards the targets on {U < ∞}, which no
+     play leaves since Φ(U) ≤ U < ∞; U plus the reward so far is a supermartingale: V ≤ U. L finite: a play
+     that misses the target counts ∞, one that reaches it satisfies L ≤ E[reward + terminal], L being
+     bounded. L = ∞: maximisers, against every answer, either reach a smaller rank within {L = ∞} with
+     positive probability or stay within ranks no larger surely; by induction on the rank the target is
+     missed with positive probability.
+   * TOTAL, r ≥ 0. V is the least fixpoint above 0: U ≥ 0 with Φ(U) ≤ U suffices. L finite: progress as for
+     UNTIL, where a choice with positive reward counts as progress too: it is left after finitely many
+     steps or the total is infinite. L = ∞: with the layer of s being ranking[s] // |S|: a smaller layer
+     is reached with positive probability, or the layer is never left and (r > 0 or a smaller
+     rank within the layer follows with positive probability).
+   * DISCOUNTED: Φ is a contraction; 1 suffices.
+   * Step-bounded: the bounded number of backups is made again, and must lie within [L, U].
+3. The policy picks choices of its states.
+
+Everything is plain NumPy; `tightrope.certificate.exact` does the same in rationals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.certificate.certificate import POLICIES, SETS, Certificate, Claim, Problem
+from tightrope.certificate.inner import Box, Extended
+from tightrope.certificate.progress import Progress
+from tightrope.certificate.sets import box_of
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked; `detail` says what went wrong, or what holds."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+def verify(certificate: Certificate) -> list[Check]:
+    """All checks in order; the certificate is valid when all have passed."""
+    problem, claim = certificate.problem, certificate.claim
+    shape = shape_check(problem, claim)
+    if not shape.passed:
+        return [shape]
+    checks = [shape]
+    operator = _Operator(problem, claim)
+    if problem.upper_steps is not None or problem.kind == "NEXT":
+        return [*checks, _bounded(problem, claim, operator)]
+    checks += _inductive(problem, claim, operator)
+    return [*checks, *_ranked(problem, claim, operator)]
+
+
+class _Operator:
+    """Φ_c and Φ as enclosures."""
+
+    def __init__(self, problem: Problem, claim: Claim):
+        self.problem, self.claim = problem, claim
+        self.box: Box = box_of(problem)
+        self.discount = np.longdouble(1 if problem.discount is None else problem.discount)
+        self.reward = (
+            np.zeros(len(problem.transition_start) - 1) if problem.reward is None else problem.reward
+        )
+
+    def choices(self, values: FloatArray, upward: bool) -> Extended:
+        """Φ_c(values), rounded up or down, for every choice."""
+        if self.problem.sets == "interval":
+            maximise = self.problem.nature == "MAX"
+        else:  # the one true distribution is somewhere in the box: take the worst
+            maximise = upward
+        low, high = self.box.optimum(values, maximise)
+        value = self.reward + self.discount * (high if upward else low)
+        size = np.abs(self.reward) + np.abs(high if upward else low)
+        slack = np.where(np.isfinite(size), 4 * np.finfo(np.longdouble).eps * size, 0)
+        slack[(self.reward == 0) & (self.discount == 1)] = 0
+        return value + slack if upward else value - slack
+
+    def strict(self, bound: FloatArray, upward: bool) -> BoolArray:
+        """Choices where the inequality for `bound` is strict; of a mixture, where the mixture's is."""
+        per_choice = self.choices(bound, upward)
+        of_choice = np.repeat(bound, np.diff(self.problem.choice_start))
+        if self.claim.policy_kind == "randomised":
+            mixed = self.states(per_choice, upward, own=False)
+            per_choice = np.repeat(mixed, np.diff(self.problem.choice_start))
+        result: BoolArray = (per_choice < of_choice) if upward else (per_choice > of_choice)
+        return result
+
+    def states(self, per_choice: Extended, upward: bool, own: bool) -> Extended:
+        """The agent's optimum; his witness policy alone where he owns the bound."""
+        problem, claim = self.problem, self.claim
+        if claim.policy_kind == "randomised":
+            assert claim.weight is not None
+            used = claim.weight > 0
+            terms = np.where(used, claim.weight * np.where(used, per_choice, 0), 0)
+            total = np.add.reduceat(terms, problem.choice_start[:-1])
+            count = np.diff(problem.choice_start)
+            mixed = np.add.reduceat(used.astype(np.int64), problem.choice_start[:-1]) > 1
+            size = np.add.reduceat(np.abs(terms), problem.choice_start[:-1])
+            # The weights sum to 1 up to 2^-50: what is missing could go to any choice.
+            slack = np.where(mixed, size * (2.0**-50 + (count + 2) * np.finfo(np.longdouble).eps), 0)
+            slack = np.where(np.isfinite(total), slack, 0)
+            return total + slack if upward else total - slack
+        if claim.policy_kind == "fixed" or own:
+            assert claim.policy is not None
+            return per_choice[claim.policy]
+        best = np.maximum if problem.agent == "MAX" else np.minimum
+        result: Extended = best.reduceat(per_choice, problem.choice_start[:-1])
+        return result
+
+
+def _inductive(problem: Problem, claim: Claim, operator: _Operator) -> list[Check]:
+    boundary, value = boundary_of(problem)
+    interior = ~boundary
+    checks = []
+    for name, bound, upward in (("upper", claim.upper, True), ("lower", claim.lower, False)):
+        per_choice = operator.choices(bound, upward)
+        owner = "MIN" if upward else "MAX"
+        backed = operator.states(per_choice, upward, own=problem.agent == owner)
+        wrong = interior & ((backed > bound) if upward else (backed < bound))
+        wrong |= boundary & ((value > bound) if upward else (value < bound))
+        wrong |= np.isnan(bound)
+        if problem.kind in ("UNTIL", "TOTAL") and upward:
+            wrong |= bound < 0
+        checks.append(_verdict(f"{name} bound is inductive", wrong, bound))
+    crossed = claim.lower > claim.upper
+    checks.append(_verdict("lower ≤ upper", crossed, claim.lower))
+    return checks
+
+
+def _ranked(problem: Problem, claim: Claim, operator: _Operator) -> list[Check]:
+    if problem.kind == "DISCOUNTED":
+        return []
+    reward = operator.reward
+    used = _used_choices(problem, claim)
+    if problem.kind in ("REACH_REWARD", "TOTAL") and np.any(reward[used] < 0):
+        return [Check("rewards", False, "a negative reward voids the argument for unbounded rewards")]
+    assert claim.ranking is not None
+    progress = Progress(problem, claim, operator.box)
+    boundary, _ = boundary_of(problem)
+    if problem.kind == "UNTIL":
+        needed = ~boundary & (claim.lower > 0)
+        absorbed = (claim.lower == 0) | _target(problem)
+        strict = operator.strict(claim.lower, False)
+        missing = needed & ~progress.towards(absorbed, "MAX", claim.lower, strict)
+        return [_verdict("the play behind the lower bound stops", missing, claim.lower)]
+    if problem.kind == "REACH_REWARD":
+        finite = ~boundary & np.isfinite(claim.upper)
+        strict = operator.strict(claim.upper, True)
+        missing = finite & ~progress.towards(_target(problem), "MIN", claim.upper, strict)
+        endless = ~boundary & np.isinf(claim.lower)
+        unsure = endless & ~progress.misses(endless)
+        return [
+            _verdict("the play behind the upper bound reaches the target", missing, claim.upper),
+            _verdict("the target is missed where the lower bound is infinite", unsure, claim.lower),
+        ]
+    finite = (claim.lower > 0) & np.isfinite(claim.lower)
+    strict = operator.strict(claim.lower, False)
+    missing = finite & ~progress.towards(claim.lower == 0, "MAX", claim.lower, strict, reward)
+    endless = np.isinf(claim.lower)
+    unsure = endless & ~progress.earns_forever(endless, reward)
+    return [
+        _verdict("the play behind the lower bound stops or earns", missing, claim.lower),
+        _verdict("the reward never ends where the lower bound is infinite", unsure, claim.lower),
+    ]
+
+
+def _bounded(problem: Problem, claim: Claim, operator: _Operator) -> Check:
+    """The backups of a bounded horizon, made again."""
+    states = len(problem.choice_start) - 1
+    target = _target(problem) if problem.target is not None else np.zeros(states, dtype=np.bool_)
+    allowed = np.ones(states, dtype=np.bool_) if problem.allowed is None else problem.allowed
+    steps = 1 if problem.kind == "NEXT" else problem.upper_steps
+    assert steps is not None
+    low, high = np.zeros(states), np.zeros(states)
+    if problem.kind != "CUMULATIVE":
+        low[target] = high[target] = 1
+        if problem.kind == "UNTIL" and problem.lower_steps > steps:
+            low[:] = high[:] = 0
+    for step in range(steps, 0, -1):
+        bounds = []
+        for bound, upward in ((low, False), (high, True)):
+            backed = operator.states(operator.choices(bound, upward), upward, own=False)
+            rounded = _to_double(backed, upward)
+            if problem.kind == "UNTIL":
+                # The state is visited after step − 1 steps: a target counts from lower_steps on.
+                counts = target & (step - 1 >= problem.lower_steps)
+                rounded = np.where(counts, 1.0, np.where(allowed, rounded, 0.0))
+            bounds.append(rounded)
+        low, high = bounds
+    wrong = (claim.lower > low) | (claim.upper < high) | np.isnan(claim.lower) | np.isnan(claim.upper)
+    return _verdict(f"{steps} backups lie within the bounds", wrong, claim.lower)
+
+
+def _to_double(values: Extended, upward: bool) -> FloatArray:
+    rounded = values.astype(np.float64)
+    if upward:
+        return np.where(rounded < values, np.nextafter(rounded, np.inf), rounded)
+    return np.where(rounded > values, np.nextafter(rounded, -np.inf), rounded)
+
+
+def boundary_of(problem: Problem) -> tuple[BoolArray, FloatArray]:
+    """The states whose value is given, and that value."""
+    states = len(problem.choice_start) - 1
+    value = np.zeros(states)
+    if problem.kind in ("TOTAL", "DISCOUNTED"):
+        return np.zeros(states, dtype=np.bool_), value
+    target = _target(problem)
+    if problem.kind == "REACH_REWARD":
+        if problem.terminal is not None:
+            value[target] = problem.terminal[target]
+        return target, value
+    value[target] = 1
+    if problem.allowed is None:
+        return target, value
+    return target | ~problem.allowed, value
+
+
+def _target(problem: Problem) -> BoolArray:
+    assert problem.target is not None
+    return problem.target
+
+
+def _used_choices(problem: Problem, claim: Claim) -> BoolArray:
+    """Choices whose reward can be earned: all of states off the boundary, or the fixed policy's."""
+    choices = len(problem.transition_start) - 1
+    state = np.repeat(np.arange(len(problem.choice_start) - 1), np.diff(problem.choice_start))
+    boundary, _ = boundary_of(problem)
+    used: BoolArray = ~boundary[state]
+    if claim.policy_kind == "fixed":
+        assert claim.policy is not None
+        fixed = np.zeros(choices, dtype=np.bool_)
+        fixed[claim.policy] = True
+        used &= fixed
+    if claim.policy_kind == "randomised":
+        assert claim.weight is not None
+        used &= claim.weight > 0
+    return used
+
+
+def _verdict(name: str, wrong: BoolArray, bound: FloatArray) -> Check:
+    if not wrong.any():
+        return Check(name, True, f"at all {len(wrong)} states")
+    state = int(np.argmax(wrong))
+    return Check(
+        name, False, f"fails at {int(wrong.sum())} states, first at state {state} (bound {bound[state]!r})"
+    )
+
+
+def shape_check(problem: Problem, claim: Claim) -> Check:
+    """Do the arrays fit together, and does the policy pick choices its states have?"""
+    trouble = _shape_problem(problem, claim)
+    if trouble:
+        return Check("shape", False, trouble)
+    return Check("shape", True, "the arrays fit together and the policy picks enabled choices")
+
+
+def _shape_problem(problem: Problem, claim: Claim) -> str | None:
+    """Why the arrays cannot be what they say they are, or None."""
+    states, choices = len(problem.choice_start) - 1, len(problem.transition_start) - 1
+    transitions = len(problem.successor)
+    if (
+        states < 1
+        or not _rises(problem.choice_start, choices)
+        or not _rises(problem.transition_start, transitions)
+    ):
+        return "the graph's offsets do not fit"
+    if problem.successor.min() < 0 or problem.successor.max() >= states or not 0 <= problem.initial < states:
+        return "a state's number is out of range"
+    if problem.agent not in ("MAX", "MIN") or problem.nature not in ("MAX", "MIN"):
+        return "the directions are not MAX or MIN"
+    if problem.sets not in SETS or claim.policy_kind not in POLICIES:
+        return "unknown kind of sets or policy"
+    kinds = ("UNTIL", "NEXT", "REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED")
+    if problem.kind not in kinds:
+        return f"unknown kind of objective '{problem.kind}'"
+    if (problem.discount is not None) != (problem.kind == "DISCOUNTED") or (
+        problem.discount is not None and not 0 < problem.discount < 1
+    ):
+        return "the discount factor does not fit the objective"
+    bounded = problem.kind in ("NEXT", "CUMULATIVE") or problem.upper_steps is not None
+    if problem.kind == "CUMULATIVE" and problem.upper_steps is None:
+        return "a cumulative reward without its number of steps"
+    if problem.lower_steps < 0 or (problem.lower_steps > 0 and problem.upper_steps is None):
+        return "a lower step bound without an upper one cannot be checked as it stands"
+    sizes = [
+        ("target", problem.target, states, problem.kind in ("UNTIL", "NEXT", "REACH_REWARD")),
+        ("allowed", problem.allowed, states, False),
+        ("terminal", problem.terminal, states, False),
+        ("reward", problem.reward, choices, problem.kind not in ("UNTIL", "NEXT")),
+        ("probability", problem.probability, transitions, problem.sets == "plain"),
+        ("lower", problem.lower, transitions, problem.sets == "interval"),
+        ("upper", problem.upper, transitions, problem.sets == "interval"),
+        ("expression", problem.expression, transitions, problem.sets == "point"),
+        ("claim.lower", claim.lower, states, True),
+        ("claim.upper", claim.upper, states, True),
+        ("policy", claim.policy, states, claim.policy_kind != "randomised" and not bounded),
+        ("weight", claim.weight, choices, claim.policy_kind == "randomised"),
+        ("ranking", claim.ranking, states, not bounded and problem.kind != "DISCOUNTED"),
+    ]
+    for name, array, size, required in sizes:
+        if array is None:
+            if required:
+                return f"'{name}' is missing"
+        elif array.shape != (size,):
+            return f"'{name}' has {array.shape} entries, not {size}"
+    for name, array in (("reward", problem.reward), ("terminal", problem.terminal)):
+        if array is not None and not np.all(np.isfinite(array)):
+            return f"'{name}' has an entry that is not finite"
+    return _policy_problem(problem, claim)
+
+
+def _policy_problem(problem: Problem, claim: Claim) -> str | None:
+    if claim.policy_kind == "randomised":
+        assert claim.weight is not None
+        total = np.add.reduceat(claim.weight, problem.choice_start[:-1])
+        if np.any(claim.weight < 0) or np.any(np.abs(total - 1) > 2.0**-50):
+            return "the policy's weights are not distributions"
+    elif claim.policy is not None and (
+        np.any(claim.policy < problem.choice_start[:-1]) or np.any(claim.policy >= problem.choice_start[1:])
+    ):
+        return "the policy picks a choice that its state does not have"
+    if claim.ranking is not None and np.any(claim.ranking < 0):
+        return "a rank is negative"
+    return None
+
+
+def _rises(offsets: OffsetArray, total: int) -> bool:
+    return bool(offsets[0] == 0 and offsets[-1] == total and np.all(np.diff(offsets) > 0))

@@ -1,0 +1,363 @@
+"""The checks of `tightrope.certificate.checker` in exact rationals, for models small enough.
+
+Same conditions, no rounding at all, and a second way to nature's optimum: sort and pour. Of the
+sets, `point` is exact to the end (the expressions' values are rationals); `plain` doubles stand for
+numbers within their margin, `interval` bounds are taken as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.certificate.certificate import Certificate, Claim, Problem
+from tightrope.certificate.checker import Check, boundary_of, shape_check
+from tightrope.certificate.sets import exact_values, nearest_probabilities
+
+MOST_TRANSITIONS = 200_000
+
+Number = Fraction | float
+"""A rational, or ±inf."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The box of one choice."""
+
+    successor: list[int]
+    lower: list[Fraction]
+    upper: list[Fraction]
+    reward: Fraction
+
+    def optimum(self, x: Callable[[int], Number], maximise: bool) -> Number:
+        values = [x(s) for s in self.successor]
+        infinite = [v == np.inf for v in values]
+        upper = list(self.upper)
+        if maximise:
+            if any(bad and self.can_be_positive(i) for i, bad in enumerate(infinite)):
+                return np.inf
+        else:
+            upper = [Fraction(0) if bad else u for u, bad in zip(upper, infinite, strict=True)]
+            if any(bad and low > 0 for low, bad in zip(self.lower, infinite, strict=True)) or _short(upper):
+                return np.inf
+        finite = [Fraction(0) if bad else Fraction(v) for v, bad in zip(values, infinite, strict=True)]
+        weight = self.pour(finite, upper, maximise, [False] * len(finite))
+        return sum((w * v for w, v in zip(weight, finite, strict=True)), Fraction(0))
+
+    def pour(
+        self, values: list[Fraction], upper: list[Fraction], maximise: bool, preferred: list[bool]
+    ) -> list[Fraction]:
+        """An optimal distribution, with most weight on `preferred` among the optimal ones."""
+        weight = [min(low, up) for low, up in zip(self.lower, upper, strict=True)]
+        left = 1 - sum(weight, Fraction(0))
+        sign = 1 if maximise else -1
+        for i in sorted(range(len(values)), key=lambda i: (sign * values[i], preferred[i]), reverse=True):
+            extra = max(min(left, upper[i] - weight[i]), Fraction(0))
+            weight[i] += extra
+            left -= extra
+        return weight
+
+    def can_be_positive(self, i: int) -> bool:
+        others = sum(self.lower, Fraction(0)) - self.lower[i]
+        return self.upper[i] > 0 and (self.lower[i] > 0 or others < 1)
+
+    def every(self, good: list[bool]) -> bool:
+        if any(g and low > 0 for g, low in zip(good, self.lower, strict=True)):
+            return True
+        return _short([Fraction(0) if g else u for g, u in zip(good, self.upper, strict=True)])
+
+    def can_stay(self, level: list[bool]) -> bool:
+        if any(not inside and low > 0 for inside, low in zip(level, self.lower, strict=True)):
+            return False
+        return not _short([u if inside else Fraction(0) for u, inside in zip(self.upper, level, strict=True)])
+
+
+def _short(upper: list[Fraction]) -> bool:
+    """Less than 1 by more than the rounding of the bounds."""
+    return sum(upper, Fraction(0)) < 1 - Fraction(len(upper) + 2, 2**52)
+
+
+class _Game:
+    """The problem in rationals."""
+
+    def __init__(self, problem: Problem, claim: Claim):
+        self.problem, self.claim = problem, claim
+        self.rows = list(_rows(problem))
+        self.choices = [
+            range(int(a), int(b))
+            for a, b in zip(problem.choice_start, problem.choice_start[1:], strict=False)
+        ]
+        self.discount = Fraction(1) if problem.discount is None else Fraction(problem.discount)
+
+    def backed(self, choice: int, x: Callable[[int], Number], upward: bool) -> Number:
+        row = self.rows[choice]
+        maximise = upward if self.problem.sets == "plain" else self.problem.nature == "MAX"
+        value = row.optimum(x, maximise)
+        return value if value == np.inf else row.reward + self.discount * Fraction(value)
+
+    def options(self, state: int, own: bool) -> list[tuple[Fraction, list[int]]]:
+        """[(weight, choices)]: one entry for an optimum over choices, several for a mixture."""
+        if self.claim.policy_kind == "randomised":
+            assert self.claim.weight is not None
+            weights = [(Fraction(float(self.claim.weight[c])), [c]) for c in self.choices[state]]
+            total = sum((w for w, _ in weights), Fraction(0))
+            return [(w / total, c) for w, c in weights if w > 0]
+        if self.claim.policy_kind == "fixed" or own:
+            assert self.claim.policy is not None
+            return [(Fraction(1), [int(self.claim.policy[state])])]
+        return [(Fraction(1), list(self.choices[state]))]
+
+    def value(self, state: int, x: Callable[[int], Number], upward: bool, own: bool) -> Number:
+        total: Number = Fraction(0)
+        for weight, choices in self.options(state, own):
+            values = [self.backed(c, x, upward) for c in choices]
+            best = max(values) if self.problem.agent == "MAX" else min(values)
+            total = np.inf if np.inf in (best, total) else total + weight * Fraction(best)
+        return total
+
+
+def _rows(problem: Problem) -> Iterator[_Row]:
+    transitions = len(problem.successor)
+    if problem.sets == "interval":
+        assert problem.lower is not None and problem.upper is not None
+        bounds = [
+            (Fraction(float(problem.lower[t])), Fraction(float(problem.upper[t]))) for t in range(transitions)
+        ]
+    elif problem.sets == "point":
+        assert problem.expression is not None and problem.expressions is not None
+        value = exact_values(problem.expressions)
+        bounds = [(value[e], value[e]) for e in problem.expression.tolist()]
+    else:
+        bounds = [(Fraction(float(p)), Fraction(float(p))) for p in nearest_probabilities(problem)]
+    for choice in range(len(problem.transition_start) - 1):
+        start, end = int(problem.transition_start[choice]), int(problem.transition_start[choice + 1])
+        margin = Fraction(end - start + 2, 2**52) if problem.sets == "plain" else Fraction(0)
+        reward = Fraction(0) if problem.reward is None else Fraction(float(problem.reward[choice]))
+        yield _Row(
+            problem.successor[start:end].tolist(),
+            [low * (1 - margin) for low, _ in bounds[start:end]],
+            [min(high * (1 + margin), Fraction(1)) for _, high in bounds[start:end]],
+            reward,
+        )
+
+
+def verify_exactly(certificate: Certificate) -> list[Check]:
+    """As `checker.verify`, in rationals."""
+    problem, claim = certificate.problem, certificate.claim
+    shape = shape_check(problem, claim)
+    if not shape.passed:
+        return [shape]
+    game = _Game(problem, claim)
+    if problem.upper_steps is not None or problem.kind == "NEXT":
+        return [shape, _bounded(game)]
+    return [shape, *_inductive(game), *_ranked(game)]
+
+
+def _number(value: float) -> Number:
+    return float(value) if np.isinf(value) else Fraction(float(value))
+
+
+def _inductive(game: _Game) -> list[Check]:
+    problem, claim = game.problem, game.claim
+    boundary, given = boundary_of(problem)
+    checks = []
+    for name, bound, upward in (("upper", claim.upper, True), ("lower", claim.lower, False)):
+        x = [_number(v) for v in bound]
+        own = problem.agent == ("MIN" if upward else "MAX")
+        wrong = []
+        for s in range(len(x)):
+            needed = Fraction(float(given[s])) if boundary[s] else game.value(s, x.__getitem__, upward, own)
+            if (needed > x[s] if upward else needed < x[s]) or (
+                upward and problem.kind in ("UNTIL", "TOTAL") and x[s] < 0
+            ):
+                wrong.append(s)
+        checks.append(_verdict(f"{name} bound is inductive", wrong, len(x)))
+    crossed = np.flatnonzero(claim.lower > claim.upper).tolist()
+    return [*checks, _verdict("lower ≤ upper", crossed, len(claim.lower))]
+
+
+def _ranked(game: _Game) -> list[Check]:
+    problem, claim = game.problem, game.claim
+    if problem.kind == "DISCOUNTED":
+        return []
+    assert claim.ranking is not None
+    states = range(len(claim.lower))
+    boundary, _ = boundary_of(problem)
+    negative = any(
+        game.rows[c].reward < 0
+        for s in states
+        if not boundary[s]
+        for _, choices in game.options(s, own=False)
+        for c in choices
+    )
+    if problem.kind != "UNTIL" and negative:
+        return [Check("rewards", False, "a negative reward voids the argument for unbounded rewards")]
+    if problem.kind == "REACH_REWARD":
+        assert problem.target is not None
+        absorbed = [bool(v) for v in problem.target]
+        finite = [s for s in states if not boundary[s] and np.isfinite(claim.upper[s])]
+        endless = [bool(not boundary[s] and np.isinf(claim.lower[s])) for s in states]
+        return [
+            _verdict(
+                "the play behind the upper bound reaches the target",
+                [s for s in finite if not _moves(game, s, absorbed, "MIN")],
+                len(states),
+            ),
+            _verdict(
+                "the target is missed where the lower bound is infinite",
+                [s for s in states if endless[s] and not _misses(game, s, endless)],
+                len(states),
+            ),
+        ]
+    zero = [bool(claim.lower[s] == 0 or (problem.kind == "UNTIL" and boundary[s])) for s in states]
+    needed = [s for s in states if not boundary[s] and 0 < claim.lower[s] < np.inf]
+    stops = _verdict(
+        "the play behind the lower bound stops",
+        [s for s in needed if not _moves(game, s, zero, "MAX")],
+        len(states),
+    )
+    if problem.kind == "UNTIL":
+        return [stops]
+    endless = [bool(np.isinf(claim.lower[s])) for s in states]
+    unsure = [s for s in states if endless[s] and not _earns(game, s, endless)]
+    return [stops, _verdict("the reward never ends where the lower bound is infinite", unsure, len(states))]
+
+
+def _nature_owns(game: _Game, owner: str) -> bool:
+    return game.problem.sets == "interval" and game.problem.nature == owner
+
+
+def _moves(game: _Game, state: int, absorbed: list[bool], owner: str) -> bool:
+    """Progress of the owners; see `tightrope.certificate.progress`."""
+    problem, claim = game.problem, game.claim
+    assert claim.ranking is not None
+    upward = owner == "MIN"
+    bound = claim.upper if upward else claim.lower
+    x = [_number(v) for v in bound].__getitem__ if len(bound) < 64 else lambda s: _number(bound[s])
+    own = problem.agent == owner
+    options = game.options(state, own)
+    here = game.value(state, x, upward, own)
+    moved = []
+    for _, choices in options:
+        outcomes = []
+        for c in choices:
+            row = game.rows[c]
+            good = [absorbed[s] or bool(claim.ranking[s] < claim.ranking[state]) for s in row.successor]
+            if problem.kind == "TOTAL" and row.reward > 0:
+                outcomes.append(True)
+            elif not _nature_owns(game, owner):
+                outcomes.append(row.every(good))
+            else:
+                backed = here if len(options) > 1 else game.backed(c, x, upward)
+                strict = backed < x(state) if upward else backed > x(state)
+                outcomes.append(_some(row, good, [x(s) for s in row.successor], strict, owner))
+        moved.append(all(outcomes))
+    return any(moved)
+
+
+def _some(row: _Row, good: list[bool], values: list[Number], strict: bool, owner: str) -> bool:
+    upper = row.upper
+    if owner == "MIN":
+        upper = [Fraction(0) if v == np.inf else u for u, v in zip(upper, values, strict=True)]
+    narrowed = _Row(row.successor, row.lower, upper, row.reward)
+    if not any(g and narrowed.can_be_positive(i) for i, g in enumerate(good)):
+        return False
+    if strict:
+        return True
+    largest = 1 + max((abs(Fraction(v)) for v in values if v != np.inf), default=Fraction(0))
+    finite = [largest if v == np.inf else Fraction(v) for v in values]
+    weight = narrowed.pour(finite, upper, owner == "MAX", good)
+    return any(g and w > 0 for g, w in zip(good, weight, strict=True))
+
+
+def _misses(game: _Game, state: int, endless: list[bool]) -> bool:
+    rank = game.claim.ranking
+    assert rank is not None
+    moved, stayed = [], []
+    for _, choices in game.options(state, own=game.problem.agent == "MAX"):
+        downs, stays = [], []
+        for c in choices:
+            row = game.rows[c]
+            down = [endless[s] and bool(rank[s] < rank[state]) for s in row.successor]
+            level = [endless[s] and bool(rank[s] <= rank[state]) for s in row.successor]
+            reached, kept = _reach_and_stay(game, row, down, level)
+            downs.append(reached)
+            stays.append(kept)
+        moved.append(all(d or k for d, k in zip(downs, stays, strict=True)) if len(choices) > 1 else downs[0])
+        stayed.append(all(stays))
+    return any(moved) or all(stayed)
+
+
+def _earns(game: _Game, state: int, endless: list[bool]) -> bool:
+    rank = game.claim.ranking
+    assert rank is not None
+    size = len(rank)
+    layer = int(rank[state]) // size
+    options = game.options(state, own=game.problem.agent == "MAX")
+    sooner, stays, moves = [], [], []
+    for _, choices in options:
+        parts = []
+        for c in choices:
+            row = game.rows[c]
+            less = [endless[s] and int(rank[s]) // size < layer for s in row.successor]
+            level = [endless[s] and int(rank[s]) // size <= layer for s in row.successor]
+            closer = [
+                inside and bool(rank[s] < rank[state]) for inside, s in zip(level, row.successor, strict=True)
+            ]
+            reached, kept = _reach_and_stay(game, row, less, level)
+            cut = [u if inside else Fraction(0) for u, inside in zip(row.upper, level, strict=True)]
+            within = _Row(row.successor, row.lower, cut, row.reward)
+            if _nature_owns(game, "MAX"):
+                near = any(g and within.can_be_positive(i) for i, g in enumerate(closer))
+            else:
+                near = row.every(closer)
+            parts.append((reached, kept, row.reward > 0 or near))
+        if len(options) == 1:
+            return all(reached or (kept and near) for reached, kept, near in parts)
+        sooner.append(parts[0][0])
+        stays.append(parts[0][1])
+        moves.append(parts[0][2])
+    return any(sooner) or (all(stays) and any(moves))
+
+
+def _reach_and_stay(game: _Game, row: _Row, down: list[bool], level: list[bool]) -> tuple[bool, bool]:
+    """Whether maximisers reach `down` with positive probability, and whether they stay in `level` surely."""
+    if _nature_owns(game, "MAX"):
+        return any(g and row.can_be_positive(i) for i, g in enumerate(down)), row.can_stay(level)
+    leaves = any(not inside and u > 0 for inside, u in zip(level, row.upper, strict=True))
+    return row.every(down), not leaves
+
+
+def _bounded(game: _Game) -> Check:
+    problem, claim = game.problem, game.claim
+    states = range(len(claim.lower))
+    steps = 1 if problem.kind == "NEXT" else problem.upper_steps
+    assert steps is not None
+    target = [problem.target is not None and bool(problem.target[s]) for s in states]
+    allowed = [problem.allowed is None or bool(problem.allowed[s]) for s in states]
+    one, zero = Fraction(1), Fraction(0)
+    start: list[Number] = [one if target[s] and problem.kind != "CUMULATIVE" else zero for s in states]
+    results = []
+    for upward in (False, True):
+        x = start
+        for step in range(steps, 0, -1):
+            backed = [game.value(s, x.__getitem__, upward, own=False) for s in states]
+            if problem.kind == "UNTIL":
+                counted = step - 1 >= problem.lower_steps
+                backed = [one if target[s] and counted else backed[s] if allowed[s] else zero for s in states]
+            x = backed
+        results.append(x)
+    low, high = results
+    wrong = [
+        s for s in states if not (_number(claim.lower[s]) <= low[s] and high[s] <= _number(claim.upper[s]))
+    ]
+    return _verdict(f"{steps} backups lie within the bounds", wrong, len(states))
+
+
+def _verdict(name: str, wrong: list[int], states: int) -> Check:
+    if not wrong:
+        return Check(name, True, f"at all {states} states, in rationals")
+    return Check(name, False, f"fails at {len(wrong)} states, first at state {wrong[0]}, in rationals")

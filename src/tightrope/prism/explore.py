@@ -87,7 +87,7 @@ def _explore(
         return IntervalMDP(
             structure, intervals.lower()[rows.probability], intervals.upper()[rows.probability]
         )
-    expressions, expression = polynomials.table.freeze(rows.probability)
+    expressions, expression = polynomials.freeze(rows.probability)
     domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
     return ParametricMDP(structure, expression, expressions, domain)
 

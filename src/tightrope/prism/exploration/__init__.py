@@ -3,6 +3,6 @@
 * `frame`, `nodes`, `graph`, `ratio`, `compile`: expressions as exact integer computations on arrays
 * `key_layout`, `key_index`, `state_space`: states as keys, numbered as they appear
 * `guard_ranges`, `compiled_command`, `synchronise`, `alternatives`: what can happen in a state
-* `pair_cache`, `probabilities`, `interval_probabilities`: distinct probabilities, computed once
+* `deferred`, `probabilities`, `interval_probabilities`: distinct probabilities, computed once
 * `assemble`, `observe`: the finished rows; labels, rewards and valuations
 """

@@ -118,10 +118,6 @@ class Assembler:
         successor, number = successor[:written], number[:written]
         if merged:
             self._add_merged(number, into[:merged], added[:merged])
-            if (number == ZERO).any():
-                kept = number != ZERO
-                width = np.add.reduceat(kept, np.cumsum(width) - width).astype(np.int32)
-                successor, number = successor[kept], number[kept]
         self._choices.append(count.astype(np.int32))
         self._widths.append(width)
         self._successor.append(successor)

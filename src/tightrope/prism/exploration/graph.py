@@ -12,14 +12,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tightrope.prism.diagnostics import Complaint
 from tightrope.prism.exploration.frame import Frame
 from tightrope.prism.exploration.nodes import Boolean, Integer, Node, exact, machine
 from tightrope.prism.syntax import Position
 
 N = TypeVar("N", bound=Node)
-
-_LARGEST_POWER_BITS = 100_000
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
@@ -112,11 +109,12 @@ class Graph:
     def absolute(self, a: Integer) -> Integer:
         return self.maximum(a, self.negate(a))
 
-    def power(self, a: Integer, b: Integer, position: Position | None) -> Integer:
+    def power_bits(self, a: Integer, b: Integer) -> int:
+        """A bound on the size of a to the power b."""
+        return b.high * (max(abs(a.low), abs(a.high), 1) - 1).bit_length()
+
+    def power(self, a: Integer, b: Integer) -> Integer:
         """a to the power b for b ≥ 0."""
-        largest = max(abs(a.low), abs(a.high), 1)
-        if b.high * (largest - 1).bit_length() > _LARGEST_POWER_BITS:
-            raise Complaint(f"the power may have more than {_LARGEST_POWER_BITS} bits", position)
         exponents = {b.low, b.high, max(b.low, b.high - 1)}
         bases = {a.low, a.high, *(z for z in (0, -1) if a.low <= z <= a.high)}
         corners = [x**k for x in bases for k in exponents]

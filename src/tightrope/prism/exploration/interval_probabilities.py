@@ -7,16 +7,18 @@ of two commands are no interval set, and an enclosure would silently be another 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.diagnostics import Complaint
 from tightrope.prism.exploration.compile import Compiler
+from tightrope.prism.exploration.deferred import Operation
 from tightrope.prism.exploration.frame import Frame
+from tightrope.prism.exploration.key_index import KeyIndex
 from tightrope.prism.exploration.probabilities import Distribution, Probabilities
 from tightrope.prism.exploration.ratio import Number
 from tightrope.prism.syntax import Command
@@ -30,7 +32,8 @@ class IntervalProbabilities(Probabilities):
     """Distinct pairs (lower, upper); 0 is [0,0] and 1 is [1,1]."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self._pairs = {operation: KeyIndex() for operation in Operation}
+        self._results: dict[Operation, list[int]] = {operation: [] for operation in Operation}
         self._bounds: list[Bounds] = []
         self._number: dict[Bounds, int] = {}
         self.intern((Fraction(0), Fraction(0)))
@@ -57,24 +60,27 @@ class IntervalProbabilities(Probabilities):
             bounds.append((low, low if update.upper is None else compiler.number(update.upper)))
         return IntervalDistribution(self, command, bounds)
 
-    def _add(self, left: OffsetArray, right: OffsetArray) -> IndexArray:
-        return self._combined(left, right, lambda a, b: (a[0] + b[0], min(_ONE, a[1] + b[1])))
+    def combine(self, operation: Operation, left: IndexArray, right: IndexArray) -> IndexArray:
+        pair = self._pairs[operation].insert(((left.astype(np.int64) << 32) | right).reshape(-1, 1))
+        result = self._results[operation]
+        for key in self._pairs[operation].keys[len(result) :, 0].tolist():
+            result.append(self._combined(operation, key >> 32, key & 0xFFFFFFFF))
+        return np.array(result, dtype=np.int32)[pair]
 
-    def _multiply(self, left: OffsetArray, right: OffsetArray) -> IndexArray:
-        return self._combined(left, right, _product)
-
-    def _divide(self, number: OffsetArray, count: OffsetArray) -> IndexArray:
-        pairs = zip(number.tolist(), count.tolist(), strict=True)
-        return np.array(
-            [self.intern((self._bounds[i][0] / n, self._bounds[i][1] / n)) for i, n in pairs], dtype=np.int32
-        )
-
-    def _combined(
-        self, left: OffsetArray, right: OffsetArray, combine: Callable[[Bounds, Bounds], Bounds]
-    ) -> IndexArray:
-        pairs = zip(left.tolist(), right.tolist(), strict=True)
-        numbers = [self.intern(combine(self._bounds[a], self._bounds[b])) for a, b in pairs]
-        return np.array(numbers, dtype=np.int32)
+    def _combined(self, operation: Operation, left: int, right: int) -> int:
+        low, high = self._bounds[left]
+        if operation is Operation.SHARE:
+            return self.intern((low / right, high / right))
+        other_low, other_high = self._bounds[right]
+        if operation is Operation.SUM:
+            return self.intern((low + other_low, min(_ONE, high + other_high)))
+        if low != high and other_low != other_high:
+            raise Complaint(
+                f"synchronisation multiplies the intervals [{low}, {high}] and [{other_low}, {other_high}]",
+                None,
+                "only one of the commands that synchronise may have interval probabilities",
+            )
+        return self.intern((low * other_low, high * other_high))
 
 
 class IntervalDistribution(Distribution):
@@ -112,13 +118,3 @@ class IntervalDistribution(Distribution):
                     self._command.position,
                 )
         return result
-
-
-def _product(a: Bounds, b: Bounds) -> Bounds:
-    if a[0] != a[1] and b[0] != b[1]:
-        raise Complaint(
-            f"synchronisation would multiply the intervals [{a[0]}, {a[1]}] and [{b[0]}, {b[1]}]",
-            None,
-            "only one of the commands that synchronise may have interval probabilities",
-        )
-    return a[0] * b[0], a[1] * b[1]

@@ -8,6 +8,7 @@ key of a successor is the key of its source plus a sum of such steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -50,6 +51,7 @@ class KeyLayout:
             self.stride[variable] = used
             used *= radix
         self.words = word + 1
+        self.size = math.prod(self.radix.tolist())
 
     def encode(self, columns: Sequence[Column], size: int) -> OffsetArray:
         """The keys of `size` rows, one column a variable."""
@@ -64,3 +66,7 @@ class KeyLayout:
         out: OffsetArray = np.empty((len(self.low), len(keys)), dtype=np.int64)
         _decode(keys, self.word, self.stride, self.radix, self.low, out)
         return out
+
+    def all_keys(self) -> OffsetArray:
+        """Every key there is, for layouts of one word."""
+        return np.arange(self.size, dtype=np.int64).reshape(-1, 1)

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 
 from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.expressions import Expressions
 from tightrope.model.polynomial import monomial_order
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.exploration.compile import Compiler, Terms
+from tightrope.prism.exploration.deferred import Deferred, Operation
 from tightrope.prism.exploration.frame import Frame
-from tightrope.prism.exploration.pair_cache import PairCache
 from tightrope.prism.syntax import Command
 
 ZERO, ONE = 0, 1
@@ -43,26 +43,16 @@ class Distribution(ABC):
 class Probabilities(ABC):
     """The table of distinct probabilities of one model."""
 
-    def __init__(self) -> None:
-        self._sums = PairCache(self._add)
-        self._products = PairCache(self._multiply)
-        self._shares = PairCache(self._divide)
-
     @abstractmethod
     def compile(self, compiler: Compiler, command: Command) -> Distribution:
         """The probabilities of a command's updates, ready for evaluation."""
 
     @abstractmethod
-    def _add(self, left: OffsetArray, right: OffsetArray) -> IndexArray: ...
-
-    @abstractmethod
-    def _multiply(self, left: OffsetArray, right: OffsetArray) -> IndexArray: ...
-
-    @abstractmethod
-    def _divide(self, number: OffsetArray, count: OffsetArray) -> IndexArray: ...
+    def combine(self, operation: Operation, left: IndexArray, right: IndexArray) -> IndexArray:
+        """The numbers of sums, products or shares, for arrays of numbers."""
 
     def sum(self, left: IndexArray, right: IndexArray) -> IndexArray:
-        return self._sums(np.minimum(left, right), np.maximum(left, right))
+        return self.combine(Operation.SUM, np.minimum(left, right), np.maximum(left, right))
 
     def product(self, left: IndexArray, right: IndexArray) -> IndexArray:
         """Where one factor is 0 or 1 there is nothing to compute; that is the common case."""
@@ -70,39 +60,47 @@ class Probabilities(ABC):
         result: IndexArray = np.where(low == ONE, high, low)
         rows = np.flatnonzero(low > ONE)
         if len(rows):
-            result[rows] = self._products(low[rows], high[rows])
+            result[rows] = self.combine(Operation.PRODUCT, low[rows], high[rows])
         return result
 
     def share(self, number: IndexArray, count: IndexArray) -> IndexArray:
-        """Entries divided by whole numbers."""
-        return self._shares(number, count)
+        """Probabilities divided by whole numbers."""
+        return self.combine(Operation.SHARE, number, count)
 
 
 class PolynomialProbabilities(Probabilities):
-    """Polynomials in the parameters, exact."""
+    """Polynomials in the parameters, exact; combinations of them are computed in the end."""
 
     def __init__(self, parameter_names: Sequence[str]):
-        super().__init__()
         self.table = ExpressionTable(parameter_names)
+        self.deferred = Deferred()
+        self.deferred.entries(np.array([self.table.ZERO, self.table.ONE], dtype=np.int32))
 
     def compile(self, compiler: Compiler, command: Command) -> Distribution:
         terms = [compiler.terms(update.probability) for update in command.updates]
-        return PolynomialDistribution(self.table, command, terms)
+        return PolynomialDistribution(self, command, terms)
 
-    def _add(self, left: OffsetArray, right: OffsetArray) -> IndexArray:
-        return self.table.add_array(self._polynomials(left) + self._polynomials(right))
+    def combine(self, operation: Operation, left: IndexArray, right: IndexArray) -> IndexArray:
+        return self.deferred.combine(operation, left, right)
 
-    def _multiply(self, left: OffsetArray, right: OffsetArray) -> IndexArray:
-        return self.table.add_array(self._polynomials(left) * self._polynomials(right))
+    def freeze(self, numbers: IndexArray) -> tuple[Expressions, IndexArray]:
+        """The table of all expressions that these numbers stand for, and their rows in it."""
+        return self.table.freeze(self.deferred.resolve(self._compute)[numbers])
 
-    def _divide(self, number: OffsetArray, count: OffsetArray) -> IndexArray:
-        pairs = zip(number.tolist(), count.tolist(), strict=True)
-        return np.array([self.table.scaled(i, Fraction(1, n)) for i, n in pairs], dtype=np.int32)
+    def _compute(self, operation: Operation, left: OffsetArray, right: OffsetArray) -> IndexArray:
+        first = self._polynomials(left)
+        match operation:
+            case Operation.SUM:
+                return self.table.add_array(first + self._polynomials(right))
+            case Operation.PRODUCT:
+                return self.table.add_array(first * self._polynomials(right))
+            case Operation.SHARE:
+                return self.table.add_array(first.divide(RationalArray.from_integers(right)))
 
-    def _polynomials(self, numbers: OffsetArray) -> PolynomialArray:
+    def _polynomials(self, entries: OffsetArray) -> PolynomialArray:
         """Entries of the table as a batch; far fewer of them are distinct than there are pairs."""
-        distinct, position = np.unique(numbers, return_inverse=True)
-        polynomials = [self.table.polynomial(number) for number in distinct.tolist()]
+        distinct, position = np.unique(entries, return_inverse=True)
+        polynomials = [self.table.polynomial(entry) for entry in distinct.tolist()]
         monomials = {monomial for polynomial in polynomials for monomial in polynomial.terms}
         terms = {
             monomial: RationalArray.from_fractions(p.terms.get(monomial, 0) for p in polynomials)
@@ -114,8 +112,9 @@ class PolynomialProbabilities(Probabilities):
 class PolynomialDistribution(Distribution):
     """One polynomial an update, adding up to the polynomial 1."""
 
-    def __init__(self, table: ExpressionTable, command: Command, terms: Sequence[Terms]):
-        self._table = table
+    def __init__(self, owner: PolynomialProbabilities, command: Command, terms: Sequence[Terms]):
+        self._table = owner.table
+        self._deferred = owner.deferred
         self._command = command
         self._terms = terms
         numbers = [number for update in terms for number in update.values()]
@@ -130,7 +129,7 @@ class PolynomialDistribution(Distribution):
         for value in values[1:]:
             total = total + value
         self._check_sum(total, frame)
-        return np.stack([self._table.add_array(value) for value in values], axis=1)
+        return self._deferred.entries(np.stack([self._table.add_array(value) for value in values], axis=1))
 
     def _check_sum(self, total: PolynomialArray, frame: Frame) -> None:
         wrong: BoolArray = np.full(frame.size, () not in total.terms)

@@ -9,6 +9,7 @@ terms when they leave as a `RationalArray`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -59,6 +60,13 @@ def integers(node: Integer, frame: Frame) -> Any:
     if isinstance(value, np.ndarray):
         return value
     return np.full(frame.size, value, dtype=object if node.wide else np.int64)
+
+
+def _scalars(number: Number, frame: Frame) -> Sequence[int | Fraction]:
+    """The values row by row, ints for PRISM's ints."""
+    if number.is_integer:
+        return [int(value) for value in integers(number.numerator, frame)]
+    return number.array(frame).to_fractions()
 
 
 class Arithmetic:
@@ -156,30 +164,33 @@ class Arithmetic:
             message = "'pow' of integers with a negative exponent"
             exponent = graph.checked(exponent, "<", 0, message, position)
         zero = graph.constant(0)
-        up = graph.maximum(exponent, zero)
-        numerator = graph.power(a.numerator, up, position)
-        denominator = graph.power(a.denominator, up, position)
+        up, down = graph.maximum(exponent, zero), graph.maximum(graph.negate(exponent), zero)
+        sizes = [graph.power_bits(base, k) for base in (a.numerator, a.denominator) for k in (up, down)]
+        if max(sizes) > _MOST_BITS:
+            return self._row_by_row(call, (a, b))
+        numerator = graph.power(a.numerator, up)
+        denominator = graph.power(a.denominator, up)
         result = Number(numerator, denominator, a.is_integer and b.is_integer)
         if exponent.low >= 0:
             return result
-        down = graph.maximum(graph.negate(exponent), zero)
-        below = Number(graph.power(a.numerator, down, position), self._one, False)
+        below = Number(graph.power(a.numerator, down), self._one, False)
         return self.multiply(
             self.divide(result, below, position),
-            Number(graph.power(a.denominator, down, position), self._one, False),
+            Number(graph.power(a.denominator, down), self._one, False),
         )
 
     def logarithm(self, a: Number, b: Number, call: Call) -> Number:
         return self._row_by_row(call, (a, b))
 
     def _row_by_row(self, call: Call, arguments: tuple[Number, Number]) -> Number:
-        """A function without exact values, computed for one row after the other."""
+        """A function computed for one value after the other, where arrays have nothing to offer."""
         first, second = arguments
+        is_integer = call.function == "pow" and first.is_integer and second.is_integer
         nodes = (first.numerator, first.denominator, second.numerator, second.denominator)
 
         def pair(frame: Frame) -> tuple[Any, Any]:
             table = np.empty((frame.size, 2), dtype=object)
-            operands = zip(first.array(frame).to_fractions(), second.array(frame).to_fractions(), strict=True)
+            operands = zip(_scalars(first, frame), _scalars(second, frame), strict=True)
             for row, values in enumerate(operands):
                 try:
                     result = Fraction(apply(call, values))
@@ -192,6 +203,8 @@ class Arithmetic:
         both.shared = True
         limit = 2**_MOST_BITS
         numerator = self.graph.opaque(nodes, lambda frame: both.value(frame)[0], -limit, limit)
+        if is_integer:
+            return self.integer(numerator)
         denominator = self.graph.opaque(nodes, lambda frame: both.value(frame)[1], 1, limit)
         return Number(numerator, denominator, False)
 

@@ -5,11 +5,12 @@ action, its rewards and its distribution over states, and the choices of a state
 the order of states nor that of choices matters. Probabilities are exact (`Fraction`), at a given point
 for a parametric model; rewards and interval bounds are compared to 12 digits.
 
-Three differences between the languages of PRISM and Storm are evened out here, in one place:
+Differences between the languages of PRISM and Storm are evened out in one place, here:
 
 * Storm's parser does not know PRISM's `<=>`; on booleans `=` means the same.
 * Storm gives a state whose deadlock it fixed no rewards; PRISM gives it its state rewards. State
   rewards of deadlocks are left out of the comparison.
+* Storm takes mod(-5,5) for 5, PRISM for 0; the models stay away from negative multiples.
 * In a DTMC an action name carries no meaning; names are compared for MDPs only.
 """
 

@@ -24,7 +24,7 @@ from storm import (
 )
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.prism.load import load_prism
+from tightrope.prism.load import load_prism, load_prism_text
 
 CASES = cases()
 POINTS = 3
@@ -95,3 +95,15 @@ def test_instantiation_is_the_nearest_double(tmp_path: Path) -> None:
         state: [sorted((target, float(value)) for target, value in choice[2]) for choice in choices]
         for state, choices in ours.choices.items()
     }
+
+
+def test_where_storm_differs_prism_decides() -> None:
+    """mod(-5,5) is 0, and a state keeps its rewards when its deadlock is fixed."""
+    model = load_prism_text(
+        "mdp module m x : [-5..4] init -5; [a] x=-5 -> (x'=mod(x,5)+3); endmodule"
+        " rewards true : 2; [] true : 7; endrewards"
+    )
+    assert model.valuations["x"].tolist() == [-5, 3]
+    assert model.labels["deadlock"].tolist() == [False, True]
+    assert model.rewards[""].state is not None
+    assert model.rewards[""].state.tolist() == [2, 2]

@@ -34,24 +34,14 @@ Everything is plain NumPy; `tightrope.certificate.exact` does the same in ration
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from tightrope.certificate.certificate import POLICIES, SETS, Certificate, Claim, Problem
+from tightrope.certificate.certificate import Certificate, Claim, Problem
 from tightrope.certificate.inner import Box, Extended
 from tightrope.certificate.progress import Progress
 from tightrope.certificate.sets import box_of
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was checked; `detail` says what went wrong, or what holds."""
-
-    name: str
-    passed: bool
-    detail: str
+from tightrope.certificate.shape import Check, shape_check
+from tightrope.numerics.arrays import BoolArray, FloatArray
 
 
 def verify(certificate: Certificate) -> list[Check]:
@@ -261,85 +251,3 @@ def _verdict(name: str, wrong: BoolArray, bound: FloatArray) -> Check:
     return Check(
         name, False, f"fails at {int(wrong.sum())} states, first at state {state} (bound {bound[state]!r})"
     )
-
-
-def shape_check(problem: Problem, claim: Claim) -> Check:
-    """Do the arrays fit together, and does the policy pick choices its states have?"""
-    trouble = _shape_problem(problem, claim)
-    if trouble:
-        return Check("shape", False, trouble)
-    return Check("shape", True, "the arrays fit together and the policy picks enabled choices")
-
-
-def _shape_problem(problem: Problem, claim: Claim) -> str | None:
-    """Why the arrays cannot be what they say they are, or None."""
-    states, choices = len(problem.choice_start) - 1, len(problem.transition_start) - 1
-    transitions = len(problem.successor)
-    if (
-        states < 1
-        or not _rises(problem.choice_start, choices)
-        or not _rises(problem.transition_start, transitions)
-    ):
-        return "the graph's offsets do not fit"
-    if problem.successor.min() < 0 or problem.successor.max() >= states or not 0 <= problem.initial < states:
-        return "a state's number is out of range"
-    if problem.agent not in ("MAX", "MIN") or problem.nature not in ("MAX", "MIN"):
-        return "the directions are not MAX or MIN"
-    if problem.sets not in SETS or claim.policy_kind not in POLICIES:
-        return "unknown kind of sets or policy"
-    kinds = ("UNTIL", "NEXT", "REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED")
-    if problem.kind not in kinds:
-        return f"unknown kind of objective '{problem.kind}'"
-    if (problem.discount is not None) != (problem.kind == "DISCOUNTED") or (
-        problem.discount is not None and not 0 < problem.discount < 1
-    ):
-        return "the discount factor does not fit the objective"
-    bounded = problem.kind in ("NEXT", "CUMULATIVE") or problem.upper_steps is not None
-    if problem.kind == "CUMULATIVE" and problem.upper_steps is None:
-        return "a cumulative reward without its number of steps"
-    if problem.lower_steps < 0 or (problem.lower_steps > 0 and problem.upper_steps is None):
-        return "a lower step bound without an upper one cannot be checked as it stands"
-    sizes = [
-        ("target", problem.target, states, problem.kind in ("UNTIL", "NEXT", "REACH_REWARD")),
-        ("allowed", problem.allowed, states, False),
-        ("terminal", problem.terminal, states, False),
-        ("reward", problem.reward, choices, problem.kind not in ("UNTIL", "NEXT")),
-        ("probability", problem.probability, transitions, problem.sets == "plain"),
-        ("lower", problem.lower, transitions, problem.sets == "interval"),
-        ("upper", problem.upper, transitions, problem.sets == "interval"),
-        ("expression", problem.expression, transitions, problem.sets == "point"),
-        ("claim.lower", claim.lower, states, True),
-        ("claim.upper", claim.upper, states, True),
-        ("policy", claim.policy, states, claim.policy_kind != "randomised" and not bounded),
-        ("weight", claim.weight, choices, claim.policy_kind == "randomised"),
-        ("ranking", claim.ranking, states, not bounded and problem.kind != "DISCOUNTED"),
-    ]
-    for name, array, size, required in sizes:
-        if array is None:
-            if required:
-                return f"'{name}' is missing"
-        elif array.shape != (size,):
-            return f"'{name}' has {array.shape} entries, not {size}"
-    for name, array in (("reward", problem.reward), ("terminal", problem.terminal)):
-        if array is not None and not np.all(np.isfinite(array)):
-            return f"'{name}' has an entry that is not finite"
-    return _policy_problem(problem, claim)
-
-
-def _policy_problem(problem: Problem, claim: Claim) -> str | None:
-    if claim.policy_kind == "randomised":
-        assert claim.weight is not None
-        total = np.add.reduceat(claim.weight, problem.choice_start[:-1])
-        if np.any(claim.weight < 0) or np.any(np.abs(total - 1) > 2.0**-50):
-            return "the policy's weights are not distributions"
-    elif claim.policy is not None and (
-        np.any(claim.policy < problem.choice_start[:-1]) or np.any(claim.policy >= problem.choice_start[1:])
-    ):
-        return "the policy picks a choice that its state does not have"
-    if claim.ranking is not None and np.any(claim.ranking < 0):
-        return "a rank is negative"
-    return None
-
-
-def _rises(offsets: OffsetArray, total: int) -> bool:
-    return bool(offsets[0] == 0 and offsets[-1] == total and np.all(np.diff(offsets) > 0))

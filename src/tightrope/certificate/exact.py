@@ -14,8 +14,9 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.certificate.certificate import Certificate, Claim, Problem
-from tightrope.certificate.checker import Check, boundary_of, shape_check
+from tightrope.certificate.checker import boundary_of
 from tightrope.certificate.sets import exact_values, nearest_probabilities
+from tightrope.certificate.shape import Check, shape_check
 
 MOST_TRANSITIONS = 200_000
 
@@ -236,7 +237,10 @@ def _moves(game: _Game, state: int, absorbed: list[bool], owner: str) -> bool:
     assert claim.ranking is not None
     upward = owner == "MIN"
     bound = claim.upper if upward else claim.lower
-    x = [_number(v) for v in bound].__getitem__ if len(bound) < 64 else lambda s: _number(bound[s])
+
+    def x(s: int) -> Number:
+        return _number(float(bound[s]))
+
     own = problem.agent == owner
     options = game.options(state, own)
     here = game.value(state, x, upward, own)

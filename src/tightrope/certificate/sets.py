@@ -43,7 +43,7 @@ def nearest_probabilities(problem: Problem) -> FloatArray:
 
 
 def exact_values(expressions: Mapping[str, Any]) -> list[Fraction]:
-    """Every expression at the point: rows of [monomial, "coefficient"], monomials of [parameter, exponent]."""
+    """Every expression at the point: rows of [monomial, "coefficient"], monomials of [parameter, power]."""
     theta = [Fraction(value) for value in expressions["theta"]]
     monomials = []
     for monomial in expressions["monomials"]:

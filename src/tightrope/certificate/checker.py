@@ -22,7 +22,7 @@ policy is the witness and only its choice counts; otherwise all choices do.
      missed with positive probability.
    * TOTAL, r ≥ 0. V is the least fixpoint above 0: U ≥ 0 with Φ(U) ≤ U suffices. L finite: progress as for
      UNTIL, where a choice with positive reward counts as progress too: it is left after finitely many
-     steps or the total is infinite. L = ∞: with the layer of s being ranking[s] // |S|: a smaller layer
+     steps or the total is infinite. L = ∞: with the layer of s being ranking[s] // (|S| + 1): a smaller layer
      is reached with positive probability, or the layer is never left and (r > 0 or a smaller
      rank within the layer follows with positive probability).
    * DISCOUNTED: Φ is a contraction; 1 suffices.

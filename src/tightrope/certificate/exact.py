@@ -298,7 +298,7 @@ def _misses(game: _Game, state: int, endless: list[bool]) -> bool:
 def _earns(game: _Game, state: int, endless: list[bool]) -> bool:
     rank = game.claim.ranking
     assert rank is not None
-    size = len(rank)
+    size = len(rank) + 1
     layer = int(rank[state]) // size
     options = game.options(state, own=game.problem.agent == "MAX")
     sooner, stays, moves = [], [], []

@@ -78,7 +78,7 @@ class Progress:
 
     def earns_forever(self, endless: BoolArray, reward: FloatArray) -> BoolArray:
         """States from which maximisers reach a smaller layer, or stay in theirs and earn again and again."""
-        layer = self.ranking // len(self.ranking)
+        layer = self.ranking // (len(self.ranking) + 1)
         sooner = np.zeros(len(self.choice_state), dtype=np.bool_)
         stay = np.zeros(len(self.choice_state), dtype=np.bool_)
         moves = reward > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tightrope.errors import InputError
@@ -13,6 +14,15 @@ from tightrope.model.region_text import parse_box, parse_domain
 from tightrope.prism.expand import expand
 from tightrope.prism.explore import Progress, Warn, explore
 from tightrope.prism.parser import parse_model
+from tightrope.prism.state_formulas import Definitions
+
+
+@dataclass(frozen=True, eq=False)
+class PrismModel:
+    """A model with the constants and formulas of its file, which properties may use by name."""
+
+    model: ParametricMDP | IntervalMDP
+    definitions: Definitions
 
 
 def load_prism(
@@ -23,6 +33,18 @@ def load_prism(
     progress: Progress | None = None,
     warn: Warn | None = None,
 ) -> ParametricMDP | IntervalMDP:
+    """The model of a PRISM file; see `read_prism`."""
+    return read_prism(path, constants, box, domain, progress, warn).model
+
+
+def read_prism(
+    path: str | Path,
+    constants: Mapping[str, str] | None = None,
+    box: str | None = None,
+    domain: str | None = None,
+    progress: Progress | None = None,
+    warn: Warn | None = None,
+) -> PrismModel:
     """Read, expand and explore a PRISM file.
 
     `constants` are the values of `--const`. The parameters lie in [0, 1] unless `box`
@@ -37,7 +59,7 @@ def load_prism(
         raise InputError(f"cannot read {file}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"{file} is not a text file in UTF-8") from None
-    return load_prism_text(text, str(file), constants, box, domain, progress, warn)
+    return read_prism_text(text, str(file), constants, box, domain, progress, warn)
 
 
 def load_prism_text(
@@ -49,11 +71,24 @@ def load_prism_text(
     progress: Progress | None = None,
     warn: Warn | None = None,
 ) -> ParametricMDP | IntervalMDP:
-    """The same for a program in a string; `file` is what messages call it."""
+    """The model of a program in a string; `file` is what messages call it."""
+    return read_prism_text(text, file, constants, box, domain, progress, warn).model
+
+
+def read_prism_text(
+    text: str,
+    file: str = "model",
+    constants: Mapping[str, str] | None = None,
+    box: str | None = None,
+    domain: str | None = None,
+    progress: Progress | None = None,
+    warn: Warn | None = None,
+) -> PrismModel:
+    """As `read_prism`, for a program in a string."""
     program = expand(parse_model(text, file), constants or {})
     parameters = Parameters.unit_box(program.parameters)
     if box is not None:
         parameters = parse_box(box, program.parameters, base=parameters)
     if domain is not None:
         parameters = parse_domain(domain, program.parameters, base=parameters)
-    return explore(program, parameters, progress, warn)
+    return PrismModel(explore(program, parameters, progress, warn), Definitions.of(program))

@@ -85,14 +85,21 @@ def _unexpected_token(error: UnexpectedToken, source: Source, spelling: dict[str
         )
     position = at(token)
     is_property = "P_OPERATOR" in spelling
-    if refusal := (_PROPERTY_WORDS if is_property else _MODEL_WORDS).get(str(token)):
+    refused = _PROPERTY_WORDS if is_property else _MODEL_WORDS
+    before = source.text[: token.start_pos or 0]
+    if refusal := refused.get(str(token)):
         return source.error(refusal, position)
+    # `invariant x>0`: the first word passes for a name, the second shows that it was none.
+    word = re.search(r"([A-Za-z]+)[ \t]+$", before)
+    if word and word[1] in refused and str(token)[0].isalpha():
+        return source.error(refused[word[1]], Position(position.line, position.column - len(word[0])))
     if is_property and (special := _unexpected_in_property(token, expected, source, position)):
         return special
     if token.type == "PRIMED":
         return source.error(
             f"{token} may not be read: a primed name stands only on the left of an update, as in (x'=x+1)",
             position,
+            "in a sum, every update has its probability: 0.5 : (x'=1)" if before.endswith("(") else None,
         )
     if "NAME" in expected and token in RESERVED:
         return source.error(

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightrope.cli.options import parse_constants
+from tightrope.cli.output import warn
 from tightrope.cli.progress import build_progress
 from tightrope.errors import InputError
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -28,6 +29,7 @@ from tightrope.model.region_text import parse_box, parse_domain, parse_point
 
 if TYPE_CHECKING:
     from tightrope.experiments.instance import Instance
+    from tightrope.prism.state_formulas import Definitions
 
 AnyModel = ParametricMDP | IntervalMDP | MDP
 
@@ -43,6 +45,8 @@ class LoadedModel:
     model: AnyModel
     seconds: float
     benchmark: Instance | None = None
+    definitions: Definitions | None = None
+    """The constants and formulas of a PRISM file, which a property may use by name."""
 
     def point(self, at: str | None) -> tuple[Fraction, ...]:
         """The point that `--at` gives; without it, a benchmark's true one."""
@@ -77,8 +81,8 @@ def load_model(
     if source.startswith(BENCHMARK):
         instance = _instance(source, constants, param, domain)
         return LoadedModel(_build_benchmark(instance), time.perf_counter() - begin, instance)
-    model = _build_file(source, constants, param, domain)
-    return LoadedModel(model, time.perf_counter() - begin)
+    model, definitions = _build_file(source, constants, param, domain)
+    return LoadedModel(model, time.perf_counter() - begin, definitions=definitions)
 
 
 # --- benchmarks ----------------------------------------------------------------------------
@@ -113,25 +117,28 @@ def _build_benchmark(instance: Instance) -> ParametricMDP:
 # --- files ---------------------------------------------------------------------------------
 
 
-def _build_file(source: str, constants: dict[str, str], param: str | None, domain: str | None) -> AnyModel:
+def _build_file(
+    source: str, constants: dict[str, str], param: str | None, domain: str | None
+) -> tuple[AnyModel, Definitions | None]:
     path = _existing(source)
     with build_progress(path.name) as progress:
         if path.suffix in PRISM_SUFFIXES:
-            from tightrope.prism.load import load_prism
+            from tightrope.prism.load import read_prism
 
-            return load_prism(path, constants=constants, box=param, domain=domain, progress=progress)
+            read = read_prism(path, constants, param, domain, progress=progress, warn=warn)
+            return read.model, read.definitions
         if constants:
             raise InputError(f"--const does not go with {path.name}: only PRISM models have constants")
         if path.suffix == ".drn":
             from tightrope.formats.drn import read_drn
 
-            return read_drn(path, box=param, domain=domain, progress=progress)
+            return read_drn(path, box=param, domain=domain, progress=progress), None
         for option, text in (("--param", param), ("--domain", domain)):
             if text is not None:
                 raise InputError(f"{option} does not go with {path.name}: explicit files have no parameters")
         from tightrope.formats.explicit import read_explicit
 
-        return read_explicit(path)
+        return read_explicit(path), None
 
 
 def _existing(source: str) -> Path:
@@ -161,5 +168,6 @@ def _similar(path: Path) -> str | None:
         names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
     except OSError:
         return None
-    close = get_close_matches(path.name, names, 1)
-    return f"did you mean {path.with_name(close[0])}?" if close else None
+    stems = {Path(name).stem: name for name in names}
+    close = get_close_matches(path.stem, stems, 1)
+    return f"did you mean {path.with_name(stems[close[0]])}?" if close else None

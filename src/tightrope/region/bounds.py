@@ -12,6 +12,7 @@ import numpy as np
 
 from tightrope.model.expressions import Expressions
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.rounding import down, up
 from tightrope.region.region import Region
 from tightrope.statistics.coordinates import AffineFunctions
@@ -62,6 +63,6 @@ def parameter_box(region: Region) -> tuple[FloatArray, FloatArray]:
     functions = region.coordinates.parameter_functions()
     lower, upper = function_bounds(region, functions)
     parameters = region.coordinates.parameters
-    domain_lower = np.array([float(value) for value in parameters.lower])
-    domain_upper = np.array([float(value) for value in parameters.upper])
-    return np.maximum(lower, down(domain_lower)), np.minimum(upper, up(domain_upper))
+    domain_lower = RationalArray.from_fractions(parameters.lower).to_float_down()
+    domain_upper = RationalArray.from_fractions(parameters.upper).to_float_up()
+    return np.maximum(lower, domain_lower), np.minimum(upper, domain_upper)

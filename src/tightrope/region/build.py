@@ -7,6 +7,7 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.region.conflict import conflicting_events
+from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.halfspaces import Halfspaces, Origin, rows_between
 from tightrope.region.l1 import l1_rows, uncertain_signatures
 from tightrope.region.polytope import Polytope
@@ -14,6 +15,7 @@ from tightrope.region.region import Conflict, Emptiness, RegionKind, Relaxation
 from tightrope.region.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE, tighten
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals, check_delta, share
+from tightrope.statistics.least_squares import EllipsoidVersion, least_squares
 from tightrope.statistics.ledger import Assumption, Ledger, assumption_holds
 from tightrope.statistics.outcomes import Outcomes
 
@@ -78,6 +80,27 @@ def l1_region(
         for k in found
     )
     return region.with_emptiness(Emptiness(True, None, Conflict(found, texts)))
+
+
+def ellipsoid_region(
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    version: EllipsoidVersion = EllipsoidVersion.SOUND,
+    within_domain: bool | None = None,
+    outcomes: Outcomes | None = None,
+) -> Ellipsoid:
+    """E: self-normalised least squares; cut by the domain unless it is the paper's version."""
+    check_delta(delta)
+    outcomes = outcomes or Outcomes.of(model)
+    sound = version is EllipsoidVersion.SOUND
+    coordinates = Coordinates.of(model.expressions, model.parameters, eliminate=sound)
+    functions = coordinates.functions(model.expressions)
+    squares = least_squares(coordinates, functions, outcomes, outcomes.pooled(counts), delta, version)
+    assumption = Assumption.ADAPTIVE_ANYTIME if sound else Assumption.NONE
+    method = "least squares, R = 1/√2" if sound else "least squares as published, R = 1/2 (unsound)"
+    ledger = Ledger(delta, 1, delta, method, "one ellipsoid", assumption, sound)
+    return Ellipsoid(coordinates, ledger, squares, sound if within_domain is None else within_domain)
 
 
 def _scaled(functions: AffineFunctions, times: np.ndarray, coordinates: Coordinates) -> AffineFunctions:

@@ -116,12 +116,18 @@ class ScaledHalfspaces:
     half: FloatArray
 
     @staticmethod
-    def of(system: Halfspaces) -> ScaledHalfspaces:
-        centre = 0.5 * (system.lower + system.upper)
-        half = np.maximum(up(system.upper - centre), up(centre - system.lower))
-        half = np.maximum(half, 1e-200)
+    def of(
+        system: Halfspaces, centre: FloatArray | None = None, half: FloatArray | None = None
+    ) -> ScaledHalfspaces:
+        """Scale by the system's own box, or by a given centre and half-width of each coordinate."""
+        if centre is None:
+            centre = 0.5 * (system.lower + system.upper)
+        if half is None:
+            half = np.maximum(up(system.upper - centre), up(centre - system.lower))
+            half = np.maximum(half, 1e-200)
         matrix = system.matrix * half
-        rounding = error_factor(3) * np.abs(matrix).sum(axis=1)
+        reach = np.maximum(np.abs(system.upper - centre), np.abs(system.lower - centre)) / half
+        rounding = error_factor(3) * np.abs(matrix) @ np.maximum(reach, 1.0) * (1.0 + 1e-9)
         shift = system.matrix @ centre
         rounding += product_error(system.matrix, centre[:, None])[:, 0]
         bound = up(up(system.bound - shift) + up(rounding))

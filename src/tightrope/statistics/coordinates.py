@@ -62,8 +62,13 @@ class Coordinates:
     upper: FloatArray
 
     @staticmethod
-    def of(expressions: Expressions, parameters: Parameters) -> Coordinates:
-        free, substitution = _solve_equalities(parameters)
+    def of(expressions: Expressions, parameters: Parameters, eliminate: bool = True) -> Coordinates:
+        """Coordinates for a table; without elimination all parameters stay and equalities become rows."""
+        if eliminate:
+            free, substitution = _solve_equalities(parameters)
+        else:
+            free = tuple(range(len(parameters)))
+            substitution = tuple(Polynomial.variable(i) for i in free)
         wanted: set[Monomial] = set()
         for monomial in expressions.monomials:
             wanted.update(_substituted(monomial, substitution).terms)

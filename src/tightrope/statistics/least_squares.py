@@ -1,0 +1,108 @@
+"""Self-normalised least squares: a confidence ellipsoid in coordinate space, valid at all times.
+
+A visit to a choice with k outcomes is ONE observation: the indicator vector Y of its outcome, with mean
+P(θ*) = c + B·y* in coordinates y. With V = λ·1 + Σ BᵀB and r = Σ Bᵀ(Y − c) over all visits, ŷ = V⁻¹r,
+
+    ‖y* − ŷ‖_V ≤ β = R·√(log det(V)/λᵈ + 2·log(1/δ)) + √λ·S        for all times, with probability ≥ 1 − δ
+
+whenever the noise satisfies E exp(z·Bᵀ(Y − P)) ≤ exp(R²‖Bz‖²/2) for all z (Abbasi-Yadkori, Pál and
+Szepesvári 2011) and ‖y*‖ ≤ S. For a = Bz the variable a·Y takes values among the entries of a, whose range
+is at most |a_i| + |a_j| ≤ √2·‖a‖₂; Hoeffding's lemma gives exp(range²/8) ≤ exp(‖a‖²/4): R = 1/√2.
+
+The paper (Appendix "Ellipsoidal confidence sets") instead treats the k indicators of a visit as k separate
+observations with R = ½ each. They are dependent, and its proof fails; with two outcomes per visit the true
+constant is exactly √2 larger. `PAPER` reproduces that version for comparison; its ledger says that nothing
+is guaranteed.
+
+The sound version works in y = (x − centre)/half of the domain's box, so that |y| ≤ 1, S = √d and λ is
+dimensionless; the paper's uses the raw parameters, λ = 0.01 and S = √ℓ. All constants are fixed before
+looking at data.
+
+Rounding. `matrix` and `vector` are float sums with error bounds; V* = exact V obeys V ≤ (1 +
+spectral/λ)·V*, and the centre's error is measured in the same norm through V* ≥ λ·1. Both enter `radius`,
+which is rounded up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.rounding import error_factor, product_error
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.outcomes import Outcomes
+
+
+class EllipsoidVersion(Enum):
+    """Which constants."""
+
+    SOUND = "sound"
+    PAPER = "paper"
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    """{ x : ‖(x − origin)/scale − centre‖_matrix ≤ radius }; eigenvalues of `matrix` are at least `floor`."""
+
+    matrix: FloatArray
+    centre: FloatArray
+    radius: float
+    floor: float
+    origin: FloatArray
+    scale: FloatArray
+
+
+def least_squares(
+    coordinates: Coordinates,
+    functions: AffineFunctions,
+    outcomes: Outcomes,
+    seen: OffsetArray,
+    delta: float,
+    version: EllipsoidVersion = EllipsoidVersion.SOUND,
+) -> LeastSquares:
+    """The ellipsoid from pooled counts; `functions` are the expressions of the table."""
+    size = coordinates.size
+    if version is EllipsoidVersion.SOUND:
+        origin = 0.5 * (coordinates.lower + coordinates.upper)
+        scale = np.maximum(coordinates.upper - origin, origin - coordinates.lower) * (1.0 + 1e-15)
+        scale = np.maximum(scale, 1e-200)
+        noise, ridge, reach = np.sqrt(0.5), 0.1, np.sqrt(float(size))
+    else:
+        origin, scale = np.zeros(size), np.ones(size)
+        noise, ridge, reach = 0.5, 0.01, np.sqrt(float(len(coordinates.parameters)))
+    visits = outcomes.visits(seen)[outcomes.signature].astype(np.float64)
+    times = outcomes.multiplicity.astype(np.float64)
+    expression = outcomes.expression
+    slope = functions.linear[expression] * times[:, None] * scale
+    level = (functions.constant[expression] + functions.linear[expression] @ origin) * times
+    # What a slope or a level may be off by, relative to the whole function on the box.
+    extent = np.abs(functions.linear) @ (np.abs(origin) + scale) + np.abs(functions.constant)
+    fuzz = (functions.slack + error_factor(size + 6) * extent)[expression] * times
+    sparse = seen > 0
+    seen_float = seen.astype(np.float64)
+
+    weighted = slope * visits[:, None]
+    matrix = ridge * np.eye(size) + weighted.T @ slope
+    rounding = product_error(weighted.T, slope, 4).sum()
+    largest = np.abs(slope).max(axis=1, initial=0.0)
+    spectral = float(rounding + size * (visits * fuzz * (2.0 * largest + fuzz)).sum() * 1.01 + 1e-15)
+
+    target = seen_float - visits * level
+    vector = slope.T @ target
+    weight = np.where(sparse, seen_float, 0.0) + visits * np.abs(level)
+    drift = product_error(slope.T, (np.abs(target) + weight)[:, None], 4).sum()
+    drift += float((visits * fuzz * (largest + fuzz) + fuzz * np.abs(target)).sum()) * size * 1.01
+
+    centre = np.linalg.solve(matrix, vector).astype(np.float64)
+    residual = np.abs(vector - matrix @ centre) + product_error(matrix, centre[:, None], 2)[:, 0]
+    off = float(np.linalg.norm(residual)) + drift + spectral * float(np.linalg.norm(centre))
+    sign, log_determinant = np.linalg.slogdet(matrix)
+    assert sign > 0
+    spare = 2.0 * size * (spectral + 1e-14 * float(np.trace(matrix))) / ridge
+    growth = float(log_determinant) - size * np.log(ridge) + spare
+    beta = noise * np.sqrt(growth + 2.0 * np.log(1.0 / delta)) + np.sqrt(ridge) * reach
+    radius = float((beta + off / np.sqrt(ridge) * 1.01) * np.sqrt(1.0 + spectral / ridge) * (1.0 + 1e-12))
+    return LeastSquares(matrix, centre, radius, ridge - spectral, origin, scale)

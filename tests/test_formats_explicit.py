@@ -1,0 +1,130 @@
+"""PRISM's explicit files: round trips, and what PRISM itself writes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from same_model import assert_same_model
+from storm import Case, cases
+from tightrope.errors import InputError
+from tightrope.formats.explicit import read_explicit, write_explicit
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.prism.load import load_prism
+
+CASES = cases()
+
+
+def concrete(case: Case) -> Any:
+    """The model, at a point with unwieldy doubles where it has parameters."""
+    model = load_prism(case.path, constants=case.constants)
+    if isinstance(model, ParametricMDP):
+        return model.instantiate([Fraction(2 + k, 13 + 2 * k) for k in range(len(model.parameters.names))])
+    return model
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_round_trip_returns_the_same_model(case: Case, tmp_path: Path) -> None:
+    model = concrete(case)
+    written = write_explicit(model, tmp_path / "m")
+    assert_same_model(model, read_explicit(tmp_path / "m"))
+    assert_same_model(model, read_explicit(tmp_path / "m.tra"))
+    contents = {file.name: file.read_bytes() for file in written}
+    write_explicit(read_explicit(tmp_path / "m"), tmp_path / "m")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == contents
+
+
+def put(folder: Path, **files: str) -> Path:
+    """Writes m.tra from tra="…", m1.srew from srew1="…"; returns the base name."""
+    for key, text in files.items():
+        suffix, number = key.rstrip("0123456789"), key.removeprefix(key.rstrip("0123456789"))
+        (folder / f"m{number}.{suffix}").write_text(text, encoding="utf-8")
+    return folder / "m"
+
+
+MDP_TRA = "3 4 6\n0 0 1 0.5 a\n0 0 2 0.5 a\n0 1 0 1 b\n1 0 0 0.25\n1 0 2 0.75\n2 0 2 1\n"
+DTMC_TRA = "2 3\n0 0 0.1\n0 1 0.9\n1 1 1\n"
+LAB = '0="init" 1="deadlock" 2="goal"\n1: 0\n2: 1 2\n'
+
+
+def test_an_mdp(tmp_path: Path) -> None:
+    model = read_explicit(
+        put(tmp_path, tra=MDP_TRA, lab=LAB, sta="(x,b)\n0:(0,true)\n2:(-7,false)\n1:(1,true)\n")
+    )
+    assert isinstance(model, MDP)
+    assert model.choice_start.tolist() == [0, 2, 3, 4]
+    assert model.transition_start.tolist() == [0, 2, 3, 5, 6]
+    assert model.successor.tolist() == [1, 2, 0, 0, 2, 2]
+    assert model.probability.tolist() == [0.5, 0.5, 1, 0.25, 0.75, 1]
+    assert [model.structure.action_name(c) for c in range(4)] == ["a", "b", "", ""]
+    assert model.initial == 1
+    assert model.labels["goal"].tolist() == [False, False, True]
+    assert model.valuations["x"].tolist() == [0, 1, -7]
+    assert model.valuations["b"].dtype == np.bool_
+
+
+def test_a_chain_without_labels_starts_in_state_0(tmp_path: Path) -> None:
+    model = read_explicit(put(tmp_path, tra=DTMC_TRA))
+    assert model.structure.is_chain
+    assert model.initial == 0
+    assert model.labels["init"].tolist() == [True, False]
+
+
+def test_rows_in_any_order(tmp_path: Path) -> None:
+    head, *rows = MDP_TRA.splitlines()
+    shuffled = "\n".join([head, *reversed(rows)])
+    (tmp_path / "plain").mkdir()
+    straight = read_explicit(put(tmp_path / "plain", tra=MDP_TRA))
+    model = read_explicit(put(tmp_path, tra=shuffled))
+    targets = [sorted(model.successor[a:b]) for a, b in zip([0, 2, 3, 5], [2, 3, 5, 6], strict=True)]
+    assert targets == [[1, 2], [0], [0, 2], [2]]
+    assert model.choice_start.tolist() == straight.choice_start.tolist()
+
+
+def test_intervals(tmp_path: Path) -> None:
+    model = read_explicit(put(tmp_path, tra="2 2 3\n0 0 0 [0.1,0.3] a\n0 0 1 [0.7, 0.9] a\n1 0 1 1\n"))
+    assert isinstance(model, IntervalMDP)
+    assert model.lower.tolist() == [0.1, 0.7, 1]
+    assert model.upper.tolist() == [0.3, 0.9, 1]
+
+
+def test_rewards_of_prism(tmp_path: Path) -> None:
+    model = read_explicit(
+        put(
+            tmp_path,
+            tra=MDP_TRA,
+            srew1='# Reward structure "time"\n# State rewards\n3 1\n0 2.5\n',
+            trew2='# Reward structure: "cost"\n3 4 3\n0 0 1 7\n0 0 2 7\n2 0 2 1/4\n',
+            srew2='# Reward structure: "cost"\n3 0\n',
+            srew3="3 1\n2 1\n",
+        )
+    )
+    assert list(model.rewards) == ["time", "cost", "3"]
+    assert model.rewards["time"].state.tolist() == [2.5, 0, 0]
+    assert model.rewards["time"].choice is None
+    assert model.rewards["cost"].state.tolist() == [0, 0, 0]
+    assert model.rewards["cost"].choice.tolist() == [7, 0, 0, 0.25]
+
+
+def test_rewards_of_a_chain(tmp_path: Path) -> None:
+    model = read_explicit(put(tmp_path, tra=DTMC_TRA, trew="2 2\n0 0 3\n0 1 3\n"))
+    assert model.rewards[""].choice.tolist() == [3, 0]
+
+
+def test_parameters_cannot_be_written(tmp_path: Path) -> None:
+    model = load_prism(CASES[0].path)
+    with pytest.raises(InputError, match=r"hold numbers only, and this model has parameters \(p, q\)"):
+        write_explicit(model, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_leftovers_of_another_model_are_not_mixed_in(tmp_path: Path) -> None:
+    model = read_explicit(put(tmp_path, tra=DTMC_TRA))
+    put(tmp_path, srew2="2 0\n")
+    with pytest.raises(InputError, match=r"m2\.srew is there from another model"):
+        write_explicit(model, tmp_path / "m")

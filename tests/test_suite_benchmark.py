@@ -1,0 +1,22 @@
+"""A smoke run of `benchmarks/suite_sizes.py`, so that it cannot rot."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[1] / "benchmarks" / "suite_sizes.py"
+
+
+def test_one_instance_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:
+    output = tmp_path / "results" / "sizes.json"
+    command = [sys.executable, str(SCRIPT), "glider(11,9)", "-o", str(output)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    (row,) = json.loads(output.read_text(encoding="utf-8"))["rows"]
+    assert (row["states"], row["transitions"], row["expressions"]) == (99, 1316, 227)
+    assert row["faults"] == []
+    assert row["build_seconds"] > 0 and row["peak_mib"] > 0
+    assert "glider(11,9)" in finished.stdout

@@ -1,0 +1,246 @@
+"""`tightrope check MODEL --prop P`: certified values of a plain or interval model, or at a point."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tightrope import __version__
+from tightrope.cli.model_source import LoadedModel, load_model
+from tightrope.cli.options import At, Const, Domain, Json, Model, Param, parse_constants
+from tightrope.cli.output import print_facts, print_json, print_table
+from tightrope.cli.questions import Discount, TerminalReward, read_properties
+from tightrope.errors import CannotCertify, InputError
+from tightrope.formats.atomic import atomic_write
+from tightrope.formats.policy import Policy, read_policy, write_policy
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.prism.question import Question
+from tightrope.solver.solution import Solution
+from tightrope.solver.solve import Limits, solve
+from tightrope.solver.to_certificate import to_certificate
+
+Props = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prop",
+        metavar="PROPERTY|FILE",
+        help="A property such as 'Pmax=? [ F \"goal\" ]', or a .props file; may be repeated.",
+        show_default=False,
+    ),
+]
+
+
+def check(
+    model: Model,
+    prop: Props = None,
+    at: At = None,
+    const: Const = None,
+    param: Param = None,
+    domain: Domain = None,
+    discount: Discount = None,
+    terminal_reward: TerminalReward = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option("--policy", metavar="FILE", help="Evaluate this policy.", show_default=False),
+    ] = None,
+    precision: Annotated[
+        float, typer.Option("--precision", metavar="EPS", help="How close the two bounds must come.")
+    ] = 1e-6,
+    absolute: Annotated[
+        bool, typer.Option("--absolute", help="Read --precision as an absolute distance, not relative.")
+    ] = False,
+    assume_support: Annotated[
+        float | None,
+        typer.Option(
+            "--assume-support",
+            metavar="EPS",
+            help="Nature cannot cut transitions: lower bounds of 0 become EPS.",
+            show_default=False,
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--time-limit", metavar="SECONDS", help="Stop refining after so long.", show_default=False
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option("--certificate", metavar="FILE", help="Write a certificate for 'tightrope verify'."),
+    ] = None,
+    policy_out: Annotated[
+        Path | None, typer.Option("--policy-out", metavar="FILE", help="Write the policy found, as JSON.")
+    ] = None,
+    all_states: Annotated[bool, typer.Option("--all-states", help="Bounds for every state.")] = False,
+    json: Json = False,
+) -> None:
+    """Certified bounds on the value of a plain or interval model, or of a parametric one at a point.
+
+    The lower and the upper bound are verified, not residuals: the value lies between them.
+
+    Example: tightrope check model.prism --prop 'Pmax=? [ F "goal" ]' --at p=0.55 --certificate goal.cert
+    """
+    _check_options(precision, assume_support, time_limit)
+    constants = parse_constants(const)
+    asked = read_properties(prop)
+    loaded = load_model(model, asked.model_constants(constants), param, domain)
+    questions = asked.questions(loaded, constants, discount, terminal_reward)
+    if len(questions) > 1 and (certificate or policy_out):
+        raise InputError(f"--certificate and --policy-out go with one property, not {len(questions)}")
+    subject, point = _subject(loaded, at)
+    given = None if policy is None else read_policy(policy, loaded.model.structure)
+    fixed = None if given is None else _as_solver_policy(given)
+    limits = Limits() if time_limit is None else Limits(seconds=time_limit)
+    answers = []
+    for question in questions:
+        begin = time.perf_counter()
+        solution = solve(
+            subject,
+            question.objective,
+            policy=fixed,
+            precision=precision,
+            relative=not absolute,
+            assume_support=assume_support,
+            limits=limits,
+        )
+        answers.append(_Answer(question, solution, time.perf_counter() - begin))
+    first = answers[0]
+    if certificate is not None:
+        about = {
+            "tightrope": __version__,
+            "model": model,
+            "model_hash": loaded.model.hash(),
+            "constants": constants,
+            "property": first.question.text,
+            "at": [str(value) for value in point or ()],
+            "assume_support": assume_support,
+        }
+        exact = (
+            (loaded.model, point) if isinstance(loaded.model, ParametricMDP) and point is not None else None
+        )
+        to_certificate(first.solution, policy=fixed, point=exact, about=about).save(certificate)
+    if policy_out is not None:
+        chosen = given or Policy.deterministic(loaded.model.structure, first.solution.policy)
+        with atomic_write(policy_out) as file:
+            write_policy(chosen, file, loaded.model.hash())
+    _report(model, loaded, answers, all_states, json)
+    if not all(answer.is_answered for answer in answers):
+        raise CannotCertify("; ".join(answer.trouble for answer in answers if not answer.is_answered))
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A question with its solution."""
+
+    question: Question
+    solution: Solution
+    seconds: float
+
+    @property
+    def value(self) -> tuple[float, float]:
+        initial = self.solution.kernel.structure.initial
+        return float(self.solution.lower[initial]), float(self.solution.upper[initial])
+
+    @property
+    def verdict(self) -> str | None:
+        return self.question.answer(*self.value) if self.question.is_threshold else None
+
+    @property
+    def is_answered(self) -> bool:
+        """A threshold is answered by any bounds that decide it, a number only by close ones."""
+        if self.verdict is not None:
+            return self.verdict != "not certified"
+        return self.solution.is_certified
+
+    @property
+    def status(self) -> str:
+        return self.solution.status.name.lower().replace("_", "-")
+
+    @property
+    def trouble(self) -> str:
+        return f"{self.question.text}: {self.solution.status.value}"
+
+    def facts(self) -> dict[str, Any]:
+        lower, upper = self.value
+        facts: dict[str, Any] = {"property": self.question.text}
+        if self.question.name:
+            facts["name"] = self.question.name
+        facts |= {"lower": lower, "upper": upper, "status": self.status}
+        if self.verdict is not None:
+            facts["answer"] = self.verdict
+        return facts | {"iterations": self.solution.iterations}
+
+
+def _check_options(precision: float, assume_support: float | None, time_limit: float | None) -> None:
+    if not 0 < precision < float("inf"):
+        raise InputError(f"--precision is {precision}, not a positive number")
+    if assume_support is not None and not 0 < assume_support < 1:
+        raise InputError(f"--assume-support is {assume_support}, not within (0, 1)")
+    if time_limit is not None and not time_limit > 0:
+        raise InputError(f"--time-limit is {time_limit}, not a positive number of seconds")
+
+
+def _subject(loaded: LoadedModel, at: str | None) -> tuple[MDP | IntervalMDP, Sequence[Fraction] | None]:
+    """What is solved, and the point it is at (None for models without expressions)."""
+    model = loaded.model
+    if isinstance(model, ParametricMDP):
+        point = loaded.point(at)
+        return model.instantiate(point), point
+    if at is not None:
+        raise InputError("--at goes with parametric models, this one has no parameters")
+    return model, None
+
+
+def _as_solver_policy(policy: Policy) -> Any:
+    """Indices of choices for a deterministic policy, else probabilities."""
+    return policy.choice.astype(np.int64) if policy.is_deterministic else policy.probability
+
+
+def _report(
+    source: str, loaded: LoadedModel, answers: Sequence[_Answer], all_states: bool, as_json: bool
+) -> None:
+    if as_json:
+        results = [
+            answer.facts() | ({"states": _all_states(answer)} if all_states else {}) for answer in answers
+        ]
+        seconds = {
+            "build": round(loaded.seconds, 6),
+            "solve": round(sum(answer.seconds for answer in answers), 6),
+        }
+        head: Mapping[str, object] = results[0] if len(results) == 1 else {"properties": results}
+        print_json({"model": source, **head, "seconds": seconds})
+        return
+    for answer in answers:
+        lower, upper = answer.value
+        facts = [("value", f"[{lower:.9g}, {upper:.9g}]"), ("status", answer.status)]
+        if answer.verdict is not None:
+            facts.insert(0, ("answer", answer.verdict))
+        facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
+        print_facts(answer.question.text, facts)
+        if all_states:
+            rows = [
+                (row["state"], f"{row['lower']:.9g}", f"{row['upper']:.9g}", row["action"])
+                for row in _all_states(answer)
+            ]
+            print_table("", ("state", "lower", "upper", "action"), rows)
+
+
+def _all_states(answer: _Answer) -> list[dict[str, Any]]:
+    structure, solution = answer.solution.kernel.structure, answer.solution
+    return [
+        {
+            "state": structure.state_name(s),
+            "lower": float(solution.lower[s]),
+            "upper": float(solution.upper[s]),
+            "action": structure.action_name(int(c)) if (c := solution.policy[s]) >= 0 else "",
+        }
+        for s in range(structure.states)
+    ]

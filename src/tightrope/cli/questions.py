@@ -1,0 +1,101 @@
+"""From `--prop` (a property, or a file of them) to questions about a model.
+
+Shared by the commands that answer questions. A benchmark brings its own property and terminal
+reward; `--const` values that a property file declares are the file's, the others the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tightrope.cli.model_source import LoadedModel
+from tightrope.errors import InputError, Location
+from tightrope.model.mdp import IntervalMDP
+from tightrope.prism.parser import parse_properties
+from tightrope.prism.properties import PropertyOptions, resolve
+from tightrope.prism.question import Question
+from tightrope.prism.state_formulas import Definitions
+from tightrope.prism.syntax import PropertyFile
+
+PROPERTY_SUFFIXES = (".props", ".prop", ".pctl", ".prctl")
+
+Discount = Annotated[
+    float | None,
+    typer.Option(
+        "--discount", metavar="GAMMA", help="Discount rewards: the meaning of 'C'.", show_default=False
+    ),
+]
+TerminalReward = Annotated[
+    str | None,
+    typer.Option(
+        "--terminal-reward",
+        metavar="NAME",
+        help="The reward structure whose state rewards are the values of target states.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Parsed properties, before there is a model to ask."""
+
+    files: tuple[PropertyFile, ...]
+
+    def model_constants(self, constants: Mapping[str, str]) -> list[str]:
+        """The `--const` values that are not a property file's, as the option's texts."""
+        declared = {constant.name for file in self.files for constant in file.constants}
+        return [f"{name}={text}" for name, text in constants.items() if name not in declared]
+
+    def questions(
+        self,
+        loaded: LoadedModel,
+        constants: Mapping[str, str],
+        discount: float | None = None,
+        terminal_reward: str | None = None,
+        is_uncertain: bool = False,
+    ) -> list[Question]:
+        """Every property resolved on the model; a benchmark's own where none was given."""
+        files = self.files
+        if not files:
+            files = (parse_properties(loaded.property_text(None), "the benchmark's property"),)
+            if terminal_reward is None and loaded.benchmark is not None:
+                terminal_reward = loaded.benchmark.terminal_reward
+        options = PropertyOptions(
+            definitions=loaded.definitions or Definitions(),
+            constants=constants,
+            is_interval=is_uncertain or isinstance(loaded.model, IntervalMDP),
+            discount=discount,
+            terminal_reward=terminal_reward,
+        )
+        asked = [
+            resolve(property_, file, loaded.model.structure, options)
+            for file in files
+            for property_ in file.properties
+        ]
+        if not asked:
+            raise InputError("there is no property to check", Location(files[0].file))
+        return asked
+
+
+def read_properties(texts: Sequence[str] | None) -> Asked:
+    """Parse every `--prop`: a property file by its name, anything else as a property."""
+    files = []
+    for text in texts or ():
+        path = Path(text)
+        if path.suffix in PROPERTY_SUFFIXES:
+            try:
+                source = path.read_text(encoding="utf-8")
+            except OSError as error:
+                raise InputError(f"cannot be read: {error.strerror}", Location(text)) from None
+            except UnicodeDecodeError:
+                raise InputError("this is not a text file in UTF-8", Location(text)) from None
+            files.append(parse_properties(source, text))
+        else:
+            files.append(parse_properties(text, "--prop"))
+    return Asked(tuple(files))

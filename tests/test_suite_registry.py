@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from fractions import Fraction
@@ -27,6 +28,11 @@ def test_every_listed_instance_is_found_by_its_name() -> None:
     for instance in LISTED:
         assert parse_bench(f"bench:{instance.name}") == instance
         assert parse_bench(instance.name) == instance
+
+
+def test_instances_can_be_keys_and_travel_to_other_processes() -> None:
+    assert len(set(LISTED)) == 24
+    assert pickle.loads(pickle.dumps(LISTED)) == LISTED
 
 
 def test_spaces_do_not_matter() -> None:

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tightrope.experiments.instance import Instance
-from tightrope.experiments.suite import listed, load, parse_bench
+from tightrope.experiments.suite import listed, load, parse_bench, question
 from tightrope.model.objective import Direction, ObjectiveKind
-from tightrope.prism.properties import PropertyOptions, ask
 
 IN_TESTS = [i for i in listed() if i.sizes and i.sizes.transitions <= 2_000_000]
 SMALLEST = {"aircraft(20,10)", "betting(25)", "engagement(50)", "rover(10,10)", "glider(11,9)", "parallel(5)"}
@@ -68,8 +67,7 @@ def test_degree_and_actions(name: str) -> None:
 def test_the_default_property_is_understood(name: str) -> None:
     instance = parse_bench(name)
     model = load(instance)
-    options = PropertyOptions(terminal_reward=instance.terminal_reward)
-    objective = ask(instance.property_text, model.structure, options).objective
+    objective = question(instance, model.structure).objective
     kinds = {"P": ObjectiveKind.UNTIL, "R": ObjectiveKind.REACH_REWARD}
     assert objective.kind is kinds[instance.property_text[0]]
     assert objective.agent is (Direction.MAX if "max=?" in instance.property_text else Direction.MIN)

@@ -7,7 +7,7 @@ family's PRISM file, the constants and the domain into a `ParametricMDP`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -49,7 +49,7 @@ class Instance:
 
     family: str
     arguments: tuple[int, ...]
-    constants: Mapping[str, int]
+    constants: Mapping[str, int] = field(hash=False)
     parameter_names: tuple[str, ...]
     domain: str
     truth: tuple[Fraction, ...]

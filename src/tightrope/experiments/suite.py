@@ -24,7 +24,9 @@ from tightrope.experiments.instance import Instance, Sizes
 
 if TYPE_CHECKING:
     from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.model.structure import Structure
     from tightrope.prism.explore import Progress
+    from tightrope.prism.question import Question
 
 PREFIX = "bench:"
 
@@ -127,6 +129,14 @@ def load(instance: Instance, progress: Progress | None = None) -> ParametricMDP:
     if not isinstance(model, ParametricMDP):
         raise TypeError(f"{instance.path} is not a parametric model")
     return model
+
+
+def question(instance: Instance, structure: Structure) -> Question:
+    """What the default property of an instance asks of its model, terminal reward included."""
+    from tightrope.prism.properties import PropertyOptions, ask
+
+    options = PropertyOptions(terminal_reward=instance.terminal_reward)
+    return ask(instance.property_text, structure, options, file=f"the property of bench:{instance.name}")
 
 
 def _signatures() -> str:

@@ -25,7 +25,9 @@ def verify(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Re-check a certificate: every inequality behind its bounds, by a program that shares no code with the solver.
+    """Re-check a certificate, by a program that shares no code with the solver.
+
+    Every inequality behind the bounds is checked again, with rounding on the safe side.
 
     Example: tightrope verify betting.cert
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -91,5 +92,5 @@ def _exact(model: ParametricMDP, theta: Sequence[Fraction]) -> dict[str, Any]:
         "parameters": list(table.parameter_names),
         "theta": [str(Fraction(value)) for value in theta],
         "monomials": [[list(factor) for factor in monomial] for monomial in table.monomials],
-        "rows": [terms[a:b] for a, b in zip(starts, starts[1:], strict=False)],
+        "rows": [terms[a:b] for a, b in pairwise(starts)],
     }

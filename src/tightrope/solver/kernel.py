@@ -1,11 +1,9 @@
-"""The face a kind of sets shows to the solver: backups over states, nature's answers, safe backups.
+"""The face a kind of sets shows to the solver: sweeps over a block, safe backups, nature's answers.
 
 Everything the iteration does goes through these few calls, so a new kind of sets (a polygon for each
-signature, a walk on vertices, …) is one class with this face. `IntervalKernel` is the reference.
-
-A call works on `plan`, a list of groups of states: a group is one state, or the states of a collapsed end
-component, which share one value. Values are vectors over all states of the model, updated in place where
-the call says so, so what lies outside the plan is boundary. See `tightrope.solver.plan`.
+signature, a walk on vertices, …) is one class with this face; `IntervalKernel` is the reference. Vectors of values
+are over all states of the model. A call looks at the groups of a `Block` and leaves everything else alone, so
+what lies outside the block is boundary.
 """
 
 from __future__ import annotations
@@ -13,47 +11,49 @@ from __future__ import annotations
 from typing import Protocol
 
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
-from tightrope.solver.plan import Plan
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.solver.system import Block, Rows, System
 
 
 class Kernel(Protocol):
-    """Backups under one kind of sets. `maximise` flags: True = maximises, False = minimises."""
+    """Backups under one kind of sets."""
 
-    structure: Structure
-    lower: FloatArray
-    upper: FloatArray
-    """Smallest and largest probability of each transition: the graph analysis and the checks of progress
-    read the sets through them, which is exact when P(c) is a box cut with Σ = 1, or when no lower bound is 0."""
+    @property
+    def structure(self) -> Structure: ...
 
-    def sweep(self, plan: Plan, values: FloatArray, shift: FloatArray) -> float:
-        """One Gauss–Seidel pass x(s) ← Φ(x)(s) + shift(s) over the plan's groups, in order and in place.
+    @property
+    def lower(self) -> FloatArray:
+        """Smallest probability of each transition.
 
-        Returns the largest change relative to |x|."""
+        Graph analysis and checks of progress read the sets through `lower` and `upper`. That is exact for boxes cut
+        with Σp = 1, and for any sets whose lower bounds are positive wherever the upper ones are.
+        """
 
-    def freeze(
-        self,
-        plan: Plan,
-        values: FloatArray,
-        row_start: OffsetArray,
-        column: IndexArray,
-        probability: FloatArray,
-        reward: FloatArray,
-        choice: OffsetArray,
-    ) -> None:
-        """The agent's best choice and nature's best answer at `values`, one sparse row a group."""
+    @property
+    def upper(self) -> FloatArray:
+        """Largest probability of each transition; the same array as `lower` where nature has no choice."""
+
+    def sweep(self, system: System, block: Block, values: FloatArray, shift: FloatArray, rows: Rows) -> float:
+        """One Gauss–Seidel pass x ← Φ(x) + shift over the groups, in order and in place, within floor and ceiling.
+
+        Writes the choices it took, the agent's and nature's, into `rows`. Returns the largest change
+        relative to |x| (inf where x was 0 or infinite and no longer is)."""
 
     def backward(
-        self, plan: Plan, lower: FloatArray, upper: FloatArray, policy: OffsetArray
+        self, system: System, block: Block, lower: FloatArray, upper: FloatArray, policy: OffsetArray
     ) -> None:
-        """Safe backups of both bounds over the plan, in order and in place: all an acyclic part needs."""
+        """Safe backups of both bounds, in order and in place: all that an acyclic part needs.
 
-    def safe(self, plan: Plan, values: FloatArray, upward: bool, out: FloatArray, choice: OffsetArray) -> None:
-        """Φ(values) rounded up or down with every error on the safe side, per group into `out`, and the choice
-        that attains it. Reads `values`, writes nothing else."""
+        `policy` receives the choice that attains the agent's bound."""
 
-    def safe_choices(self, values: FloatArray, upward: bool, maximise: bool) -> FloatArray:
-        """p·values at nature's optimum for every choice of the model, rounded up or down."""
+    def safe(self, system: System, block: Block, values: FloatArray, upward: bool, out: FloatArray) -> None:
+        """Φ(values) for every group into out[g], every error of rounding on the side of `upward`."""
+
+    def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
+        """Φ_c(values) for every choice of the model, modes and groups aside, rounded to the side of `upward`."""
+
+    def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
+        """Transitions that have positive probability in some optimal answer of nature to `values`."""
 
     def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
         """Nature's optimal distribution at every choice, as probabilities per transition."""

@@ -33,10 +33,10 @@ REACH_REWARD           boundary: a target has its terminal value (0 without). Va
         "absorbed" are the targets, and p({U < ∞}) = 1 for every p that is possible (the verified Φ(U) ≤ U says so). L needs no
         ranking where it is finite. Where L(s) = ∞ the owners are those who maximise: at every such s, for every answer,
         either p({L = ∞, smaller rank}) > 0 or p({L = ∞, rank no larger}) = 1.
-TOTAL                  no boundary. Owner: those who maximise. At every s with 0 < L(s) < ∞: progress, or r(c) > 0 on an
-        answer of those who minimise; "absorbed" are the states with L = 0. Where L(s) = ∞: for every answer, p({L = ∞, rank < ranking[s]}) > 0, or both
-        p({L = ∞, layer no larger}) = 1 and (r(c) > 0 or p({same layer, rank smaller}) > 0); the layer of a state is
-        `ranking[s] // states`, so "rank < ranking[s]" in the first case is meant as "smaller layer".
+TOTAL                  no boundary. Owner: those who maximise. At every s with 0 < L(s) < ∞, for every answer: r(c) > 0, or progress, where
+        "absorbed" are the states with L = 0 (rewards earned for ever are infinite anyway). Where L(s) = ∞, with
+        layer(s) = ranking[s] // (states + 1), for every answer: p({L = ∞, smaller layer}) > 0, or both
+        p({L = ∞, layer no larger}) = 1 and (r(c) > 0 or p({L = ∞, smaller ranking}) > 0).
 DISCOUNTED             Φ is a contraction: no boundary, no ranking.
 step-bounded, NEXT, CUMULATIVE  nothing to believe: `upper_steps` backups from the end give L and U again. `policy` is the first decision.
 
@@ -107,11 +107,15 @@ class Solution:
         return self.kernel.answer(values, not minimises)
 
 
-def width(lower: FloatArray, upper: FloatArray, relative: bool) -> FloatArray:
-    """upper − lower, divided by |upper| where `relative`; 0 where both are the same (∞ included)."""
+def width(lower: FloatArray, upper: FloatArray, relative: bool, signed: bool = False) -> FloatArray:
+    """upper − lower, divided by the value where `relative`; 0 where both are the same (∞ included).
+
+    Values that may cancel (`signed`) are measured against the largest one instead of their own."""
     same: BoolArray = lower == upper
     gap = np.subtract(upper, lower, out=np.zeros(len(lower)), where=~same)
     if relative:
         scale = np.maximum(np.abs(upper), np.abs(lower))
+        if signed:
+            scale[np.isfinite(scale)] = scale[np.isfinite(scale)].max(initial=0.0)
         np.divide(gap, scale, out=gap, where=~same & (scale > 0) & np.isfinite(scale))
     return gap

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.objective import Objective
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.model.objective import Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.rounding import down, up
+from tightrope.solver.assumed_support import assume_support as with_support
+from tightrope.solver.blocks import Meter
+from tightrope.solver.certify import mixed_ranking
+from tightrope.solver.fixpoint import Fixpoint, solve_equations
+from tightrope.solver.horizon import look_ahead
+from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
-from tightrope.solver.solution import Solution
+from tightrope.solver.randomised import Mixture, checked_choices, checked_weights, mixed
+from tightrope.solver.reduction import equations_of, horizon_system
+from tightrope.solver.solution import Solution, Status, width
 
 
 @dataclass(frozen=True)
@@ -41,4 +56,133 @@ def solve(
 
     Raises `InputError` for objectives that have no sound meaning here, with the reason.
     """
-    raise AssertionError
+    begin = time.perf_counter()
+    if not 0 < precision < 1:
+        raise InputError(f"the precision is {precision}, not within (0, 1)")
+    if threads < 1:
+        raise InputError(f"the number of threads is {threads}, not at least 1")
+    limits = limits or Limits()
+    if isinstance(model, MDP | IntervalMDP):
+        kernel: Kernel = IntervalKernel.of(model if assume_support is None else with_support(model, assume_support))
+    elif assume_support is not None:
+        raise InputError("constant support is assumed of interval models; other sets fix theirs when they are built")
+    else:
+        kernel = model
+    meter = Meter(most_iterations=limits.iterations, deadline=begin + limits.seconds)
+    fixpoint = _Solve(kernel, objective, precision, relative, meter).run(policy)
+    lower, upper = fixpoint.lower, fixpoint.upper
+    if objective.complement:
+        lower, upper = _complement(fixpoint.upper, False), _complement(fixpoint.lower, True)
+    signed = bool(np.any(lower < 0))
+    gap = float(width(lower, upper, relative, signed).max(initial=0.0))
+    status = Status.CERTIFIED if gap <= precision else meter.stopped or Status.PRECISION_LIMIT
+    return Solution(
+        objective=objective,
+        lower=lower,
+        upper=upper,
+        policy=fixpoint.policy,
+        ranking=fixpoint.ranking,
+        fixpoint_lower=fixpoint.lower,
+        fixpoint_upper=fixpoint.upper,
+        status=status,
+        gap=gap,
+        precision=precision,
+        relative=relative,
+        iterations=meter.iterations,
+        seconds=time.perf_counter() - begin,
+        kernel=kernel,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Solve:
+    kernel: Kernel
+    objective: Objective
+    precision: float
+    relative: bool
+    meter: Meter
+
+    def run(self, policy: OffsetArray | FloatArray | None) -> Fixpoint:
+        structure = self.kernel.structure
+        enabled = np.ones(structure.choices, np.bool_)
+        if policy is None:
+            return self._free(enabled)
+        if np.issubdtype(policy.dtype, np.floating):
+            return self._randomised(checked_weights(structure, policy.astype(np.float64)))
+        enabled[:] = False
+        enabled[checked_choices(structure, policy)] = True
+        return self._free(enabled)
+
+    def _free(self, enabled: BoolArray) -> Fixpoint:
+        structure, objective = self.kernel.structure, self.objective
+        support = Support(structure, self.kernel.lower, self.kernel.upper)
+        if objective.is_bounded:
+            system = horizon_system(objective, structure, enabled)
+            ahead = look_ahead(self.kernel, system, objective, None, self.meter)
+            return Fixpoint(ahead.lower, ahead.upper, ahead.policy, np.zeros(structure.states, np.int64))
+        equations = equations_of(objective, structure, support, enabled)
+        fixpoint = solve_equations(self.kernel, equations, self.precision, self.relative, self.meter)
+        if objective.lower_steps == 0:
+            return fixpoint
+        ahead = look_ahead(
+            self.kernel, equations.system, objective, None, self.meter, (fixpoint.lower, fixpoint.upper)
+        )
+        return Fixpoint(ahead.lower, ahead.upper, ahead.policy, fixpoint.ranking)
+
+    def _randomised(self, weights: FloatArray) -> Fixpoint:
+        structure, objective, kernel = self.kernel.structure, self.objective, self.kernel
+        used = weights > 0
+        if objective.is_bounded:
+            system = horizon_system(objective, structure, used)
+            ahead = look_ahead(kernel, system, objective, weights, self.meter)
+            lower, upper, ranking = ahead.lower, ahead.upper, np.zeros(structure.states, np.int64)
+        else:
+            if not isinstance(kernel, IntervalKernel):
+                raise InputError("a randomised policy needs an ordinary or an interval model")
+            mixture = mixed(kernel, weights)
+            chain = mixture.kernel.structure
+            lifted = _lifted(objective, structure, mixture)
+            support = Support(chain, mixture.kernel.lower, mixture.kernel.upper)
+            equations = equations_of(lifted, chain, support, np.ones(chain.choices, np.bool_))
+            if objective.kind is ObjectiveKind.DISCOUNTED:
+                discount = np.where(mixture.origin >= 0, equations.system.discount, 1.0)
+                equations = replace(equations, system=replace(equations.system, discount=discount))
+            solved = solve_equations(mixture.kernel, equations, self.precision, self.relative, self.meter)
+            lower, upper = solved.lower[: structure.states], solved.upper[: structure.states]
+            support = Support(structure, kernel.lower, kernel.upper)
+            original = equations_of(objective, structure, support, used)
+            ranking = mixed_ranking(kernel, support, original, weights, lower, upper, solved.ranking)
+            if objective.lower_steps:
+                ahead = look_ahead(kernel, original.system, objective, weights, self.meter, (lower, upper))
+                lower, upper = ahead.lower, ahead.upper
+        owner = structure.choice_state[used]
+        chosen = np.full(structure.states, -1, np.int64)
+        chosen[owner] = np.flatnonzero(used)
+        chosen[np.bincount(owner, minlength=structure.states) > 1] = -1
+        return Fixpoint(lower, upper, chosen, ranking)
+
+
+def _lifted(objective: Objective, structure: Structure, mixture: Mixture) -> Objective:
+    """The objective on the states of the chain: new states are no targets, and allowed."""
+    more = mixture.kernel.structure.states - structure.states
+    reward = None
+    if objective.reward is not None:
+        each = objective.reward.per_choice(structure)
+        origin = mixture.origin
+        reward = RewardStructure(choice=np.where(origin >= 0, each[np.maximum(origin, 0)], 0.0))
+    return replace(
+        objective,
+        target=None if objective.target is None else np.append(objective.target, np.zeros(more, np.bool_)),
+        allowed=None if objective.allowed is None else np.append(objective.allowed, np.ones(more, np.bool_)),
+        terminal=None if objective.terminal is None else np.append(objective.terminal, np.zeros(more)),
+        reward=reward,
+        lower_steps=0,
+    )
+
+
+def _complement(values: FloatArray, upward: bool) -> FloatArray:
+    """1 − values, rounded outward; 0 and 1 are exact."""
+    exact = (values == 0) | (values == 1)
+    plain = 1.0 - values
+    moved = np.minimum(up(plain), 1.0) if upward else np.maximum(down(plain), 0.0)
+    return np.where(exact, plain, moved)

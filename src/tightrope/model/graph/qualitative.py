@@ -1,0 +1,208 @@
+"""States whose probability of reaching a target is positive, one, or less than one, whoever decides.
+
+With the players of `attractor`: `positive` is one attraction; `almost_sure` is the greatest Y such that the target can be
+reached within Y with positive probability from all of Y while staying in Y surely (νY.μX, as for stochastic games: both
+players have finitely many pure options, nature's being the vertices of its sets, so "almost surely" is "with value 1").
+`avoiding` lists the rest layer by layer, from the point of view of those who avoid: in layer k every answer of
+those who want to reach either enters a smaller layer with positive probability or keeps the play in layers ≤ k surely. By
+induction on k, the target is missed with positive probability.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.model.graph.attractor import attract, settle
+from tightrope.model.graph.support import Support, can_stay, must_enter
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Qualitative:
+    """`states`; `rank` orders them (0: target or first layer); `witness[s]` is a choice of the agent, −1 where none is meant."""
+
+    states: BoolArray
+    rank: IndexArray
+    witness: OffsetArray
+
+
+def positive(
+    support: Support,
+    target: BoolArray,
+    *,
+    agent_reaches: bool,
+    nature_reaches: bool,
+    within: BoolArray | None = None,
+    choices: BoolArray | None = None,
+) -> Qualitative:
+    """States that reach `target` through `within` with positive probability."""
+    structure = support.structure
+    drawn = target.copy()
+    rank = np.zeros(structure.states, np.int32)
+    witness = np.full(structure.states, -1, np.int64)
+    _attract(support, _all(within, structure.states), _all(choices, structure.choices), agent_reaches, nature_reaches,
+             drawn, rank, witness)  # fmt: skip
+    return Qualitative(drawn, rank, witness)
+
+
+def almost_sure(
+    support: Support,
+    target: BoolArray,
+    *,
+    agent_reaches: bool,
+    nature_reaches: bool,
+    within: BoolArray | None = None,
+    choices: BoolArray | None = None,
+) -> Qualitative:
+    """States that reach `target` through `within` with probability 1."""
+    structure = support.structure
+    inside = _all(within, structure.states) | target
+    open_choice = _all(choices, structure.choices).copy()
+    while True:
+        _settle(support, target, agent_reaches, nature_reaches, inside, open_choice)
+        drawn = target.copy()
+        rank = np.zeros(structure.states, np.int32)
+        witness = np.full(structure.states, -1, np.int64)
+        _attract(support, inside, open_choice, agent_reaches, nature_reaches, drawn, rank, witness)
+        if np.array_equal(drawn, inside):
+            return Qualitative(drawn, rank, witness)
+        inside = drawn
+
+
+def avoiding(
+    support: Support,
+    missed: BoolArray,
+    *,
+    agent_reaches: bool,
+    nature_reaches: bool,
+    choices: BoolArray | None = None,
+) -> Qualitative:
+    """Layers of `missed`, the complement of an `almost_sure` set computed for the same players."""
+    structure = support.structure
+    open_choice = _all(choices, structure.choices)
+    found = np.zeros(structure.states, np.bool_)
+    layer = np.zeros(structure.states, np.int32)
+    witness = np.full(structure.states, -1, np.int64)
+    queue = np.empty(structure.states, np.int32)
+    depth = 0
+    while True:
+        inside = missed.copy()
+        _keep_or_sink(
+            structure.choice_start, structure.transition_start, structure.successor, support.lower, support.upper,
+            support.possible, *support.predecessors, structure.transition_choice, structure.choice_state,
+            open_choice, not agent_reaches, not nature_reaches, found, inside, witness, queue,
+        )  # fmt: skip
+        new = inside & ~found
+        if not new.any():
+            assert np.array_equal(found, missed), "the layers exhaust the complement of an almost-sure set"
+            return Qualitative(found, layer, witness)
+        layer[new] = depth
+        depth += 1
+        found = inside
+
+
+def _attract(
+    support: Support,
+    within: BoolArray,
+    choices: BoolArray,
+    agent: bool,
+    nature: bool,
+    drawn: BoolArray,
+    rank: IndexArray,
+    witness: OffsetArray,
+) -> int:
+    structure = support.structure
+    return attract(
+        structure.choice_start, structure.transition_start, structure.successor, support.lower, support.upper,
+        support.possible, *support.predecessors, structure.transition_choice, structure.choice_state,
+        within, choices, agent, nature, drawn, rank, witness,
+        np.empty(structure.states, np.int32), np.empty(structure.states, np.int32), np.zeros(structure.choices, np.bool_),
+    )  # fmt: skip
+
+
+def _settle(
+    support: Support, exempt: BoolArray, agent: bool, nature: bool, within: BoolArray, choices: BoolArray
+) -> int:
+    structure = support.structure
+    return settle(
+        structure.choice_start, structure.transition_start, structure.successor, support.lower, support.upper,
+        support.possible, *support.predecessors, structure.transition_choice, structure.choice_state,
+        exempt, agent, nature, within, choices,
+        np.empty(structure.states, np.int32), np.empty(structure.states, np.int32),
+    )  # fmt: skip
+
+
+def _all(mask: BoolArray | None, size: int) -> BoolArray:
+    return np.ones(size, np.bool_) if mask is None else mask
+
+
+@kernel
+def _keep_or_sink(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    possible: BoolArray,
+    predecessor_start: OffsetArray,
+    predecessor: IndexArray,
+    transition_choice: IndexArray,
+    choice_state: IndexArray,
+    open_choice: BoolArray,
+    agent_avoids: bool,
+    nature_avoids: bool,
+    found: BoolArray,
+    inside: BoolArray,
+    witness: OffsetArray,
+    queue: IndexArray,
+) -> None:
+    """Greatest subset of `inside` where the avoiders enter `found` with positive probability or stay inside surely."""
+    size = 0
+    for s in range(len(inside)):
+        if inside[s] and not found[s]:
+            queue[size] = s
+            size += 1
+    waiting = inside.copy()
+    while size > 0:
+        size -= 1
+        s = queue[size]
+        waiting[s] = False
+        if not inside[s] or found[s]:
+            continue
+        good_all, good_some = True, False
+        for c in range(choice_start[s], choice_start[s + 1]):
+            if not open_choice[c]:
+                continue
+            first, last = transition_start[c], transition_start[c + 1]
+            if nature_avoids:
+                good = can_stay(first, last, successor, lower, upper, possible, inside)
+                if not good:
+                    for t in range(first, last):
+                        if possible[t] and found[successor[t]]:
+                            good = True
+                            break
+            else:
+                good = must_enter(first, last, successor, lower, upper, possible, found)
+                if not good:
+                    good = True
+                    for t in range(first, last):
+                        if possible[t] and not inside[successor[t]]:
+                            good = False
+                            break
+            if good:
+                if agent_avoids and not good_some:
+                    witness[s] = c
+                good_some = True
+            else:
+                good_all = False
+        if (agent_avoids and not good_some) or (not agent_avoids and not good_all):
+            inside[s] = False
+            for i in range(predecessor_start[s], predecessor_start[s + 1]):
+                before = choice_state[transition_choice[predecessor[i]]]
+                if inside[before] and not waiting[before] and not found[before]:
+                    waiting[before] = True
+                    queue[size] = before
+                    size += 1

@@ -1,0 +1,175 @@
+"""Which transitions can and which must have positive probability, and what a choice can be steered to.
+
+Nature picks p with lower ≤ p ≤ upper and Σp = 1 at a choice. For a set X of states
+
+* p(X) > 0 is possible iff some *possible* transition leads into X; a transition is possible iff its upper bound is
+  positive and the other lower bounds leave something;
+* p(X) > 0 is unavoidable iff a lower bound into X is positive, or the upper bounds outside X sum to less than 1
+  (`must_enter`); a transition is *certain* iff it is unavoidable alone;
+* p(X) = 1 is possible iff p(not X) > 0 is avoidable (`can_stay`), unavoidable iff all possible transitions lead into X.
+
+Bounds are float64 images of exact numbers, so a sum of k of them that equals 1 up to (k+2)·2⁻⁵² is read as 1:
+otherwise [0, 0.7] and [0, 0.3] would leave nature 5·10⁻¹⁷ to place elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.jit import kernel
+
+SUM_UNIT = 2.0**-52
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """The graph of a model as nature's bounds make it; `lower` and `upper` per transition.
+
+    `kept`, if given, says which transitions count as possible, in place of what the bounds say.
+    """
+
+    structure: Structure
+    lower: FloatArray
+    upper: FloatArray
+    kept: BoolArray | None = None
+
+    @staticmethod
+    def of(model: MDP | IntervalMDP) -> Support:
+        if isinstance(model, MDP):
+            return Support(model.structure, model.probability, model.probability)
+        return Support(model.structure, model.lower, model.upper)
+
+    @cached_property
+    def _masks(self) -> tuple[BoolArray, BoolArray]:
+        if self.kept is not None:
+            return self.kept, self.kept & (self.lower > 0)
+        possible = np.empty(self.structure.transitions, np.bool_)
+        if self.lower is self.upper:
+            np.greater(self.upper, 0, out=possible)
+            return possible, possible
+        certain = np.empty(self.structure.transitions, np.bool_)
+        _masks(self.structure.transition_start, self.lower, self.upper, possible, certain)
+        return possible, certain
+
+    @property
+    def possible(self) -> BoolArray:
+        """Transitions that nature can give positive probability."""
+        return self._masks[0]
+
+    @property
+    def certain(self) -> BoolArray:
+        """Transitions that nature cannot cut."""
+        return self._masks[1]
+
+    @cached_property
+    def is_constant(self) -> bool:
+        """Whether nature can cut nothing: the graph is that of an ordinary MDP."""
+        return self.certain is self.possible or bool(np.array_equal(self.certain, self.possible))
+
+    @cached_property
+    def state_start(self) -> OffsetArray:
+        """The first transition of every state (and the end): a state's transitions are contiguous."""
+        return self.structure.transition_start[self.structure.choice_start]
+
+    @cached_property
+    def predecessors(self) -> tuple[OffsetArray, OffsetArray]:
+        """(start[S+1], transition): the possible transitions into every state, by index."""
+        start = np.zeros(self.structure.states + 1, np.int64)
+        entries = int(np.count_nonzero(self.possible))
+        transition = np.empty(entries, np.int32)
+        _predecessors(self.structure.successor, self.possible, start, transition)
+        return start, transition
+
+
+@kernel
+def _masks(
+    transition_start: OffsetArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    possible: BoolArray,
+    certain: BoolArray,
+) -> None:
+    for c in range(len(transition_start) - 1):
+        first, last = transition_start[c], transition_start[c + 1]
+        tolerance = (last - first + 2) * SUM_UNIT
+        low, high = 0.0, 0.0
+        for t in range(first, last):
+            low += lower[t]
+            high += upper[t]
+        for t in range(first, last):
+            room = 1.0 - (low - lower[t])
+            possible[t] = upper[t] > 0.0 and (lower[t] > 0.0 or room > tolerance)
+            certain[t] = possible[t] and (lower[t] > 0.0 or 1.0 - (high - upper[t]) > tolerance)
+
+
+@kernel
+def _predecessors(
+    successor: OffsetArray, possible: BoolArray, start: OffsetArray, transition: OffsetArray
+) -> None:
+    for t in range(len(successor)):
+        if possible[t]:
+            start[successor[t] + 1] += 1
+    for s in range(len(start) - 1):
+        start[s + 1] += start[s]
+    cursor = start[:-1].copy()
+    for t in range(len(successor)):
+        if possible[t]:
+            s = successor[t]
+            transition[cursor[s]] = t
+            cursor[s] += 1
+
+
+@kernel
+def must_enter(
+    first: int,
+    last: int,
+    successor: OffsetArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    possible: BoolArray,
+    inside: BoolArray,
+) -> bool:
+    """Whether every p at the choice with transitions first..last gives `inside` positive probability."""
+    outside = 0.0
+    enters = False
+    for t in range(first, last):
+        if not possible[t]:
+            continue
+        if inside[successor[t]]:
+            enters = True
+            if lower[t] > 0.0:
+                return True
+        else:
+            outside += upper[t]
+    return enters and outside < 1.0 - (last - first + 2) * SUM_UNIT
+
+
+@kernel
+def can_stay(
+    first: int,
+    last: int,
+    successor: OffsetArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    possible: BoolArray,
+    inside: BoolArray,
+) -> bool:
+    """Whether some p at the choice with transitions first..last gives `inside` probability 1."""
+    mass = 0.0
+    leaves = False
+    for t in range(first, last):
+        if not possible[t]:
+            continue
+        if inside[successor[t]]:
+            mass += upper[t]
+        else:
+            leaves = True
+            if lower[t] > 0.0:
+                return False
+    return not leaves or mass >= 1.0 - (last - first + 2) * SUM_UNIT

@@ -1,0 +1,310 @@
+"""Bellman backups of interval and ordinary models, as loops over plain arrays.
+
+`sweep_groups` is the fast one: no error bounds, in place, and it leaves the choices it took behind as sparse rows.
+`safe_groups` is the one that is believed: Φ rounded to the safe side, `tightrope.solver.pouring` says how.
+A reward and a discount add an error of at most 2⁻⁵⁰·(|reward| + |discounted value|).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+from tightrope.solver.pouring import UNDERFLOW, pour, pour_masses, pour_safely
+from tightrope.solver.system import CLOSED, EXIT, ChoiceModes
+
+STEP_ERROR = 2.0**-50
+
+
+@kernel
+def best_exit(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    upper: FloatArray,
+    values: FloatArray,
+    maximise: bool,
+    leader: IndexArray,
+    home: int,
+) -> int:
+    """The offset of the best successor outside the group `home`, −1 if there is none."""
+    found = -1
+    best = 0.0
+    for t in range(first, last):
+        s = successor[t]
+        if upper[t] > 0.0 and leader[s] != home:
+            x = values[s] if maximise else -values[s]
+            if found < 0 or x > best:
+                found, best = t - first, x
+    return found
+
+
+@kernel
+def sweep_groups(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    reward: FloatArray,
+    discount: FloatArray,
+    mode: ChoiceModes,
+    leader: IndexArray,
+    agent_maximises: bool,
+    nature_maximises: bool,
+    floor: float,
+    ceiling: float,
+    group_start: OffsetArray,
+    member: IndexArray,
+    shift: FloatArray,
+    values: FloatArray,
+    row_start: OffsetArray,
+    row_end: OffsetArray,
+    column: IndexArray,
+    weight: FloatArray,
+    self_weight: FloatArray,
+    row_reward: FloatArray,
+    row_choice: OffsetArray,
+    order: IndexArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> float:
+    """See `Kernel.sweep`."""
+    rewarded, discounted = len(reward) > 0, len(discount) > 0
+    residual = 0.0
+    for g in range(len(group_start) - 1):
+        best = -np.inf if agent_maximises else np.inf
+        taken = -1
+        home = leader[member[group_start[g]]]
+        for m in range(group_start[g], group_start[g + 1]):
+            s = member[m]
+            for c in range(choice_start[s], choice_start[s + 1]):
+                if mode[c] == CLOSED:
+                    continue
+                first, last = transition_start[c], transition_start[c + 1]
+                if mode[c] == EXIT:
+                    offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
+                    if offset < 0:
+                        continue
+                    x = values[successor[first + offset]]
+                else:
+                    x = pour(first, last, successor, lower, upper, plain, values, nature_maximises, order, key)
+                if discounted:
+                    x *= discount[c]
+                if rewarded:
+                    x += reward[c]
+                if taken < 0 or (x > best if agent_maximises else x < best):
+                    best, taken = x, c
+        row_choice[g] = taken
+        # the row of the choice taken
+        first, last = transition_start[taken], transition_start[taken + 1]
+        end = row_start[g]
+        scale = discount[taken] if discounted else 1.0
+        inside = 0.0
+        if mode[taken] == EXIT:
+            offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
+            column[end] = successor[first + offset]
+            weight[end] = scale
+            end += 1
+        else:
+            pour_masses(first, last, successor, lower, upper, plain, values, nature_maximises, order, key, mass)
+            for i in range(last - first):
+                if mass[i] > 0.0:
+                    s = successor[first + i]
+                    if leader[s] == home:
+                        inside += mass[i]
+                    else:
+                        column[end] = s
+                        weight[end] = scale * mass[i]
+                        end += 1
+        row_end[g] = end
+        self_weight[g] = scale * inside
+        row_reward[g] = reward[taken] if rewarded else 0.0
+        old = values[member[group_start[g]]]
+        new = min(max(best + shift[g], floor), ceiling)
+        if new != old:
+            change = abs(new - old) / max(abs(new), 1e-300)
+            residual = max(residual, change) if change == change else np.inf
+            for m in range(group_start[g], group_start[g + 1]):
+                values[member[m]] = new
+    return residual
+
+
+@kernel
+def safe_step(x: float, c: int, reward: FloatArray, discount: FloatArray, upward: bool) -> float:
+    """reward(c) + discount(c)·x, rounded to the side of `upward`."""
+    if len(discount) > 0:
+        x *= discount[c]
+    elif len(reward) == 0:
+        return x
+    r = reward[c] if len(reward) > 0 else 0.0
+    if np.isinf(x) or (x == 0.0 and r == 0.0):
+        return x
+    error = STEP_ERROR * (abs(r) + abs(x)) + UNDERFLOW
+    if r == 0.0 and len(discount) == 0:
+        return x
+    return x + r + error if upward else x + r - error
+
+
+@kernel
+def safe_groups(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    reward: FloatArray,
+    discount: FloatArray,
+    mode: ChoiceModes,
+    leader: IndexArray,
+    agent_maximises: bool,
+    nature_maximises: bool,
+    group_start: OffsetArray,
+    member: IndexArray,
+    values: FloatArray,
+    upward: bool,
+    out: FloatArray,
+    order: IndexArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> None:
+    """See `Kernel.safe`."""
+    for g in range(len(group_start) - 1):
+        best = -np.inf if agent_maximises else np.inf
+        home = leader[member[group_start[g]]]
+        for m in range(group_start[g], group_start[g + 1]):
+            s = member[m]
+            for c in range(choice_start[s], choice_start[s + 1]):
+                if mode[c] == CLOSED:
+                    continue
+                first, last = transition_start[c], transition_start[c + 1]
+                if mode[c] == EXIT:
+                    offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
+                    if offset < 0:
+                        continue
+                    x = values[successor[first + offset]]
+                else:
+                    x = pour_safely(first, last, successor, lower, upper, plain, values, nature_maximises, upward,
+                                    order, key, mass)  # fmt: skip
+                x = safe_step(x, c, reward, discount, upward)
+                best = max(best, x) if agent_maximises else min(best, x)
+        out[g] = best
+
+
+@kernel
+def backward_pass(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    reward: FloatArray,
+    discount: FloatArray,
+    mode: ChoiceModes,
+    agent_maximises: bool,
+    nature_maximises: bool,
+    states: IndexArray,
+    low: FloatArray,
+    high: FloatArray,
+    policy: OffsetArray,
+    order: IndexArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> None:
+    """See `Kernel.backward`."""
+    for s in states:
+        best_low = -np.inf if agent_maximises else np.inf
+        best_high = best_low
+        taken = -1
+        for c in range(choice_start[s], choice_start[s + 1]):
+            if mode[c] == CLOSED:
+                continue
+            first, last = transition_start[c], transition_start[c + 1]
+            a = pour_safely(first, last, successor, lower, upper, plain, low, nature_maximises, False, order, key, mass)
+            a = safe_step(a, c, reward, discount, False)
+            b = pour_safely(first, last, successor, lower, upper, plain, high, nature_maximises, True, order, key, mass)
+            b = safe_step(b, c, reward, discount, True)
+            if agent_maximises:
+                if taken < 0 or a > best_low:
+                    best_low, taken = a, c
+                best_high = max(best_high, b)
+            else:
+                best_low = min(best_low, a)
+                if taken < 0 or b < best_high:
+                    best_high, taken = b, c
+        low[s], high[s], policy[s] = best_low, best_high, taken
+
+
+@kernel
+def safe_choice_values(
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    reward: FloatArray,
+    discount: FloatArray,
+    nature_maximises: bool,
+    values: FloatArray,
+    upward: bool,
+    first_choice: int,
+    end_choice: int,
+    out: FloatArray,
+    order: IndexArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> None:
+    """See `Kernel.safe_choices`."""
+    for c in range(first_choice, end_choice):
+        x = pour_safely(transition_start[c], transition_start[c + 1], successor, lower, upper, plain, values,
+                        nature_maximises, upward, order, key, mass)  # fmt: skip
+        out[c] = safe_step(x, c, reward, discount, upward)
+
+
+@kernel
+def answers(
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    values: FloatArray,
+    maximise: bool,
+    out: FloatArray,
+    order: IndexArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> None:
+    """See `Kernel.answer`."""
+    for c in range(len(transition_start) - 1):
+        first, last = transition_start[c], transition_start[c + 1]
+        pour_masses(first, last, successor, lower, upper, plain, values, maximise, order, key, mass)
+        for i in range(last - first):
+            out[first + i] = mass[i]
+
+
+@kernel
+def optimal(
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    possible: BoolArray,
+    values: FloatArray,
+    maximise: bool,
+    out: BoolArray,
+    order: IndexArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> None:
+    """See `Kernel.optimal_transitions`: those with mass, and those that tie with the swing."""
+    for c in range(len(transition_start) - 1):
+        first, last = transition_start[c], transition_start[c + 1]
+        swing = pour_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
+        for i in range(last - first):
+            tied = swing >= 0 and values[successor[first + i]] == values[successor[first + swing]]
+            out[first + i] = possible[first + i] and (mass[i] > 0.0 or tied)

@@ -1,0 +1,128 @@
+"""The kernel of ordinary and interval models.
+
+Both are one kernel: an ordinary model is an interval model whose bounds are the same array. The numbers of a model are
+read as follows, here and by whoever checks a solution.
+
+* A probability or bound is the float64 nearest to the exact number meant.
+* Rows of an ordinary model whose sum differs from 1 by more than (k+2)·2⁻⁵², as decimals in a file may, stand for their
+  multiple with sum 1. Lower bounds with a sum above 1 by that much, and upper bounds with a sum below, likewise.
+* Sums of bounds within (k+2)·2⁻⁵² of 1 are 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from tightrope.model.graph.support import SUM_UNIT, Support
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.structure import Structure, frozen_array
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.solver import backups
+from tightrope.solver.system import Block, Rows, System
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalKernel:
+    """Backups of a model with bounds `lower ≤ p ≤ upper`; `lower is upper` for an ordinary one."""
+
+    structure: Structure
+    lower: FloatArray
+    upper: FloatArray
+    _scratch: tuple[IndexArray, FloatArray, FloatArray] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        width = int(np.diff(self.structure.transition_start).max(initial=1))
+        scratch = (np.empty(width, np.int32), np.empty(width), np.empty(width))
+        object.__setattr__(self, "_scratch", scratch)
+
+    @staticmethod
+    def of(model: MDP | IntervalMDP) -> IntervalKernel:
+        structure = model.structure
+        if isinstance(model, MDP):
+            probability = _scaled(structure, model.probability, above=True, below=True)
+            return IntervalKernel(structure, probability, probability)
+        lower = _scaled(structure, model.lower, above=True, below=False)
+        upper = _scaled(structure, model.upper, above=False, below=True)
+        return IntervalKernel(structure, lower, np.maximum(lower, upper) if lower is not model.lower else upper)
+
+    @staticmethod
+    def plain(structure: Structure, probability: FloatArray) -> IntervalKernel:
+        frozen = frozen_array(probability, np.float64)
+        return IntervalKernel(structure, frozen, frozen)
+
+    @property
+    def is_plain(self) -> bool:
+        return self.lower is self.upper
+
+    @cached_property
+    def support(self) -> Support:
+        return Support(self.structure, self.lower, self.upper)
+
+    def _model(self) -> tuple[OffsetArray, IndexArray, FloatArray, FloatArray, bool]:
+        s = self.structure
+        return s.transition_start, s.successor, self.lower, self.upper, self.is_plain
+
+    def sweep(self, system: System, block: Block, values: FloatArray, shift: FloatArray, rows: Rows) -> float:
+        return backups.sweep_groups(
+            self.structure.choice_start, *self._model(), system.reward, system.discount, system.mode, system.leader,
+            system.agent_maximises, system.nature_maximises, system.floor, system.ceiling,
+            block.group_start, block.member, shift, values, rows.row_start, rows.row_end, rows.column, rows.weight,
+            rows.self_weight, rows.reward, rows.choice, *self._scratch,
+        )  # fmt: skip
+
+    def backward(
+        self, system: System, block: Block, lower: FloatArray, upper: FloatArray, policy: OffsetArray
+    ) -> None:
+        backups.backward_pass(
+            self.structure.choice_start, *self._model(), system.reward, system.discount, system.mode,
+            system.agent_maximises, system.nature_maximises, block.member, lower, upper, policy, *self._scratch,
+        )  # fmt: skip
+
+    def safe(self, system: System, block: Block, values: FloatArray, upward: bool, out: FloatArray) -> None:
+        backups.safe_groups(
+            self.structure.choice_start, *self._model(), system.reward, system.discount, system.mode, system.leader,
+            system.agent_maximises, system.nature_maximises, block.group_start, block.member, values, upward, out,
+            *self._scratch,
+        )  # fmt: skip
+
+    def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
+        out = np.empty(self.structure.choices)
+        backups.safe_choice_values(
+            *self._model(), system.reward, system.discount, system.nature_maximises, values, upward,
+            0, self.structure.choices, out, *self._scratch,
+        )  # fmt: skip
+        return out
+
+    def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
+        if self.is_plain:
+            return self.support.possible
+        out = np.empty(self.structure.transitions, np.bool_)
+        transition_start, successor, lower, upper, _ = self._model()
+        backups.optimal(
+            transition_start, successor, lower, upper, self.support.possible, values, maximise, out, *self._scratch
+        )
+        return out
+
+    def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
+        out = np.empty(self.structure.transitions)
+        backups.answers(*self._model(), values, maximise, out, *self._scratch)
+        return out
+
+
+def _scaled(structure: Structure, bound: FloatArray, *, above: bool, below: bool) -> FloatArray:
+    """`bound` with the rows whose sum misses 1 on the wrong side scaled to sum 1; the same array if there are none."""
+    start = structure.transition_start
+    total = np.add.reduceat(bound, start[:-1])
+    tolerance = (np.diff(start) + 2) * SUM_UNIT
+    wrong = np.zeros(len(total), np.bool_)
+    if above:
+        wrong |= total > 1 + tolerance
+    if below:
+        wrong |= total < 1 - tolerance
+    if not wrong.any():
+        return bound
+    factor = np.where(wrong, total, 1.0)
+    return frozen_array(np.minimum(bound / np.repeat(factor, np.diff(start)), 1.0))

@@ -1,0 +1,99 @@
+"""In which order, and in which portions, a system is solved.
+
+Strongly connected components in reverse topological order, so that a block finds its successors solved.
+Acyclic stretches become passes. A model with very many small components has neighbours in that order
+merged into one block: sweeps run in the same order and the overhead a block costs is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.model.graph.components import Components
+from tightrope.numerics.arrays import IndexArray
+from tightrope.solver.system import Block
+
+MANY_COMPONENTS = 64
+MERGED_STATES = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Portion:
+    """States to be solved together, in order; `cyclic` says whether one pass is not enough."""
+
+    block: Block
+    cyclic: bool
+
+
+def portions(components: Components, leader: IndexArray, skip: IndexArray) -> Iterator[Portion]:
+    """Portions of the states in the order of `components`; states with skip[s] != 0 are left out.
+
+    Groups (equal `leader`) lie within one component, or the component graph was made with them joined."""
+    cyclic = np.flatnonzero(components.cyclic)
+    start = components.start
+    stretches: list[tuple[int, int, bool]] = []
+    if len(cyclic) <= MANY_COMPONENTS:
+        position = 0
+        for k in cyclic:
+            if start[k] > position:
+                stretches.append((position, int(start[k]), False))
+            stretches.append((int(start[k]), int(start[k + 1]), True))
+            position = int(start[k + 1])
+        if position < len(components.order):
+            stretches.append((position, len(components.order), False))
+    else:
+        stretches = _merged(components)
+    for first, last, is_cyclic in stretches:
+        states = components.order[first:last]
+        states = states[skip[states] == 0]
+        if len(states) == 0:
+            continue
+        yield Portion(_groups(states, leader), is_cyclic)
+
+
+def _merged(components: Components) -> list[tuple[int, int, bool]]:
+    """Neighbouring components joined up to a size; stretches without a cycle stay passes."""
+    start, cyclic = components.start, components.cyclic
+    change = np.flatnonzero(np.diff(cyclic.astype(np.int8))) + 1
+    runs = np.concatenate([[0], change, [len(cyclic)]])
+    stretches: list[tuple[int, int, bool]] = []
+    for a, b in zip(runs[:-1], runs[1:], strict=True):
+        first, last, is_cyclic = int(start[a]), int(start[b]), bool(cyclic[a])
+        small = last - first < MERGED_STATES
+        if stretches and small and stretches[-1][1] - stretches[-1][0] < MERGED_STATES:
+            before = stretches.pop()
+            stretches.append((before[0], last, before[2] or is_cyclic))
+        elif is_cyclic and not small:
+            stretches.extend(_split(components, int(a), int(b)))
+        else:
+            stretches.append((first, last, is_cyclic))
+    return stretches
+
+
+def _split(components: Components, first: int, last: int) -> list[tuple[int, int, bool]]:
+    """A long run of cyclic components cut into pieces of at least MERGED_STATES states (the last may be smaller)."""
+    start = components.start
+    pieces: list[tuple[int, int, bool]] = []
+    k = first
+    while k < last:
+        end = int(np.searchsorted(start, start[k] + MERGED_STATES))
+        end = min(max(end, k + 1), last)
+        pieces.append((int(start[k]), int(start[end]), True))
+        k = end
+    return pieces
+
+
+def _groups(states: IndexArray, leader: IndexArray) -> Block:
+    """Groups in the order in which their first member comes."""
+    lead = leader[states]
+    if np.array_equal(lead, states):
+        return Block.of_states(np.ascontiguousarray(states))
+    _, first, inverse = np.unique(lead, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))
+    number = rank[inverse]
+    member = states[np.argsort(number, kind="stable")]
+    sizes = np.bincount(number)
+    return Block(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]), member)

@@ -1,0 +1,107 @@
+"""From an objective to fixpoint equations: boundary states, rewards, directions and the meaning of "for ever".
+
+Refused, with the reason: rewards that are negative where a play might go on for ever. A negative reward until a target is
+fine if every play reaches the target (all policies, all of nature's answers): then the equations have one solution.
+Terminal rewards may have any sign, discounted rewards too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.graph.qualitative import almost_sure
+from tightrope.model.graph.support import Support
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.solver.equations import Equations, Meaning
+from tightrope.solver.system import CLOSED, NORMAL, System
+
+
+def equations_of(objective: Objective, structure: Structure, support: Support, enabled: BoolArray) -> Equations:
+    """The equations of an objective without a step bound."""
+    nothing = np.zeros(0)
+    fixed, value = np.zeros(structure.states, np.bool_), np.zeros(structure.states)
+    if objective.kind is ObjectiveKind.UNTIL:
+        assert objective.target is not None
+        fixed = objective.target if objective.allowed is None else objective.target | ~objective.allowed
+        value = objective.target.astype(np.float64)
+        return Equations(
+            _system(objective, structure, enabled, nothing, nothing, 0.0, 1.0, False), fixed.copy(), value, Meaning.REACH
+        )
+    assert objective.reward is not None
+    reward = objective.reward.per_choice(structure)
+    if objective.kind is ObjectiveKind.REACH_REWARD:
+        assert objective.target is not None
+        fixed = objective.target.copy()
+        if objective.terminal is not None:
+            value = np.where(fixed, objective.terminal, 0.0)
+        signed = _has_negative(structure, reward, enabled & ~fixed[structure.choice_state])
+        if signed:
+            _require_absorption(support, fixed, enabled)
+        floor = -np.inf if signed else min(0.0, float(value.min(initial=0.0)))
+        system = _system(objective, structure, enabled, reward, nothing, floor, np.inf, floor < 0)
+        return Equations(system, fixed, value, Meaning.REWARD)
+    if objective.kind is ObjectiveKind.TOTAL:
+        if _has_negative(structure, reward, enabled):
+            raise InputError(
+                "total rewards need rewards that are not negative: sums of both signs over an infinite run have no order",
+                hint="use a discount factor, or a reward until a target",
+            )
+        system = _system(objective, structure, enabled, reward, nothing, 0.0, np.inf, False)
+        return Equations(system, fixed, value, Meaning.TOTAL)
+    assert objective.discount is not None
+    discount = np.full(structure.choices, objective.discount)
+    largest = float(np.abs(reward).max(initial=0.0)) / (1.0 - objective.discount) * (1 + 1e-9)
+    signed = _has_negative(structure, reward, enabled)
+    floor = -largest if signed else 0.0
+    system = _system(objective, structure, enabled, reward, discount, floor, largest, signed)
+    return Equations(system, fixed, value, Meaning.DISCOUNTED)
+
+
+def horizon_system(objective: Objective, structure: Structure, enabled: BoolArray) -> System:
+    """The system whose backups a step-bounded objective repeats."""
+    if objective.reward is None:
+        return _system(objective, structure, enabled, np.zeros(0), np.zeros(0), 0.0, 1.0, False)
+    reward = objective.reward.per_choice(structure)
+    return _system(objective, structure, enabled, reward, np.zeros(0), -np.inf, np.inf, False)
+
+
+def _system(
+    objective: Objective,
+    structure: Structure,
+    enabled: BoolArray,
+    reward: FloatArray,
+    discount: FloatArray,
+    floor: float,
+    ceiling: float,
+    signed: bool,
+) -> System:
+    return System(
+        structure=structure,
+        reward=reward,
+        discount=discount,
+        agent_maximises=objective.agent is Direction.MAX,
+        nature_maximises=objective.nature is Direction.MAX,
+        enabled=enabled,
+        mode=np.where(enabled, NORMAL, CLOSED).astype(np.int8),
+        leader=np.arange(structure.states, dtype=np.int32),
+        floor=floor,
+        ceiling=ceiling,
+        signed=signed,
+    )
+
+
+def _has_negative(structure: Structure, reward: FloatArray, counted: BoolArray) -> bool:
+    return bool(np.any(reward[counted] < 0))
+
+
+def _require_absorption(support: Support, target: BoolArray, enabled: BoolArray) -> None:
+    sure = almost_sure(support, target, agent_reaches=False, nature_reaches=False, choices=enabled).states
+    if not sure.all():
+        state = support.structure.state_name(int(np.argmin(sure)))
+        raise InputError(
+            f"negative rewards need a target that every policy reaches, but from state {state} it can be missed",
+            hint="shift the rewards so that none is negative, or use a discount factor",
+        )

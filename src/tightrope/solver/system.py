@@ -1,0 +1,98 @@
+"""The fixpoint equations x = Φ(x) that an objective becomes, and the blocks in which they are solved.
+
+x(s) = opt_c [ reward(c) + discount(c) · opt_{p ∈ P(c)} p·x ] on every state that is not a boundary state. States of an end
+component in which a player could idle for ever without reward share one value: they form a *group* with one
+equation, in which choices that only idle are left out (see `tightrope.solver.quotient`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+
+NORMAL, CLOSED, EXIT = 0, 1, 2
+"""Modes of a choice: as it stands; left out; nature, being able to idle, picks its best way out of the group."""
+
+ChoiceModes = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """Equations for one objective on one structure.
+
+    * `reward`, `discount`: one a choice; empty arrays stand for 0 and 1.
+    * `enabled[c]` False: the choice is not the agent's to take (a fixed policy).
+    * `leader[s]`: the state whose group s belongs to; itself unless collapsed.
+    * `floor ≤ x ≤ ceiling` is known of every value.
+    * `signed`: values may cancel, so a relative precision is relative to the largest of them.
+    """
+
+    structure: Structure
+    reward: FloatArray
+    discount: FloatArray
+    agent_maximises: bool
+    nature_maximises: bool
+    enabled: BoolArray
+    mode: ChoiceModes
+    leader: IndexArray
+    floor: float
+    ceiling: float
+    signed: bool
+
+    def with_groups(self, leader: IndexArray, mode: ChoiceModes) -> System:
+        return replace(self, leader=leader, mode=mode)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Groups of states to be solved together: group g is `member[group_start[g]:group_start[g+1]]`."""
+
+    group_start: OffsetArray
+    member: IndexArray
+
+    @staticmethod
+    def of_states(states: IndexArray) -> Block:
+        return Block(np.arange(len(states) + 1, dtype=np.int64), states)
+
+    def __len__(self) -> int:
+        return len(self.group_start) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The equations of a block with the agent's and nature's choices frozen: one sparse row a group.
+
+    Group g reads x = reward[g] + self_weight[g]·x + Σ weight[i]·x(column[i]), i in row_start[g]..row_end[g].
+    """
+
+    row_start: OffsetArray
+    row_end: OffsetArray
+    column: IndexArray
+    weight: FloatArray
+    self_weight: FloatArray
+    reward: FloatArray
+    choice: OffsetArray
+
+    @staticmethod
+    def room_for(structure: Structure, block: Block) -> Rows:
+        """Rows with place for the longest choice of every group."""
+        longest = np.maximum.reduceat(
+            np.append(np.diff(structure.transition_start), 0), structure.choice_start[:-1]
+        )[block.member]
+        size = np.maximum.reduceat(longest, block.group_start[:-1])
+        row_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(size, dtype=np.int64)])
+        groups, total = len(block), int(row_start[-1])
+        return Rows(
+            row_start,
+            row_start[:-1].copy(),
+            np.empty(total, np.int32),
+            np.empty(total),
+            np.zeros(groups),
+            np.zeros(groups),
+            np.full(groups, -1, np.int64),
+        )

@@ -138,7 +138,9 @@ class Body:
     def choice(self, text: str) -> int:
         entry = self._known_choices.get(text)
         if entry is None:
-            name, _, rest = text.strip().partition(" ")
+            name, rest = [*text.split(None, 1), "", ""][:2]
+            if not name or name.startswith("["):
+                self.fail(f"an action needs a name; {NO_LABEL} stands for none")
             rewards, behind = self.split_rewards(rest)
             if behind.strip():
                 self.fail(f"unexpected {shortened(behind)} behind the action", behind.strip())

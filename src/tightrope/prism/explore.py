@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
 from tightrope.prism.diagnostics import Complaint
-from tightrope.prism.exploration.assemble import Assembler, Rows
+from tightrope.prism.exploration.assemble import Assembler, Rows, without
 from tightrope.prism.exploration.interval_probabilities import IntervalProbabilities
 from tightrope.prism.exploration.key_index import KeyIndex
 from tightrope.prism.exploration.observe import observe
-from tightrope.prism.exploration.probabilities import PolynomialProbabilities, Probabilities
+from tightrope.prism.exploration.probabilities import ZERO, PolynomialProbabilities, Probabilities
 from tightrope.prism.exploration.state_space import StateSpace
 from tightrope.prism.exploration.synchronise import Group, groups
 from tightrope.prism.program import Program
@@ -69,27 +70,36 @@ def _explore(
     assembler = Assembler(states, probabilities, program.type is ModelType.DTMC)
     _run(space, commands, states, assembler, progress)
     rows = assembler.finish()
+    if not program.is_interval:
+        rows = replace(rows, probability=polynomials.resolve()[rows.probability])
+        if (cancelled := rows.probability == ZERO).any():
+            rows = without(rows, cancelled)
     if warn is not None:
         _warn(rows, space, states, warn)
-    observations = observe(program, space, states.keys, rows, actions)
-    structure = Structure(
+    structure = _structure(program, space, states, rows, actions)
+    if program.is_interval:
+        lower, upper = intervals.lower(), intervals.upper()
+        return IntervalMDP(structure, lower[rows.probability], upper[rows.probability])
+    expressions, expression = polynomials.table.freeze(rows.probability)
+    domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
+    return ParametricMDP(structure, expression, expressions, domain)
+
+
+def _structure(
+    program: Program, space: StateSpace, states: KeyIndex, rows: Rows, actions: tuple[str, ...]
+) -> Structure:
+    seen = observe(program, space, states.keys, rows, actions)
+    return Structure(
         rows.choice_start,
         rows.transition_start,
         rows.successor,
         0,
         rows.action,
         actions,
-        observations.labels,
-        observations.rewards,
-        observations.valuations,
+        seen.labels,
+        seen.rewards,
+        seen.valuations,
     )
-    if program.is_interval:
-        return IntervalMDP(
-            structure, intervals.lower()[rows.probability], intervals.upper()[rows.probability]
-        )
-    expressions, expression = polynomials.freeze(rows.probability)
-    domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
-    return ParametricMDP(structure, expression, expressions, domain)
 
 
 def _run(

@@ -8,7 +8,7 @@ with the same probability, as PRISM does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,18 @@ class Rows:
     deadlock: BoolArray
     mixed_state: IndexArray
     mixed_action: IndexArray
+
+
+def without(rows: Rows, dropped: BoolArray) -> Rows:
+    """The rows less some transitions."""
+    kept: OffsetArray = np.zeros(len(dropped) + 1, dtype=np.int64)
+    np.cumsum(~dropped, out=kept[1:])
+    return replace(
+        rows,
+        transition_start=kept[rows.transition_start],
+        successor=rows.successor[~dropped],
+        probability=rows.probability[~dropped],
+    )
 
 
 class Assembler:

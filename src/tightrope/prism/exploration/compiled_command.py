@@ -46,7 +46,7 @@ class CompiledCommand:
             distribution = probabilities.compile(compiler, command)
             self._memory = DistributionMemory(distribution, ranges, space, len(command.updates))
             self._updates = [
-                [CompiledAssignment(assignment, space, compiler) for assignment in update.assignments]
+                [CompiledAssignment(a, command, space, compiler) for a in update.assignments]
                 for update in command.updates
             ]
 
@@ -77,7 +77,8 @@ class CompiledCommand:
 class CompiledAssignment:
     """`(x' = value)` as a step of the key, checked against the range of x where that is needed."""
 
-    def __init__(self, assignment: Assignment, space: StateSpace, compiler: Compiler):
+    def __init__(self, assignment: Assignment, command: Command, space: StateSpace, compiler: Compiler):
+        self._command = f"command [{command.action or ''}]"
         number = space.number[assignment.name]
         self._variable = space.variables[number]
         self._position: Position = assignment.position
@@ -110,7 +111,8 @@ class CompiledAssignment:
             return
         outside = (values < low) | (values > high)
         value = int(values[np.flatnonzero(outside)[0]])
-        message = f"'{self._variable.name}' becomes {value}, outside its range {low}..{high},"
+        name = self._variable.name
+        message = f"{self._command}: '{name}' becomes {value}, outside its range {low}..{high},"
         frame.fail(message, self._position, outside)
 
 

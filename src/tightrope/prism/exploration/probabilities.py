@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from tightrope.model.expression_table import ExpressionTable
-from tightrope.model.expressions import Expressions
 from tightrope.model.polynomial import monomial_order
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
@@ -83,9 +82,9 @@ class PolynomialProbabilities(Probabilities):
     def combine(self, operation: Operation, left: IndexArray, right: IndexArray) -> IndexArray:
         return self.deferred.combine(operation, left, right)
 
-    def freeze(self, numbers: IndexArray) -> tuple[Expressions, IndexArray]:
-        """The table of all expressions that these numbers stand for, and their rows in it."""
-        return self.table.freeze(self.deferred.resolve(self._compute)[numbers])
+    def resolve(self) -> IndexArray:
+        """The entry of the table behind every number."""
+        return self.deferred.resolve(self._compute)
 
     def _compute(self, operation: Operation, left: OffsetArray, right: OffsetArray) -> IndexArray:
         first = self._polynomials(left)

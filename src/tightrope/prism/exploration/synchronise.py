@@ -8,7 +8,6 @@ state come in the order in which the commands are written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +21,7 @@ from tightrope.prism.exploration.frame import Frame
 from tightrope.prism.exploration.probabilities import Probabilities
 from tightrope.prism.exploration.state_space import StateSpace
 from tightrope.prism.program import Program
-from tightrope.prism.syntax import Command, Module, Position
+from tightrope.prism.syntax import Command, Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,27 +97,8 @@ def groups(
                 result.append(Group(names.index(action), ((compiled(command),),), probabilities))
             elif action not in done:
                 done.add(action)
-                _check_writes(action, sharing)
                 parts = tuple(
                     tuple(compiled(c) for c in member.commands if c.action == action) for member in sharing
                 )
                 result.append(Group(names.index(action), parts, probabilities))
     return tuple(result), tuple(names)
-
-
-def _check_writes(action: str, sharing: Sequence[Module]) -> None:
-    """Modules that move together must not write the same (global) variable."""
-    writer: dict[str, Module] = {}
-    for module in sharing:
-        for command in module.commands:
-            if command.action != action:
-                continue
-            for update in command.updates:
-                for assignment in update.assignments:
-                    other = writer.setdefault(assignment.name, module)
-                    if other is not module:
-                        raise Complaint(
-                            f"modules '{other.name}' and '{module.name}' both assign "
-                            f"'{assignment.name}' on the action '{action}'",
-                            assignment.position,
-                        )

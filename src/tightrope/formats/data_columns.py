@@ -6,6 +6,7 @@ make of integer columns with gaps), as booleans where the model's variable is on
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from tightrope.errors import InputError, Location
 from tightrope.formats.data_problems import Problem, ProblemCodes, mark
 from tightrope.numerics.arrays import OffsetArray
 
-_WHOLE = r"^\s*[+-]?[0-9]{1,18}\s*$"
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _EXACT_FLOATS = 2.0**53
-_TRUTH = {"true": 1.0, "false": 0.0}
+_TRUTH = {"true": 1, "false": 0}
 
 
 def whole_numbers(column: Any, name: str, file: str, problems: ProblemCodes) -> OffsetArray:
@@ -96,32 +97,30 @@ def _from_text(column: Any, problems: ProblemCodes) -> OffsetArray:
             return _read(pc.cast(column, pa.int64()))
     except pa.ArrowInvalid:
         pass
-    texts = column.fill_null("0")
-    whole = _read(pc.match_substring_regex(texts, _WHOLE))
-    result = np.zeros(len(column), dtype=np.int64)
-    result[whole] = [int(text) for text in texts.filter(pa.array(whole)).to_pylist()]
-    rest = np.flatnonzero(~whole)
-    if len(rest):
-        rest_problems = problems[rest]
-        floats = np.zeros(len(rest))
-        for i, text in enumerate(texts.take(pa.array(rest)).to_pylist()):
-            floats[i], problem = _parse(text.strip())
-            if rest_problems[i] == Problem.NONE:
-                rest_problems[i] = problem
-        result[rest] = _from_floats(floats, rest_problems)
-        problems[rest] = rest_problems
-    return result
+    texts, codes = distinct(column)
+    flags: ProblemCodes = np.zeros(len(texts) + 1, dtype=np.int8)
+    numbers = np.zeros(len(texts) + 1, dtype=np.int64)
+    for i, text in enumerate(texts):
+        numbers[i], flags[i] = _parse(text.strip())
+    np.copyto(problems, flags[codes], where=problems == Problem.NONE)
+    return numbers[codes]
 
 
-def _parse(text: str) -> tuple[float, Problem]:
+def _parse(text: str) -> tuple[int, Problem]:
+    """The whole number that a text stands for, or why it does not stand for any."""
     if not text:
-        return 0.0, Problem.MISSING_VALUE
+        return 0, Problem.MISSING_VALUE
+    if _WHOLE.fullmatch(text):
+        return int(text), Problem.NONE
     if text.lower() in _TRUTH:
         return _TRUTH[text.lower()], Problem.NONE
     try:
-        return float(text), Problem.NONE
+        value = float(text)
     except ValueError:
-        return 0.0, Problem.NOT_A_NUMBER
+        return 0, Problem.NOT_A_NUMBER
+    if not abs(value) <= _EXACT_FLOATS:
+        return 0, Problem.NOT_A_NUMBER
+    return (int(value), Problem.NONE) if value.is_integer() else (0, Problem.FRACTIONAL)
 
 
 def _from_floats(values: npt.NDArray[np.float64], problems: ProblemCodes) -> OffsetArray:

@@ -1,0 +1,96 @@
+"""`tightrope export MODEL -o FILE`: write a model in another format."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tightrope.cli.model_source import AnyModel, LoadedModel, load_model
+from tightrope.cli.options import At, Const, Domain, Json, Model, Param
+from tightrope.cli.output import grouped, print_facts, print_json
+from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
+
+DRN = ".drn"
+EXPLICIT = (".tra", "")
+
+Output = Annotated[
+    Path,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="A .drn file, or the name (with or without .tra) of PRISM's explicit files.",
+        show_default=False,
+    ),
+]
+
+
+def export(
+    model: Model,
+    output: Output,
+    at: At = None,
+    const: Const = None,
+    param: Param = None,
+    domain: Domain = None,
+    json: Json = False,
+) -> None:
+    """Write a model in another format: Storm's DRN, or PRISM's explicit files.
+
+    A model with parameters keeps them in a DRN file, unless --at picks a point. Explicit files hold
+    numbers, so there a point is needed; a benchmark's true one is taken where none is given.
+
+    Example: tightrope export model.prism --const n=50 -o model.drn
+    """
+    if output.suffix not in (DRN, *EXPLICIT):
+        raise InputError(
+            f"cannot tell which format {output} should have",
+            hint="write -o model.drn for DRN, -o model.tra (or -o model) for PRISM's explicit files",
+        )
+    loaded = load_model(model, const, param, domain)
+    begin = time.perf_counter()
+    written = _write(_at_point(loaded, at, output.suffix != DRN), output)
+    structure = loaded.model.structure
+    if json:
+        print_json(
+            {
+                "files": [str(file) for file in written],
+                "states": structure.states,
+                "choices": structure.choices,
+                "transitions": structure.transitions,
+                "seconds": {"build": loaded.seconds, "write": time.perf_counter() - begin},
+            }
+        )
+    else:
+        sizes = (structure.states, structure.choices, structure.transitions)
+        print_facts(
+            model,
+            [
+                ("states, choices, transitions", ", ".join(grouped(size) for size in sizes)),
+                *(("written", str(file)) for file in written),
+            ],
+        )
+
+
+def _at_point(loaded: LoadedModel, at: str | None, numbers_only: bool) -> AnyModel:
+    """The model itself, or the one at a point where that is asked for or the format needs it."""
+    model = loaded.model
+    parameters = model.parameters.names if isinstance(model, ParametricMDP) else ()
+    if at is None and (not parameters or not numbers_only):
+        return model
+    point = loaded.point(at)
+    return model.instantiate(point) if isinstance(model, ParametricMDP) else model
+
+
+def _write(model: AnyModel, output: Path) -> list[Path]:
+    if output.suffix == DRN:
+        from tightrope.formats.drn import write_drn
+
+        write_drn(model, output)
+        return [output]
+    from tightrope.formats.explicit import write_explicit
+
+    return write_explicit(model, output)

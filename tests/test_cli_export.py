@@ -1,0 +1,68 @@
+"""`tightrope export`: formats by the file's ending, points, and refusals."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from same_model import assert_same_model
+from storm import MODELS
+from tightrope.cli.app import run
+from tightrope.formats.drn import read_drn
+from tightrope.formats.explicit import read_explicit
+from tightrope.model.mdp import MDP
+from tightrope.prism.load import load_prism
+
+DIE = str(MODELS / "biased_die.prism")
+
+
+def test_a_drn_file_keeps_the_parameters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "die.drn"
+    assert run(["export", DIE, "--domain", "p+q<=1", "-o", str(file), "--json"]) == 0
+    assert_same_model(read_drn(file), load_prism(DIE, domain="p+q<=1"))
+    result = json.loads(capsys.readouterr().out)
+    assert result["files"] == [str(file)]
+    assert (result["states"], result["choices"], result["transitions"]) == (13, 13, 20)
+    assert set(result["seconds"]) == {"build", "write"}
+
+
+@pytest.mark.parametrize("name", ["die", "die.tra"])
+def test_explicit_files_at_a_point(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["export", DIE, "--at", "p=1/3,q=0.25", "-o", str(tmp_path / name)]) == 0
+    expected = load_prism(DIE).instantiate([Fraction(1, 3), 0.25])
+    model = read_explicit(tmp_path / "die")
+    assert isinstance(model, MDP)
+    assert_same_model(model, expected)
+    assert "die.tra" in capsys.readouterr().out.replace("\n", "")
+
+
+def test_one_format_to_another(tmp_path: Path) -> None:
+    grid = str(MODELS / "interval_grid.prism")
+    assert run(["export", grid, "-o", str(tmp_path / "a.drn")]) == 0
+    assert run(["export", str(tmp_path / "a.drn"), "-o", str(tmp_path / "b")]) == 0
+    assert run(["export", str(tmp_path / "b.tra"), "-o", str(tmp_path / "c.drn")]) == 0
+    assert_same_model(load_prism(grid), read_drn(tmp_path / "c.drn"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "{folder}/m.xyz"], "cannot tell which format"),
+        (["-o", "{folder}/m.tra"], "the model has parameters: p, q"),
+        (["-o", "{folder}/m.tra", "--at", "p=0.5"], "no value for parameter q"),
+        (["-o", "{folder}/m.drn", "--at", "p=0.5,q=2"], "lies outside the domain"),
+        (["-o", "{folder}/nowhere/m.drn"], "there is no directory"),
+        ([], "--output"),
+    ],
+)
+def test_refusals(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["export", DIE, *(argument.format(folder=tmp_path) for argument in arguments)]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+    assert list(tmp_path.iterdir()) == []

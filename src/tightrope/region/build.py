@@ -10,14 +10,18 @@ from tightrope.region.conflict import conflicting_events
 from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.halfspaces import Halfspaces, Origin, rows_between
 from tightrope.region.l1 import l1_rows, uncertain_signatures
+from tightrope.region.likelihood import DEFAULT_EXCESS, enclose_likelihood
 from tightrope.region.polytope import Polytope
 from tightrope.region.region import Conflict, Emptiness, RegionKind, Relaxation
+from tightrope.region.tangent_cuts import LogLikelihood
 from tightrope.region.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE, tighten
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals, check_delta, share
 from tightrope.statistics.least_squares import EllipsoidVersion, least_squares
 from tightrope.statistics.ledger import Assumption, Ledger, assumption_holds
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.prequential import prequential
 
 
 def polytope_region(
@@ -101,6 +105,30 @@ def ellipsoid_region(
     method = "least squares, R = 1/√2" if sound else "least squares as published, R = 1/2 (unsound)"
     ledger = Ledger(delta, 1, delta, method, "one ellipsoid", assumption, sound)
     return Ellipsoid(coordinates, ledger, squares, sound if within_domain is None else within_domain)
+
+
+def likelihood_region(
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    excess: float = DEFAULT_EXCESS,
+    outcomes: Outcomes | None = None,
+) -> Polytope:
+    """L: the parameters that explain the data almost as well as a predictable plug-in (METHODS §3)."""
+    check_delta(delta)
+    outcomes = outcomes or Outcomes.of(model)
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions = coordinates.functions(model.expressions)
+    evidence = prequential(coordinates, functions, outcomes, counts, delta)
+    holds = assumption_holds(evidence.assumption, counts.design, tied=True)
+    notes = (f"pilot: the first {evidence.pilot} of {evidence.batches} batches",)
+    ledger = Ledger(
+        delta, 1, delta, "prequential likelihood ratio", "one region", evidence.assumption, holds, notes
+    )
+    likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
+    centre = LikelihoodMaximiser(coordinates, functions).lifted(evidence.estimate)
+    directions = functions.linear[model.expressions.nonconstant]
+    return enclose_likelihood(coordinates, ledger, likelihood, centre, directions, excess).region
 
 
 def _scaled(functions: AffineFunctions, times: np.ndarray, coordinates: Coordinates) -> AffineFunctions:

@@ -180,7 +180,7 @@ class Polytope:
 def _enclosure(tightened: Tightened, most_vertices: int) -> EnclosingVertices | None:
     """Vertices in the scaled coordinates, where the dimension and the shape allow."""
     size = tightened.system.size
-    if size > MOST_DIMENSIONS or tightened.depth < _SMALLEST_DEPTH:
+    if most_vertices == 0 or size > MOST_DIMENSIONS or tightened.depth < _SMALLEST_DEPTH:
         return None
     scaled = ScaledHalfspaces.of(tightened.system)
     box = np.vstack([np.eye(size), -np.eye(size)])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from tightrope.data.design import SamplingDesign
+from tightrope.data.design import SamplingDesign, SamplingKind
 
 
 class Assumption(Enum):
@@ -20,7 +20,7 @@ class Assumption(Enum):
     """The number of visits of every event was fixed in advance, or is independent of the outcomes."""
 
     TRAJECTORIES = "trajectories"
-    """A number of trajectories fixed in advance; every event is met at most once in each."""
+    """The amount of data (trajectories, rounds) was fixed in advance; the policy may have been adaptive."""
 
     ADAPTIVE_ANYTIME = "adaptive and anytime"
     """Nothing: policy, stopping and the moment of looking may depend on everything seen so far."""
@@ -31,7 +31,7 @@ class Assumption(Enum):
 
 _WORDS = {
     Assumption.FIXED_DESIGN: "the visits of every event were fixed in advance, independently of outcomes",
-    Assumption.TRAJECTORIES: "a fixed number of trajectories, every event met at most once in each",
+    Assumption.TRAJECTORIES: "the amount of data was fixed in advance; the policy may have been adaptive",
     Assumption.ADAPTIVE_ANYTIME: "any policy, any stopping rule, at all times at once",
     Assumption.NONE: "none: the published proof has a gap, the statement is not guaranteed",
 }
@@ -77,9 +77,16 @@ class Ledger:
 
 
 def assumption_holds(assumption: Assumption, design: SamplingDesign, tied: bool) -> bool:
-    """Whether data of this design satisfy the assumption; `tied` events pool several choices."""
+    """Whether data of this design satisfy the assumption; `tied` events pool several choices.
+
+    Fixed-design intervals also hold for trajectories that meet an event at most once each: whether a
+    trajectory meets it is decided before its outcome is drawn, so given the number of visits the outcomes
+    are independent draws.
+    """
     if assumption is Assumption.NONE:
         return False
     if assumption is Assumption.ADAPTIVE_ANYTIME:
         return True
+    if assumption is Assumption.TRAJECTORIES:
+        return design.kind is not SamplingKind.ADAPTIVE
     return design.fixed_visits(tied)

@@ -1,0 +1,229 @@
+"""The likelihood region, enclosed by a polytope of tangent cuts to a given excess width.
+
+L = { x in the domain : Σ K_f·log f(x) ≥ T } (`tightrope.statistics.prequential`) is convex in the
+coordinates. Rows of `LogLikelihood.cut` contain it, so their intersection does too, and everything
+downstream is the polytope's.
+
+Where to cut. Seen from the estimate x̂, a point v of the current polytope outside L has its boundary point
+x̂ + t·(v − x̂) with t < 1; if t ≥ 1/(1+ε) for all vertices v then the polytope lies in x̂ + (1+ε)(L − x̂),
+so that no width exceeds L's by more than ε. Up to `MOST_CUT_DIMENSIONS` coordinates the vertices
+themselves are checked and the excess is measured; beyond that the maximisers in a fixed set of directions
+(the coordinates and expressions of the model) are, and the excess is theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.linear_program import LinearStatus
+from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
+from tightrope.region.lazy_program import LazyProgram
+from tightrope.region.polytope import MOST_VERTICES, Polytope
+from tightrope.region.region import RegionKind, Relaxation
+from tightrope.region.support_points import support_points
+from tightrope.region.tangent_cuts import LogLikelihood
+from tightrope.region.tightening import Tightened, tighten
+from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.ledger import Ledger
+
+DEFAULT_EXCESS = 0.02
+MOST_CUT_DIMENSIONS = 4
+_ROUNDS = 12
+_CUTS_A_ROUND = 64
+_DIRECTIONS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class CutResult:
+    """The polytope of the cuts, how many there are, and the largest excess seen (∞: not measured)."""
+
+    region: Polytope
+    cuts: int
+    excess: float
+
+
+def enclose_likelihood(
+    coordinates: Coordinates,
+    ledger: Ledger,
+    likelihood: LogLikelihood,
+    centre: FloatArray,
+    directions: FloatArray,
+    excess: float = DEFAULT_EXCESS,
+) -> CutResult:
+    """Cut until no vertex (or no maximiser in the given directions) sticks out by more than `excess`."""
+    base = Halfspaces.of_domain(coordinates)
+    if not np.isfinite(likelihood.level) or len(likelihood.weight) == 0:
+        tightened = tighten(coordinates, base)
+        region = Polytope.of(RegionKind.LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER)
+        return CutResult(
+            replace(region, remarks=("no evidence after the pilot: the whole domain",)), 0, np.inf
+        )
+    steps, normals = _spread(likelihood, centre, directions)
+    base = _with_cuts(base, likelihood, centre, centre + steps)
+    tightened = tighten(coordinates, base)
+    if coordinates.size <= MOST_CUT_DIMENSIONS:
+        base, tightened, worst = _by_vertices(
+            coordinates, ledger, likelihood, centre, excess, base, tightened
+        )
+        where, most = "everywhere", MOST_VERTICES
+    else:
+        base, tightened, worst = _by_directions(
+            coordinates, likelihood, centre, normals, excess, base, tightened
+        )
+        where, most = "in the directions of coordinates and expressions", 0
+    cuts = int((base.origin == Origin.CUT).sum())
+    region = Polytope.of(RegionKind.LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER, most)
+    remark = f"{cuts} tangent cuts; the likelihood region is exceeded by at most {worst:.2%} {where}"
+    return CutResult(replace(region, remarks=(remark,)), cuts, worst)
+
+
+def _by_vertices(
+    coordinates: Coordinates,
+    ledger: Ledger,
+    likelihood: LogLikelihood,
+    centre: FloatArray,
+    excess: float,
+    base: Halfspaces,
+    tightened: Tightened,
+) -> tuple[Halfspaces, Tightened, float]:
+    """Cut off vertices until none sticks out by more than `excess`."""
+    worst = np.inf
+    for _ in range(_ROUNDS):
+        if tightened.empty:
+            break
+        region = Polytope.of(RegionKind.LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER)
+        corners = region.vertices
+        if corners is None:
+            break
+        sticking = 1.0 / np.maximum(likelihood.boundary(centre, corners), 1e-12) - 1.0
+        worst = float(sticking.max(initial=0.0))
+        if worst <= excess:
+            break
+        chosen = _apart(corners, sticking, excess, centre)
+        base = _with_cuts(base, likelihood, centre, corners[chosen])
+        tightened = tighten(coordinates, base)
+    return base, tightened, worst
+
+
+def _by_directions(
+    coordinates: Coordinates,
+    likelihood: LogLikelihood,
+    centre: FloatArray,
+    normals: FloatArray,
+    excess: float,
+    base: Halfspaces,
+    tightened: Tightened,
+) -> tuple[Halfspaces, Tightened, float]:
+    """Cut at the maximisers over the likelihood region itself, which lie in it and so measure the excess."""
+    if tightened.empty:
+        return base, tightened, np.inf
+    kept = tightened.system.take(tightened.system.origin != Origin.CUT)
+    eye = np.eye(len(centre))
+    spare = 1e-9 * (kept.upper - kept.lower)
+    matrix = np.concatenate([kept.matrix, eye, -eye])
+    bound = np.concatenate([kept.bound, kept.upper + spare, -(kept.lower - spare)])
+    points = support_points(likelihood, matrix, bound, centre, normals)
+    if len(points) == 0:
+        return base, tightened, np.inf
+    base = _with_cuts(base, likelihood, centre, points)
+    tightened = tighten(coordinates, base)
+    if tightened.empty:
+        return base, tightened, np.inf
+    outer = _maxima(tightened, normals) - normals @ centre
+    inner = ((points - centre) * normals).sum(axis=1)
+    return base, tightened, float(np.max(outer / np.maximum(inner, 1e-300)) - 1.0)
+
+
+def _with_cuts(
+    base: Halfspaces, likelihood: LogLikelihood, centre: FloatArray, towards: FloatArray
+) -> Halfspaces:
+    """Tangents where the rays from the centre leave the region."""
+    fraction = likelihood.boundary(centre, towards)
+    rows: list[FloatArray] = []
+    bounds: list[float] = []
+    for t, point in zip(fraction.tolist(), towards, strict=True):
+        if np.isfinite(t) and t > 0.0:
+            row, bound = likelihood.cut(centre + t * (point - centre), base.lower, base.upper)
+            rows.append(row)
+            bounds.append(bound)
+    size = len(centre)
+    return base.with_rows(np.array(rows).reshape(-1, size), np.array(bounds), Origin.CUT)
+
+
+def _spread(
+    likelihood: LogLikelihood, centre: FloatArray, directions: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Steps from the centre in well-spread directions, and the normals of a quadratic region at their ends.
+
+    With curvature H = FᵀF the region is nearly a ball in F·x. A row in direction g touches it near H⁻¹g,
+    so the steps aim at the given directions (thinned out) and, in few dimensions, at a spread-out set of
+    unit vectors.
+    """
+    size = len(centre)
+    bend = likelihood.curvature(centre)
+    values, basis = np.linalg.eigh(bend)
+    root = 1.0 / np.sqrt(np.maximum(values, 1e-12 * max(float(values.max()), 1e-300)))
+    to_ball = basis * root
+    aims = [np.eye(size), -np.eye(size)]
+    if size <= MOST_CUT_DIMENSIONS:
+        count = {1: 2, 2: 24, 3: 96}.get(size, 160)
+        aims.append(np.random.default_rng(11).normal(size=(count, size)))
+    coordinate_aims = to_ball.copy()
+    wanted = np.concatenate([coordinate_aims, -coordinate_aims])
+    if size > MOST_CUT_DIMENSIONS and len(directions):
+        seen = directions @ to_ball
+        seen = seen[np.abs(seen).max(axis=1) > 0.0]
+        seen = seen / np.linalg.norm(seen, axis=1, keepdims=True)
+        wanted = np.concatenate([wanted, _thinned(seen)])
+    aims.append(wanted)
+    unit = np.concatenate(aims)
+    unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-300)
+    steps: FloatArray = unit @ to_ball.T
+    normals: FloatArray = unit @ (basis / root).T
+    return steps, normals
+
+
+def _thinned(unit: FloatArray) -> FloatArray:
+    """At most `_DIRECTIONS` of the unit vectors and their opposites, chosen far apart."""
+    both = np.concatenate([unit, -unit])
+    chosen = [0]
+    distance = 1.0 - both @ both[0]
+    while len(chosen) < min(_DIRECTIONS, len(both)):
+        farthest = int(distance.argmax())
+        if distance[farthest] < 1e-4:
+            break
+        chosen.append(farthest)
+        distance = np.minimum(distance, 1.0 - both @ both[farthest])
+    return both[chosen]
+
+
+def _maxima(tightened: Tightened, normals: FloatArray) -> FloatArray:
+    """The largest value of each normal over the system (plain float64)."""
+    scaled = ScaledHalfspaces.of(tightened.system)
+    program = LazyProgram(scaled)
+    values = np.full(len(normals), np.inf)
+    for i, normal in enumerate(normals):
+        direction = normal * scaled.half
+        outcome = program.maximise(direction / np.abs(direction).max())
+        if outcome.status is LinearStatus.OPTIMAL:
+            values[i] = normal @ scaled.to_x(outcome.point)
+    return values
+
+
+def _apart(corners: FloatArray, sticking: FloatArray, excess: float, centre: FloatArray) -> list[int]:
+    """The corners that stick out most, none close to another one already chosen."""
+    order = np.argsort(-sticking)
+    order = order[sticking[order] > excess]
+    offset = corners - centre
+    offset = offset / np.maximum(np.abs(offset).max(axis=0), 1e-300)
+    offset = offset / np.maximum(np.linalg.norm(offset, axis=1, keepdims=True), 1e-300)
+    chosen: list[int] = []
+    for corner in order.tolist():
+        if len(chosen) >= _CUTS_A_ROUND:
+            break
+        if not chosen or float((offset[chosen] @ offset[corner]).max()) < 0.995:
+            chosen.append(corner)
+    return chosen

@@ -1,0 +1,148 @@
+"""The evidence for the likelihood region: how well a predictable plug-in did on the data.
+
+Let the data come in batches whose boundaries do not depend on outcomes, θ̂_{b−1} an estimate from the
+batches before b, and ℓ_b(θ) = Σ count·log f(θ) the log-likelihood of batch b (the policy's part cancels in
+what follows). For a pilot of s batches
+
+    M_b = exp( Σ_{s<i≤b} ℓ_i(θ̂_{i−1}) − ℓ_i(θ*) )
+
+is a non-negative martingale with mean 1 under the true θ*, under any adaptive policy, since θ̂_{i−1} is
+known before batch i. By Ville's inequality M_b < 1/δ for all b at once with probability ≥ 1 − δ, so the
+truth satisfies
+
+    Σ_{b>s} ℓ_b(θ) ≥ threshold = Σ_{b>s} ℓ_b(θ̂_{b−1}) − log(1/δ).
+
+*The pilot* must not depend on outcomes either, and "the first tenth of the data" depends on when the data
+end. Two rules:
+
+* the amount of data was fixed in advance: the pilot is the batches within the first tenth of it;
+* the data may have ended for any reason (adaptive stopping, anytime use): pilots of 10, 20, 30, … batches
+  share δ with weights 1/((j+1)(j+2)), which sum to 1. All hold together, so the one that covers at most a
+  tenth may be chosen after looking, at the price of log((j+1)(j+2)) in the threshold.
+
+A batch that was cut short by the end of the data is a batch with a predictable plug-in all the same.
+Rounding: probabilities at the plug-in are taken at their lower bounds and the sum is rounded down, which
+only enlarges the region.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.data.batches import batch_ends
+from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingKind
+from tightrope.errors import InputError
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.rounding import UNIT, error_factor
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.ledger import Assumption
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.outcomes import Outcomes
+
+PILOT_SHARE = 0.1
+PILOT_STEP = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The truth satisfies Σ weight·log f(θ) ≥ threshold with the confidence it was made for.
+
+    `estimate` is the smoothed maximum of the left side, `pilot` the number of batches left out of it.
+    """
+
+    weight: FloatArray
+    threshold: float
+    estimate: FloatArray
+    pilot: int
+    batches: int
+    assumption: Assumption
+
+
+def prequential(
+    coordinates: Coordinates, functions: AffineFunctions, outcomes: Outcomes, counts: Counts, delta: float
+) -> Evidence:
+    """Predict every batch after the pilot from those before it."""
+    if counts.batches is None:
+        raise InputError(
+            "the likelihood region needs data in time-ordered batches, these counts have none",
+            hint="keep the batch column of the data file, or use --region polytope",
+        )
+    by_batch = [_by_expression(outcomes, seen) for seen in outcomes.pooled_batches(counts)]
+    informative = ~outcomes.model.expressions.is_constant
+    sizes = np.array([float(seen.sum()) for seen in by_batch])
+    pilot, price, assumption = _pilot(counts, sizes)
+    maximiser = LikelihoodMaximiser(coordinates, functions)
+    so_far = np.zeros(len(functions))
+    for seen in by_batch[:pilot]:
+        so_far += seen
+    weight = np.zeros(len(functions))
+    guess = maximiser.start
+    terms: list[float] = [-math.log(1.0 / delta) - price - 1e-12]
+    for seen in by_batch[pilot:]:
+        guess = maximiser.estimate(so_far * informative, guess)
+        met = np.flatnonzero((seen > 0) & informative)
+        inside = maximiser.is_inside(guess)
+        at = maximiser.lifted(guess)
+        terms.append(_safe_log_likelihood(functions, at, seen, met) if inside else -math.inf)
+        so_far += seen
+        weight += seen
+    weight *= informative
+    total = math.fsum(terms)
+    threshold = total - 4.0 * UNIT * math.fsum(abs(term) for term in terms)
+    return Evidence(weight, threshold, maximiser.estimate(weight, guess), pilot, len(by_batch), assumption)
+
+
+def _pilot(counts: Counts, sizes: FloatArray) -> tuple[int, float, Assumption]:
+    """(number of batches of the pilot, price in the log threshold, what that assumes)."""
+    planned = _planned(counts, sizes)
+    if planned is not None:
+        return planned, 0.0, Assumption.TRAJECTORIES
+    number = _within(np.cumsum(sizes)) // PILOT_STEP
+    return number * PILOT_STEP, math.log((number + 1.0) * (number + 2.0)), Assumption.ADAPTIVE_ANYTIME
+
+
+def _planned(counts: Counts, sizes: FloatArray) -> int | None:
+    """The pilot that follows from the plan alone, or None where the data do not follow a plan.
+
+    Draws from a generative model are counted, trajectories are not: the number of steps in a
+    trajectory depends on outcomes, the number of trajectories in a batch does not.
+    """
+    assert counts.batches is not None
+    if counts.design.kind is SamplingKind.GENERATIVE_FIXED:
+        return _within(np.cumsum(sizes))
+    if counts.design.kind is SamplingKind.TRAJECTORIES and counts.design.episodes is not None:
+        ends = batch_ends(counts.design.episodes)
+        if len(ends) == len(counts.batches):
+            return _within(ends.astype(np.float64))
+    return None
+
+
+def _within(ends: FloatArray) -> int:
+    """How many batches end within the pilot's share of the whole."""
+    if len(ends) == 0:
+        return 0
+    return int(np.searchsorted(ends, PILOT_SHARE * ends[-1], side="right"))
+
+
+def _by_expression(outcomes: Outcomes, seen: OffsetArray) -> FloatArray:
+    """How often each expression of the table was seen; constant factors m cancel in the likelihood ratio."""
+    size = len(outcomes.model.expressions)
+    return np.bincount(outcomes.expression, weights=seen, minlength=size).astype(np.float64)
+
+
+def _safe_log_likelihood(
+    functions: AffineFunctions, x: FloatArray, seen: FloatArray, met: OffsetArray
+) -> float:
+    """A lower bound on Σ seen·log f at the exact point whose coordinates round to x."""
+    linear, constant = functions.linear[met], functions.constant[met]
+    size = np.abs(linear) @ np.abs(x) + np.abs(constant)
+    value = linear @ x + constant - functions.slack[met] - error_factor(3 * len(x) + 6) * size
+    if np.any(value <= 0.0):
+        return -math.inf
+    terms = seen[met] * np.log(value)
+    spread = 6.0 * UNIT * math.fsum(np.abs(terms))
+    return math.fsum(terms) - spread

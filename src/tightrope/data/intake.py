@@ -121,7 +121,15 @@ class Intake:
                 return f"column '{name}' holds {value}, which is not a whole number"
             if flag[0]:
                 return f"column '{name}' holds {value!r}, which is not a number"
-        return f"the action or a flag is missing or unreadable: {self._shown_row(chunk, row)}"
+        flags = self.chain.flags if self.chain is not None else ()
+        for name in chunk.columns:
+            value = shown_value(chunk, name, row)
+            if name in flags:
+                if value is not None and str(value).lower() not in ("", "0", "1", "true", "false"):
+                    return f"column '{name}' holds {value!r}, which is neither true nor false"
+            elif value in (None, ""):
+                return f"column '{name}' has no value"
+        return "a value is missing or unreadable"
 
     def _unknown_state(self, chunk: Chunk, row: int, names: tuple[str, ...]) -> str:
         if self.columns.by_index:
@@ -131,10 +139,11 @@ class Intake:
         return f"({values}) is not a reachable state of the model"
 
     def _shown_action(self, chunk: Chunk, row: int) -> str:
-        for name in (self.columns.action, self.columns.choice):
-            if name is not None:
-                value = shown_value(chunk, name, row)
-                return f"'{value}'" if isinstance(value, str) else f"choice {value}"
+        if self.columns.action is not None:
+            value = shown_value(chunk, self.columns.action, row)
+            return f"'{value}'" if isinstance(value, str) else f"choice {value}"
+        if self.columns.choice is not None:
+            return f"choice {shown_value(chunk, self.columns.choice, row)}"
         return "its only choice"
 
     def _enabled(self, state: int) -> str:
@@ -163,9 +172,6 @@ class Intake:
             if str(value).strip().isdigit() and first + int(value) < last:
                 return [first + int(value)]
         return list(range(first, last))
-
-    def _shown_row(self, chunk: Chunk, row: int) -> str:
-        return ", ".join(f"{name}={shown_value(chunk, name, row)}" for name in chunk.columns)
 
 
 def _plain(value: Any) -> str:

@@ -69,6 +69,8 @@ class NumberValues:
             lower, upper = _rounded_outwards(exact_number(low), exact_number(high))
         else:
             lower, upper = nearest_double(low), nearest_double(high)
+        if text.startswith("[") and lower <= 1:
+            upper = min(upper, 1.0)  # Storm adds up intervals of merged successors beyond 1
         self.lower.append(lower)
         self.upper.append(upper)
         return len(self.lower) - 1

@@ -25,6 +25,12 @@ _TOKEN = re.compile(
     r"|(?P<name>[A-Za-z_]\w*)|(?P<operator><=|>=|==|=|<|>|[-+*/():,]))"
 )
 
+_MOST_DIGITS = 400
+"""Digits, and decimal exponent, of the longest number read: 1e999999999 would keep us busy for hours."""
+
+_DEEPEST = 100
+"""Parentheses and signs within each other."""
+
 _Linear = tuple[dict[str, Fraction], Fraction]
 """({parameter: coefficient}, constant)."""
 
@@ -130,6 +136,7 @@ class _Reader:
         self.text, self.names, self.option = text, names, option
         self.tokens: list[tuple[str, str, int]] = []
         self.position = 0
+        self.depth = 0
         at = 0
         end = len(text.rstrip())
         while at < end:
@@ -217,6 +224,14 @@ class _Reader:
         return left, constant
 
     def _factor(self) -> _Linear:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            self.fail("too many parentheses or signs within each other")
+        factor = self._signed_factor()
+        self.depth -= 1
+        return factor
+
+    def _signed_factor(self) -> _Linear:
         if self.peek() in ("-", "+"):
             sign = -1 if self.take() == "-" else 1
             form, constant = self._factor()
@@ -227,5 +242,8 @@ class _Reader:
             self.expect(")")
             return inner
         if not self.at_end() and self.tokens[self.position][0] == "number":
+            mantissa, _, exponent = self.peek().lower().partition("e")
+            if len(mantissa) > _MOST_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > _MOST_DIGITS:
+                self.fail("this number is too long or its exponent too large")
             return {}, Fraction(self.take())
         return {self.parameter(): Fraction(1)}, Fraction(0)

@@ -83,7 +83,9 @@ def count_environment(
     shown = ObservationMap(structure, convert_obs, actions)
     taken = policy if policy is not None else Policy.uniform(structure)
     stopping = absorbing_states(structure) if stop is None else absorbing_states(structure) | stop
-    random = np.random.default_rng(seed)
+    # A child of the seed: environments seed numpy's generator with the number itself, and a policy that
+    # draws the same numbers as the environment would choose by the outcome.
+    random = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     accumulator = BatchAccumulator(structure.transitions)
     steps = 0
     for episode in range(episodes):

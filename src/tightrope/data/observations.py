@@ -88,7 +88,7 @@ class ObservationMap:
         structure = self.structure
         first, last = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
         if not _is_whole(action) or not 0 <= int(action) < max(len(self.actions), 1):
-            raise InputError(f"{where}: the action {action!r} is none of 0..{len(self.actions) - 1}")
+            raise InputError(f"{where}: the action {action} is none of 0..{len(self.actions) - 1}")
         if not self.actions and last - first == 1:
             return first
         name = self.actions[int(action)] if self.actions else UNLABELLED

@@ -18,7 +18,8 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.reading import Model, read_counts
 from tightrope.data.simulator import Simulator
-from tightrope.data.writing import StateForm, write_counts, write_trajectories
+from tightrope.data.state_form import StateForm
+from tightrope.data.writing import write_counts, write_trajectories
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.parameters import Parameters

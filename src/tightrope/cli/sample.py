@@ -5,26 +5,25 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import At, Const, Domain, Json, Model, Param, Prop, parse_constants
 from tightrope.cli.output import grouped, print_facts, print_json, warn
-from tightrope.data.counts import Counts
-from tightrope.data.environments import count_environment, load_named, make_environment
-from tightrope.data.simulator import DEFAULT_CAP, Simulator
-from tightrope.data.stopping import decided_states, deciding_steps
-from tightrope.data.writing import StateForm, write_counts, write_trajectories
+from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
-from tightrope.experiments.instance import decimal_text
-from tightrope.formats.data_table import is_parquet
-from tightrope.formats.policy import Policy, read_policy
-from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.numerics.arrays import BoolArray
-from tightrope.prism.properties import PropertyOptions, ask
+
+if TYPE_CHECKING:
+    from tightrope.data.counts import Counts
+    from tightrope.data.simulator import Simulator
+    from tightrope.formats.policy import Policy
+    from tightrope.model.mdp import MDP
+    from tightrope.numerics.arrays import BoolArray
+
+DEFAULT_CAP = 1000
+"""Steps after which an episode is cut off, where neither --cap nor a benchmark says otherwise."""
 
 UNIFORM = "uniform"
 
@@ -84,6 +83,9 @@ def sample(
 
     Example: tightrope sample 'bench:betting(50)' --episodes 100000 --seed 1 -o data.parquet
     """
+    from tightrope.data.writing import write_counts, write_trajectories
+    from tightrope.formats.data_table import is_parquet
+
     is_parquet(output)
     if (episodes is None) == (generative is None):
         raise InputError("give either --episodes N or --generative N")
@@ -91,38 +93,24 @@ def sample(
         raise InputError("--raw goes with simulated trajectories only, not with --generative or --env")
     loaded = load_model(model, const, param, domain)
     setting = _setting(loaded, prop, const, cap, policy)
+    extra = {"source": model, "seed": seed, "policy": policy, "cap": setting.cap, "property": setting.text}
     begin = time.perf_counter()
     if env is not None:
+        counts = _step_environment(loaded, setting, env, convert_obs, actions, episodes, seed)
+        write_counts(output, counts, loaded.model.structure, states=states, extra={**extra, "env": env})
+    else:
+        simulator, point = _simulator(loaded, setting, at)
+        extra["at"] = point
         if episodes is None:
-            raise InputError("--env goes with --episodes, not with --generative")
-        counts = count_environment(
-            make_environment(env),
-            loaded.model,
-            episodes,
-            seed,
-            policy=setting.policy,
-            stop=setting.stop,
-            cap=setting.cap,
-            convert_obs=load_named(convert_obs, "--convert-obs") if convert_obs is not None else None,
-            actions=actions.split(",") if actions is not None else None,
-        )
-        simulator, where = None, dict[str, str]()
-    else:
-        mdp, where = _at_point(loaded, at)
-        simulator = Simulator(mdp, setting.policy, setting.stop, setting.cap, loaded.model.hash())
-        counts = (
-            simulator.generative(generative or 0, seed)
-            if episodes is None
-            else simulator.episodes(episodes, seed)
-        )
-    extra = {"source": model, "seed": seed, "policy": policy, "cap": setting.cap, "property": setting.text}
-    extra |= {"at": where} if env is None else {"env": env}
-    structure = loaded.model.structure
-    if raw and simulator is not None and episodes is not None:
-        blocks = simulator.trajectories(episodes, seed)
-        write_trajectories(output, blocks, counts, structure, states=states, extra=extra)
-    else:
-        write_counts(output, counts, structure, states=states, extra=extra)
+            counts = simulator.generative(generative or 0, seed)
+        else:
+            counts = simulator.episodes(episodes, seed)
+        structure = loaded.model.structure
+        if raw and episodes is not None:
+            blocks = simulator.trajectories(episodes, seed)
+            write_trajectories(output, blocks, counts, structure, states=states, extra=extra)
+        else:
+            write_counts(output, counts, structure, states=states, extra=extra)
     _report(model, output, counts, time.perf_counter() - begin, setting, json)
 
 
@@ -139,6 +127,10 @@ class _Setting:
 def _setting(
     loaded: LoadedModel, prop: str | None, const: list[str] | None, cap: int | None, policy: str
 ) -> _Setting:
+    from tightrope.data.stopping import decided_states, deciding_steps
+    from tightrope.formats.policy import read_policy
+    from tightrope.prism.properties import PropertyOptions, ask
+
     structure = loaded.model.structure
     benchmark = loaded.benchmark
     limit = cap if cap is not None else benchmark.episode_cap if benchmark is not None else DEFAULT_CAP
@@ -153,8 +145,18 @@ def _setting(
     return _Setting(taken, decided_states(objective, structure.states), limit, text)
 
 
+def _simulator(loaded: LoadedModel, setting: _Setting, at: str | None) -> tuple[Simulator, dict[str, str]]:
+    """The model at the point that was asked for, ready to walk, and the point in words."""
+    from tightrope.data.simulator import Simulator
+
+    mdp, point = _at_point(loaded, at)
+    return Simulator(mdp, setting.policy, setting.stop, setting.cap, loaded.model.hash()), point
+
+
 def _at_point(loaded: LoadedModel, at: str | None) -> tuple[MDP, dict[str, str]]:
-    """The model at the point that was asked for, and the point in words."""
+    from tightrope.experiments.instance import decimal_text
+    from tightrope.model.mdp import MDP, IntervalMDP
+
     model = loaded.model
     if isinstance(model, IntervalMDP):
         raise InputError("an interval model has no single set of probabilities to draw from")
@@ -165,11 +167,37 @@ def _at_point(loaded: LoadedModel, at: str | None) -> tuple[MDP, dict[str, str]]
     return model.instantiate(point), {name: decimal_text(value) for name, value in named}
 
 
+def _step_environment(
+    loaded: LoadedModel,
+    setting: _Setting,
+    env: str,
+    convert_obs: str | None,
+    actions: str | None,
+    episodes: int | None,
+    seed: int,
+) -> Counts:
+    from tightrope.data.environments import count_environment, load_named, make_environment
+
+    if episodes is None:
+        raise InputError("--env goes with --episodes, not with --generative")
+    return count_environment(
+        make_environment(env),
+        loaded.model,
+        episodes,
+        seed,
+        policy=setting.policy,
+        stop=setting.stop,
+        cap=setting.cap,
+        convert_obs=load_named(convert_obs, "--convert-obs") if convert_obs is not None else None,
+        actions=actions.split(",") if actions is not None else None,
+    )
+
+
 def _report(
     model: str, output: Path, counts: Counts, seconds: float, setting: _Setting, as_json: bool
 ) -> None:
     design = counts.design
-    seen = int(np.count_nonzero(counts.transition))
+    seen = int((counts.transition > 0).sum())
     if counts.steps == 0:
         warn("no step was taken: the property is decided in the initial state, or it is absorbing")
     if as_json:

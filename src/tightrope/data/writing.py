@@ -12,7 +12,6 @@ number of the choice within its state, `action` its name: a name alone may be am
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from tightrope.data.row_columns import (
     STEP,
 )
 from tightrope.data.simulator import Trajectories
+from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
 from tightrope.formats.data_metadata import COUNTS, TRANSITIONS, Metadata, structure_hash
 from tightrope.formats.data_writer import Columns, write_table
@@ -41,13 +41,6 @@ from tightrope.numerics.arrays import OffsetArray
 
 BATCHING = "episodes"
 """How the simulator's batches are cut; written into the metadata."""
-
-
-class StateForm(Enum):
-    """How a file names states."""
-
-    INDEX = "index"
-    VARIABLES = "variables"
 
 
 def write_counts(

@@ -15,10 +15,12 @@ Only the module of the command that is run is imported; the others are known by 
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from typing import Annotated, TextIO
 
 import typer
@@ -37,6 +39,9 @@ READER_GONE = 141
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal may not know θ
     code = run(sys.argv[1:] if arguments is None else arguments)
     try:
         sys.stdout.flush()
@@ -89,8 +94,14 @@ def build_app(arguments: Sequence[str]) -> typer.Typer:
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
     for command in COMMANDS:
         function = command.load() if command.name == chosen else _not_loaded
-        app.command(command.name, short_help=command.summary)(function)
+        app.command(command.name, help=_help(function), short_help=command.summary)(function)
     return app
+
+
+def _help(function: Callable[..., None]) -> str:
+    """The docstring with one line a paragraph, for the terminal to wrap."""
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _root(

@@ -17,7 +17,7 @@ import typer
 
 def print_json(result: Mapping[str, object]) -> None:
     """One JSON object on one line of stdout."""
-    typer.echo(json.dumps(_plain(result), allow_nan=False, ensure_ascii=False))
+    typer.echo(json.dumps(_plain(result), allow_nan=False))
 
 
 def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:

@@ -17,9 +17,14 @@ from hypothesis import strategies as st
 
 from tightrope.errors import InputError
 from tightrope.model.structure import RewardStructure, Structure
+from tightrope.numerics.rationals import RationalArray
+from tightrope.prism.arithmetic import Value, literal
 from tightrope.prism.constants import parse_value
+from tightrope.prism.diagnostics import Complaint
+from tightrope.prism.evaluate import evaluate
 from tightrope.prism.expand import expand
 from tightrope.prism.explore import explore
+from tightrope.prism.fold import fold, value_of
 from tightrope.prism.parser import parse_expression, parse_model, parse_properties
 from tightrope.prism.program import Program
 from tightrope.prism.properties import PropertyOptions, resolve
@@ -32,7 +37,7 @@ MOST_STATES = 2000
 def build(text: str) -> bool:
     """Whether the text is a model; explores it if it is small."""
     try:
-        program = expand(parse_model(text, "fuzz.prism"), {})
+        program = expand(parse_model(text, "fuzz.prism"))
         if is_small(program):
             explore(program)
     except InputError as error:
@@ -50,77 +55,117 @@ def is_small(program: Program) -> bool:
 
 # --- grown from the language -----------------------------------------------------------------------
 
-NAMES = st.sampled_from(["x", "y", "b", "c", "N", "p", "q", "f", "g", "undeclared"])
-NUMBERS = st.sampled_from(["0", "1", "2", "3", "-1", "0.5", "1/3", "1e-2", "0.0", "7", "100000000000"])
-ATOMS = NAMES | NUMBERS | st.sampled_from(["true", "false"])
+Text = st.SearchStrategy[str]
 OPERATORS = ["+", "-", "*", "/", "<", "<=", ">", ">=", "=", "!=", "&", "|", "=>", "<=>"]
 FUNCTIONS = ["min", "max", "floor", "ceil", "round", "pow", "mod", "log"]
 
 
-def compound(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+def filled(template: str, *holes: Text) -> Text:
+    """The template with `{}` filled from the strategies."""
+    return st.tuples(*holes).map(lambda parts: template.format(*parts))
+
+
+def any_compound(inner: Text) -> Text:
+    """Operators and functions on whatever there is, mostly of the wrong types."""
     return st.one_of(
-        st.tuples(inner, st.sampled_from(OPERATORS), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
-        st.tuples(inner, st.sampled_from(OPERATORS), inner).map(lambda t: f"{t[0]}{t[1]}{t[2]}"),
-        st.tuples(st.sampled_from("-!"), inner).map("".join),
-        st.tuples(inner, inner, inner).map(lambda t: f"({t[0]} ? {t[1]} : {t[2]})"),
-        st.tuples(st.sampled_from(FUNCTIONS), inner, inner).map(lambda t: f"{t[0]}({t[1]},{t[2]})"),
-        st.tuples(st.sampled_from(FUNCTIONS), inner).map(lambda t: f"{t[0]}({t[1]})"),
+        filled("({} {} {})", inner, st.sampled_from(OPERATORS), inner),
+        filled("{}{}{}", inner, st.sampled_from(OPERATORS), inner),
+        filled("{}{}", st.sampled_from("-!"), inner),
+        filled("({} ? {} : {})", inner, inner, inner),
+        filled("{}({},{})", st.sampled_from(FUNCTIONS), inner, inner),
+        filled("{}({})", st.sampled_from(FUNCTIONS), inner),
     )
 
 
-EXPRESSIONS = st.recursive(ATOMS, compound, max_leaves=6)
-CONDITIONS = st.sampled_from(["true", "x<3", "b", "x=y", "!b | x>1", "f", "mod(x,2)=0"]) | EXPRESSIONS
-INTEGERS = st.sampled_from(["x", "0", "1", "min(x+1,3)", "y", "N", "3-x", "floor(x/2)"]) | EXPRESSIONS
-PROBABILITIES = st.sampled_from(
-    ["p", "1-p", "0.5", "1/2", "p*q", "1-p*q", "[0.1,0.6]", "[0.4,0.9]", "x/3", "1-x/3", "pow(p,x)"]
+ATOMS = st.sampled_from(
+    ["x", "y", "b", "c", "N", "p", "q", "f", "g", "undeclared", "0", "1", "2", "-1", "0.5", "1e-2", "true"]
 )
-ASSIGNMENTS = st.one_of(
-    st.tuples(st.sampled_from(["x", "y"]), INTEGERS).map(lambda t: f"({t[0]}'={t[1]})"),
-    st.tuples(st.sampled_from(["b", "c"]), CONDITIONS).map(lambda t: f"({t[0]}'={t[1]})"),
-)
-UPDATES = st.lists(ASSIGNMENTS, min_size=1, max_size=2).map(" & ".join) | st.just("true")
-SUMS = st.one_of(
-    UPDATES,
-    st.tuples(PROBABILITIES, UPDATES, PROBABILITIES, UPDATES).map(
-        lambda t: f"{t[0]} : {t[1]} + {t[2]} : {t[3]}"
-    ),
-    st.tuples(UPDATES, UPDATES).map(lambda t: f"p : {t[0]} + 1-p : {t[1]}"),
-)
-ACTIONS = st.sampled_from(["", "", "a", "d"])
-COMMANDS = st.tuples(ACTIONS, CONDITIONS, SUMS).map(lambda t: f"[{t[0]}] {t[1]} -> {t[2]};")
+EXPRESSIONS = st.recursive(ATOMS, any_compound, max_leaves=6)
+
+
+def typed(levels: int) -> tuple[Text, Text, Text]:
+    """Ints, reals and bools of the right types, nested a few levels deep."""
+    if levels == 0:
+        return (
+            st.sampled_from(["x", "y", "N", "g", "0", "1", "2", "-3", "7"]),
+            st.sampled_from(["0.5", "1/3", "x/2", "N/4", "0.0", "y", "1.5"]),
+            st.sampled_from(["b", "c", "true", "x<2", "y=x", "f", "x!=N"]),
+        )
+    ints, reals, bools = typed(levels - 1)
+    more_ints = st.one_of(
+        ints,
+        filled("({}{}{})", ints, st.sampled_from("+-*"), ints),
+        filled("{}({},{})", st.sampled_from(["min", "max", "mod", "pow"]), ints, ints),
+        filled("{}({})", st.sampled_from(["floor", "ceil", "round"]), reals),
+        filled("({} ? {} : {})", bools, ints, ints),
+        filled("-{}", ints),
+    )
+    more_reals = st.one_of(
+        reals,
+        filled("({}{}{})", reals, st.sampled_from("+-*/"), ints),
+        filled("{}({},{})", st.sampled_from(["min", "max", "pow", "log"]), reals, ints),
+        filled("({} ? {} : {})", bools, reals, ints),
+    )
+    more_bools = st.one_of(
+        bools,
+        filled("({}{}{})", reals, st.sampled_from(["<", "<=", ">", ">=", "=", "!="]), ints),
+        filled("({}{}{})", bools, st.sampled_from(["&", "|", "=>", "<=>", "=", "!="]), bools),
+        filled("(!{})", bools),
+        filled("({} ? {} : {})", bools, bools, bools),
+    )
+    return more_ints, more_reals, more_bools
+
+
+INTS, REALS, BOOLS = typed(2)
+PAIRS = {
+    "parametric": ["p {} 1-p", "p*q {} 1-p*q", "p/2 {} 1-p/2", "pow(p,x) {} 1-pow(p,x)", "x/3 {} 1-x/3"],
+    "interval": ["[0.1,0.6] {} [0.4,0.9]", "[x/4,1] {} [0,1]", "0.5 {} [0.5,1/2]", "[1/3,1/3] {} 2/3"],
+}
+
+
+@st.composite
+def commands(draw: st.DrawFn, kind: str, variable: str, flag: str) -> str:
+    """A command of a module with an int and a bool variable."""
+
+    def update() -> str:
+        value = draw(INTS)
+        value = draw(st.sampled_from([f"min(3,max(0,{value}))", f"mod({value},4)", value]))
+        assignments = [f"({variable}'={value})", f"({flag}'={draw(BOOLS)})", "true"]
+        return draw(st.sampled_from([*assignments, " & ".join(assignments[:2])]))
+
+    head = f"[{draw(st.sampled_from(['', '', 'a', 'd']))}] {draw(BOOLS)} -> "
+    if draw(st.booleans()):
+        return f"{head}{update()};"
+    first, second = draw(st.sampled_from(PAIRS[kind])).split(" {} ")
+    return f"{head}{first} : {update()} + {second} : {update()};"
 
 
 @st.composite
 def models(draw: st.DrawFn) -> str:
     """Two modules over x, y, b, c with constants, formulas, labels and rewards."""
-    first = " ".join(draw(st.lists(COMMANDS, max_size=3)))
+    kind = draw(st.sampled_from(["parametric", "parametric", "interval"]))
+    has_init = draw(st.integers(0, 4)) == 0
+    start = "" if has_init else "init 1"
+    first = " ".join(draw(st.lists(commands(kind, "x", "b"), min_size=1, max_size=3)))
+    second = " ".join(draw(st.lists(commands(kind, "y", "c"), max_size=2)))
     parts = [
         draw(st.sampled_from(["mdp", "dtmc"])),
-        draw(st.sampled_from(["const int N = 2;", "const int N;", f"const int N = {draw(INTEGERS)};"])),
+        f"const int N = {draw(st.sampled_from(['2', '3', '-1', 'K+1', 'pow(K,2)']))}; const int K = 2;",
         "const double p; const double q = 1-p/2;",
-        f"formula f = {draw(CONDITIONS)};",
-        f"formula g = {draw(INTEGERS)};",
-        f"module m x:[0..{draw(st.sampled_from(['3', 'N', '2*N']))}] init {draw(st.sampled_from('01'))};"
-        f" b:bool; {first} endmodule",
+        f"formula f = {draw(st.sampled_from(['x<2', 'b & g>1', 'true', 'c <=> x=y']))};",
+        f"formula g = {draw(st.sampled_from(['x+1', 'min(x,y)', 'N', 'floor(x/2)*K']))};",
+        f"module m x:[0..3] {start}; b:bool; {first} endmodule",
         draw(
             st.sampled_from(
-                [
-                    "module n = m [x=y, b=c, a=d] endmodule",
-                    "module n = m [x=y, b=c] endmodule",
-                    "module n y:[0..2]; c:bool; [a] y<2 -> (y'=y+1); [a] c -> true; endmodule",
-                    "module n y:[-1..1]; c:bool; endmodule",
-                ]
+                ["module n = m [x=y, b=c] endmodule"] * 2 + ["module n = m [x=y,b=c,y=x] endmodule"]
             )
-        ),
-    ]
-    if draw(st.booleans()):
-        parts.append(f'label "l" = {draw(CONDITIONS)};')
-    if draw(st.booleans()):
-        parts.append(
-            f'rewards "r" {draw(CONDITIONS)} : {draw(INTEGERS)}; [a] true : {draw(INTEGERS)}; endrewards'
         )
-    if draw(st.integers(0, 5)) == 0:
-        parts.append(f"init {draw(CONDITIONS)} & x=0 & y=0 & !b & !c endinit")
+        if draw(st.booleans())
+        else f"module n y:[-1..3]; c:bool; {second} endmodule",
+        f'label "l" = {draw(BOOLS)};',
+        f'rewards "r" {draw(BOOLS)} : {draw(REALS)}; [] {draw(BOOLS)} : {draw(INTS)}; endrewards',
+        f"init {draw(BOOLS)} & x=0 & y=0 & !b & !c endinit" if has_init else "",
+    ]
     return "\n".join(parts)
 
 
@@ -169,7 +214,7 @@ STRAY = [
 ]
 MODELS = Path(__file__).parent / "models"
 SOURCES = [
-    (MODELS / name).read_text(encoding="utf-8")
+    (MODELS / name).read_text(encoding="utf-8").replace("const int START;", "const int START = 0;")
     for name in (
         "biased_die.prism",
         "functions.prism",
@@ -192,14 +237,22 @@ R{"r"}min=? [ F "goal" ]; R{2}<=3.5 [ C<=2*k ] Rmax=? [ C ] P<1 [ b W (x=3) ] Pm
 """
 
 
+def alike(token: str) -> int:
+    """Tokens of one class are exchanged most easily without breaking the grammar."""
+    return next(
+        i for i, kind in enumerate((r"\s|//", r"[A-Za-z_]\w*$", r"\d", ".", "")) if re.match(kind, token)
+    )
+
+
 @st.composite
 def mutations(draw: st.DrawFn, sources: list[str]) -> str:
-    """A text with up to four tokens deleted, doubled, swapped or replaced."""
+    """A text with up to three tokens deleted, doubled, swapped or replaced."""
     tokens = TOKEN.findall(draw(st.sampled_from(sources)))
-    for _ in range(draw(st.integers(1, 4))):
-        place = draw(st.integers(0, len(tokens) - 1))
-        other = draw(st.integers(0, len(tokens) - 1))
-        kind = draw(st.sampled_from(["delete", "double", "swap", "copy", "stray"]))
+    solid = [place for place, token in enumerate(tokens) if alike(token)]
+    for _ in range(draw(st.integers(1, 3))):
+        place = draw(st.sampled_from(solid))
+        kind = draw(st.sampled_from(["delete", "double", "swap", "copy", "copy", "copy", "stray"]))
+        other = draw(st.sampled_from([p for p in solid if alike(tokens[p]) == alike(tokens[place])] or solid))
         if kind == "delete":
             tokens[place] = ""
         elif kind == "double":
@@ -257,3 +310,43 @@ def test_arbitrary_text(text: str) -> None:
         assert str(error)
     for type_ in Type:
         parse_value(text, type_)
+
+
+# --- two evaluators --------------------------------------------------------------------------------------
+
+STATES = [
+    (x, y, b, c) for x in range(-2, 4) for y in (-1, 0, 3) for b in (False, True) for c in (False, True)
+]
+COLUMNS = {
+    name: np.array([state[i] for state in STATES], dtype=np.bool_ if name in "bc" else np.int64)
+    for i, name in enumerate("xybc")
+}
+KNOWN = "const int N = 3; const double p = 0.5; formula f = x<y; formula g = y-1;"
+
+
+@given(st.one_of(INTS, REALS, BOOLS))
+def test_one_state_at_a_time_and_all_at_once_agree(text: str) -> None:
+    """Constants are folded by one evaluator, states by another: same values, same failures."""
+    try:
+        written = expand(
+            parse_model(
+                f"mdp {KNOWN} formula it = {text}; module m x:[-2..3]; y:[-1..3]; b:bool; c:bool; endmodule",
+                "m",
+            )
+        ).formulas["it"]
+    except InputError:
+        return
+    expected: list[Value | None] = []
+    for state in STATES:
+        named = {name: literal(value, None) for name, value in zip("xybc", state, strict=True)}
+        try:
+            expected.append(value_of(fold(written, named)))
+        except Complaint:
+            expected.append(None)
+    try:
+        values = evaluate(written, COLUMNS, len(STATES))
+    except InputError:
+        assert None in expected
+        return
+    found = values.to_fractions() if isinstance(values, RationalArray) else values.tolist()
+    assert found == expected

@@ -9,10 +9,11 @@ fails stays as it is: it is an error only if it is ever evaluated.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from tightrope.prism.arithmetic import Value, apply, literal
 from tightrope.prism.diagnostics import Complaint
-from tightrope.prism.syntax import Binary, Conditional, Expression, Literal, Name
+from tightrope.prism.syntax import Binary, Call, Conditional, Expression, Literal, Name, Type
 from tightrope.prism.traverse import children, with_children
 
 _NEUTRAL = {"&": True, "|": False}
@@ -36,6 +37,8 @@ def fold(expression: Expression, constants: Mapping[str, Expression]) -> Express
     if isinstance(expression, Binary) and expression.operator in ("&", "|", "=>"):
         return _fold_logic(expression, constants)
     operands = tuple(fold(child, constants) for child in children(expression))
+    if isinstance(expression, Call) and expression.function == "pow" and _is_double(expression, constants):
+        operands = tuple(_as_double(operand) for operand in operands)
     return _computed(with_children(expression, operands), operands)
 
 
@@ -71,6 +74,31 @@ def _fold_logic(expression: Binary, constants: Mapping[str, Expression]) -> Expr
 def _decides(operator: str, left: bool) -> bool:
     """Whether the left operand alone gives the result (true, but for `&`)."""
     return left if operator == "|" else not left
+
+
+def _is_double(expression: Expression, constants: Mapping[str, Expression]) -> bool:
+    """The static type of a number, which `b ? 1 : 0.5` keeps when the constant b decides it.
+
+    Only `pow` needs to know: 2 to the power -1 is an error for ints and 1/2 for doubles.
+    """
+    if isinstance(expression, Literal):
+        return expression.type is Type.DOUBLE
+    if isinstance(expression, Name):
+        value = constants.get(expression.name)
+        return value is not None and _is_double(value, {})
+    if isinstance(expression, Conditional):
+        return _is_double(expression.then, constants) or _is_double(expression.otherwise, constants)
+    if isinstance(expression, Binary) and expression.operator == "/":
+        return True
+    if isinstance(expression, Call) and expression.function in ("floor", "ceil", "round", "mod", "log"):
+        return expression.function == "log"
+    return any(_is_double(child, constants) for child in children(expression))
+
+
+def _as_double(operand: Expression) -> Expression:
+    if isinstance(operand, Literal) and operand.type is Type.INT:
+        return Literal(Fraction(operand.value), Type.DOUBLE, operand.position)
+    return operand
 
 
 def _computed(expression: Expression, operands: tuple[Expression, ...]) -> Expression:

@@ -16,6 +16,7 @@ from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.rounding import down, up
 from tightrope.region.region import Region
 from tightrope.statistics.coordinates import AffineFunctions
+from tightrope.statistics.events import constant_values
 
 
 def function_bounds(region: Region, functions: AffineFunctions) -> tuple[FloatArray, FloatArray]:
@@ -47,12 +48,8 @@ def expression_bounds(
     second = np.flatnonzero(~first & ~expressions.is_constant)
     lower[second] = np.maximum(down(1.0 - upper[complement[second]]), 0.0)
     upper[second] = np.minimum(up(1.0 - lower[complement[second]]), 1.0)
-    constant = np.flatnonzero(expressions.is_constant)
-    value, slack = functions.constant[constant], functions.slack[constant]
-    lower[constant], upper[constant] = (
-        np.maximum(down(value - slack), 0.0),
-        np.minimum(up(value + slack), 1.0),
-    )
+    constant, value_lower, value_upper = constant_values(expressions)
+    lower[constant], upper[constant] = value_lower, value_upper
     if within is not None:
         lower, upper = np.maximum(lower, within[0]), np.minimum(upper, within[1])
     return lower, upper

@@ -2,26 +2,76 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import FloatArray
 from tightrope.region.conflict import conflicting_events
 from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.halfspaces import Halfspaces, Origin, rows_between
 from tightrope.region.l1 import l1_rows, uncertain_signatures
 from tightrope.region.likelihood import DEFAULT_EXCESS, enclose_likelihood
 from tightrope.region.polytope import Polytope
-from tightrope.region.region import Conflict, Emptiness, RegionKind, Relaxation
+from tightrope.region.region import Conflict, Emptiness, Region, RegionKind, Relaxation
 from tightrope.region.tangent_cuts import LogLikelihood
 from tightrope.region.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE, tighten
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
-from tightrope.statistics.estimates import EventIntervals, check_delta, share
+from tightrope.statistics.estimates import EventIntervals, IntervalMethod, check_delta, event_intervals, share
+from tightrope.statistics.events import Budget
 from tightrope.statistics.least_squares import EllipsoidVersion, least_squares
 from tightrope.statistics.ledger import Assumption, Ledger, assumption_holds
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import prequential
+
+
+@dataclass(frozen=True)
+class RegionOptions:
+    """Everything that is decided before looking at the data."""
+
+    interval: IntervalMethod = IntervalMethod.CLOPPER_PEARSON
+    budget: Budget = Budget.TIED
+    ellipsoid: EllipsoidVersion = EllipsoidVersion.SOUND
+    excess: float = DEFAULT_EXCESS
+    rounds: int = DEFAULT_ROUNDS
+    tolerance: float = DEFAULT_TOLERANCE
+
+
+def build_region(
+    kind: RegionKind,
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    options: RegionOptions | None = None,
+    outcomes: Outcomes | None = None,
+) -> Region:
+    """The region of a kind; `outcomes` may be passed where they are already known."""
+    options = options or RegionOptions()
+    outcomes = outcomes or Outcomes.of(model)
+    if kind is RegionKind.POLYTOPE:
+        intervals = event_intervals(model, counts, delta, options.interval, options.budget, outcomes)
+        return polytope_region(intervals, options.rounds, options.tolerance)
+    if kind is RegionKind.L1:
+        return l1_region(model, counts, delta, options.rounds, options.tolerance, outcomes)
+    if kind is RegionKind.ELLIPSOID:
+        return ellipsoid_region(model, counts, delta, options.ellipsoid, outcomes=outcomes)
+    return likelihood_region(model, counts, delta, options.excess, outcomes)
+
+
+def model_check(
+    model: ParametricMDP, counts: Counts, delta: float, outcomes: Outcomes | None = None
+) -> Polytope:
+    """The time-uniform polytope as a test of the model: empty means misspecified, at its own level delta.
+
+    The likelihood region is rarely empty even when the model is wrong (it compares parameters with each
+    other, not with the data), so this check is made apart and spends a δ of its own.
+    """
+    return polytope_region(
+        event_intervals(model, counts, delta, IntervalMethod.BETA_BINOMIAL, Budget.TIED, outcomes)
+    )
 
 
 def polytope_region(
@@ -131,7 +181,7 @@ def likelihood_region(
     return enclose_likelihood(coordinates, ledger, likelihood, centre, directions, excess).region
 
 
-def _scaled(functions: AffineFunctions, times: np.ndarray, coordinates: Coordinates) -> AffineFunctions:
+def _scaled(functions: AffineFunctions, times: FloatArray, coordinates: Coordinates) -> AffineFunctions:
     """m·f for small whole m; the products are rounded, so the slack grows by a few units."""
     reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
     linear = functions.linear * times[:, None]

@@ -159,7 +159,7 @@ class Polytope:
         in_y = directions * scaled.half
         multipliers: list[FloatArray] = []
         for direction in in_y:
-            norm = np.abs(direction).max()
+            norm = np.abs(direction).max(initial=0.0)
             outcome = program.maximise(direction / norm) if norm > 0.0 else None
             solved = outcome is not None and outcome.status is LinearStatus.OPTIMAL
             multipliers.append(outcome.multipliers * norm if outcome is not None and solved else np.zeros(0))

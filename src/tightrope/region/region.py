@@ -65,12 +65,14 @@ class Emptiness:
         """The verdict in words."""
         if not self.is_empty:
             return "the data are consistent with the model"
-        reason = f": {self.conflict.text()}" if self.conflict else ""
-        return (
+        verdict = (
             "the region is empty: no parameters of the domain explain the data at confidence "
             f"{1.0 - delta:g}. A correct model produces this with probability at most {delta:g}, so the "
-            f"model is likely wrong. These observations contradict each other{reason}"
+            "model is likely wrong."
         )
+        if self.conflict is None:
+            return verdict
+        return f"{verdict} These observations contradict each other: {self.conflict.text()}"
 
 
 class Region(Protocol):

@@ -62,6 +62,9 @@ def tighten(
     tolerance: float = DEFAULT_TOLERANCE,
 ) -> Tightened:
     """Shrink the box of `base` and add envelopes; `used` are the rows of `base` that any proof rested on."""
+    if coordinates.size == 0:  # no parameters: the region is the one empty point
+        nothing = np.zeros(0, dtype=np.int64)
+        return Tightened(base, Tightening(0, True, (), ()), np.zeros(0), 0.0, nothing, False)
     lower, upper = product_boxes(coordinates.products, base.lower, base.upper)
     before = tuple((upper - lower).tolist())
     number = np.arange(len(base))

@@ -22,10 +22,11 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.model.expressions import Expressions
-from tightrope.model.parameters import LinearConstraint, Parameters
+from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rounding import down, error_factor, up
+from tightrope.statistics.equalities import solve_equalities
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ class Coordinates:
     def of(expressions: Expressions, parameters: Parameters, eliminate: bool = True) -> Coordinates:
         """Coordinates for a table; without elimination all parameters stay and equalities become rows."""
         if eliminate:
-            free, substitution = _solve_equalities(parameters)
+            free, substitution = solve_equalities(parameters)
         else:
             free = tuple(range(len(parameters)))
             substitution = tuple(Polynomial.variable(i) for i in free)
@@ -169,46 +170,6 @@ class Coordinates:
         reach = np.append(np.maximum(np.abs(self.lower), np.abs(self.upper)), 1.0)
         slack = up(error_factor(4) * (np.abs(linear) @ reach) * (1.0 + error_factor(len(reach) + 4)))
         return AffineFunctions(linear[:, :-1], linear[:, -1], slack)
-
-
-def _solve_equalities(parameters: Parameters) -> tuple[tuple[int, ...], tuple[Polynomial, ...]]:
-    """The free parameters, and every parameter as an affine polynomial in the free ones (by position)."""
-    size = len(parameters)
-    equalities = [c for c in parameters.constraints if c.is_equality]
-    for i, (low, high) in enumerate(zip(parameters.lower, parameters.upper, strict=True)):
-        if low == high:
-            unit = tuple(Fraction(int(j == i)) for j in range(size))
-            equalities.append(LinearConstraint(unit, low, True))
-    solved: dict[int, tuple[list[Fraction], Fraction]] = {}
-    for equality in equalities:
-        row, bound = list(equality.coefficients), equality.bound
-        for pivot, (other, other_bound) in solved.items():
-            if factor := row[pivot]:
-                row = [a - factor * b for a, b in zip(row, other, strict=True)]
-                bound -= factor * other_bound
-        candidates = [j for j in range(size) if row[j] != 0]
-        if not candidates or len(solved) == size - 1:
-            continue
-        pivot = candidates[-1]
-        lead = row[pivot]
-        row, bound = [a / lead for a in row], bound / lead
-        for key, (other, other_bound) in list(solved.items()):
-            if factor := other[pivot]:
-                reduced = [a - factor * b for a, b in zip(other, row, strict=True)]
-                solved[key] = (reduced, other_bound - factor * bound)
-        solved[pivot] = (row, bound)
-    free = tuple(i for i in range(size) if i not in solved)
-    position = {i: j for j, i in enumerate(free)}
-    substitution: list[Polynomial] = []
-    for i in range(size):
-        if i in position:
-            substitution.append(Polynomial.variable(position[i]))
-            continue
-        row, bound = solved[i]
-        terms: dict[Monomial, Fraction] = {(): bound}
-        terms.update({((position[j], 1),): -a for j, a in enumerate(row) if j != i and a != 0})
-        substitution.append(Polynomial(terms))
-    return free, tuple(substitution)
 
 
 def _substituted(monomial: Monomial, substitution: Sequence[Polynomial]) -> Polynomial:

@@ -20,8 +20,10 @@ from functools import cached_property
 
 import numpy as np
 
+from tightrope.model.expressions import Expressions
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.rounding import down, up
 from tightrope.statistics.outcomes import Outcomes
 
@@ -135,7 +137,8 @@ class Events:
     def expression_intervals(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bounds on every expression of the table from bounds on the events: the tied intervals P_I.
 
-        An expression that occurs alone in one choice and m-fold in another gets the intersection.
+        An expression that occurs alone in one choice and m-fold in another gets the intersection, or the gap
+        between the two where they contradict each other (then some event's interval has missed).
         Constants are exact up to outward rounding.
         """
         table = self.outcomes.model.expressions
@@ -148,12 +151,20 @@ class Events:
         result_lower, result_upper = np.zeros(len(table)), np.ones(len(table))
         np.maximum.at(result_lower, expression, low)
         np.minimum.at(result_upper, expression, high)
-        for constant in np.flatnonzero(table.is_constant):
-            value = table.polynomial(int(constant)).constant_term
-            nearest = float(value)
-            result_lower[constant] = nearest if nearest <= value else down(nearest)
-            result_upper[constant] = nearest if nearest >= value else up(nearest)
+        crossed = result_lower > result_upper
+        result_lower[crossed], result_upper[crossed] = result_upper[crossed], result_lower[crossed]
+        constant, value_lower, value_upper = constant_values(table)
+        result_lower[constant], result_upper[constant] = value_lower, value_upper
         return result_lower, result_upper
+
+
+def constant_values(table: Expressions) -> tuple[OffsetArray, FloatArray, FloatArray]:
+    """The constant expressions of a table and their values, rounded outward where float64 cannot hold
+    them.
+    """
+    constant = np.flatnonzero(table.is_constant)
+    values = RationalArray.from_fractions([table.polynomial(int(e)).constant_term for e in constant])
+    return constant, values.to_float_down(), values.to_float_up()
 
 
 def _identities(outcomes: Outcomes, pairs: OffsetArray, budget: Budget) -> tuple[OffsetArray, BoolArray]:

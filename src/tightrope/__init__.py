@@ -13,6 +13,8 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from tightrope.errors import CannotCertify, InputError, Location, TightropeError
+    from tightrope.formats.drn import read_drn, write_drn
+    from tightrope.formats.explicit import read_explicit, write_explicit
     from tightrope.model.builder import build_from_function, build_from_rows
     from tightrope.model.expressions import Expressions
     from tightrope.model.mdp import MDP, IntervalMDP
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.model.polynomial import Polynomial
     from tightrope.model.structure import RewardStructure, Structure
+    from tightrope.prism.load import load_prism
 
 _HOME = {
     "CannotCertify": "errors",
@@ -41,6 +44,11 @@ _HOME = {
     "TightropeError": "errors",
     "build_from_function": "model.builder",
     "build_from_rows": "model.builder",
+    "load_prism": "prism.load",
+    "read_drn": "formats.drn",
+    "read_explicit": "formats.explicit",
+    "write_drn": "formats.drn",
+    "write_explicit": "formats.explicit",
 }
 """Where each public name lives, below this package; the imports above say the same to type checkers."""
 
@@ -64,6 +72,11 @@ __all__ = [
     "__version__",
     "build_from_function",
     "build_from_rows",
+    "load_prism",
+    "read_drn",
+    "read_explicit",
+    "write_drn",
+    "write_explicit",
 ]
 
 

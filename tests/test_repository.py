@@ -72,7 +72,7 @@ def test_no_file_is_too_long_and_nothing_is_left_open() -> None:
     for path in MODULES:
         text = path.read_text()
         assert text.count("\n") <= 400, f"{path.name} is too long to hold one concept"
-        assert not re.search(r"\b(TODO|FIXME|XXX|NotImplementedError)\b", text), path.name
+        assert not re.search(r"\b(TODO|FIXME|XXX)\b|raise NotImplementedError", text), path.name
 
 
 def test_commands_are_thin() -> None:

@@ -43,8 +43,11 @@ CHAIN = structure()
 MDP = structure((1, 2, 1, 1, 1))
 
 
-def objective(text: str, where: Structure = CHAIN, **options: object) -> Objective:
-    return ask(text, where, PropertyOptions(**options)).objective  # type: ignore[arg-type]
+INTERVAL = PropertyOptions(is_interval=True)
+
+
+def objective(text: str, where: Structure = CHAIN, options: PropertyOptions | None = None) -> Objective:
+    return ask(text, where, options).objective
 
 
 # --- directions --------------------------------------------------------------------------------
@@ -88,13 +91,13 @@ def test_plain_questions_need_a_model_without_decisions() -> None:
     with pytest.raises(InputError, match=r"R=\? has no answer here: the model has choices"):
         objective("R=? [ C<=3 ]", MDP)
     with pytest.raises(InputError, match="interval probabilities, which nature picks"):
-        objective('P=? [ F "goal" ]', is_interval=True)
+        objective('P=? [ F "goal" ]', CHAIN, INTERVAL)
 
 
 def test_on_an_interval_chain_one_letter_speaks_of_nature() -> None:
-    asked = objective('Pmax=? [ F "goal" ]', is_interval=True)
+    asked = objective('Pmax=? [ F "goal" ]', CHAIN, INTERVAL)
     assert (asked.agent, asked.nature) == (MAX, MAX)
-    asked = objective('Pmax=? [ F "goal" ]', MDP, is_interval=True)
+    asked = objective('Pmax=? [ F "goal" ]', MDP, INTERVAL)
     assert (asked.agent, asked.nature) == (MAX, MIN)
 
 
@@ -245,7 +248,7 @@ def test_properties_are_picked_by_name_or_number() -> None:
 
 
 def test_reward_objectives() -> None:
-    reach = objective('R{"cost"}=? [ F "goal" ]', terminal_reward="cost")
+    reach = objective('R{"cost"}=? [ F "goal" ]', CHAIN, PropertyOptions(terminal_reward="cost"))
     assert reach.kind is ObjectiveKind.REACH_REWARD
     assert reach.reward is CHAIN.rewards["cost"] and reach.terminal is not None
     assert reach.terminal.tolist() == [0, 1, 2, 3, 4]
@@ -256,37 +259,45 @@ def test_reward_objectives() -> None:
     assert objective("R=? [ C<6 ]").upper_steps == 5
     total = objective("R=? [ C ]")
     assert total.kind is ObjectiveKind.TOTAL and total.reward is CHAIN.rewards["cost"]
-    discounted = objective("R=? [ C ]", discount=0.95)
+    discounted = objective("R=? [ C ]", CHAIN, PropertyOptions(discount=0.95))
     assert (discounted.kind, discounted.discount) == (ObjectiveKind.DISCOUNTED, 0.95)
 
 
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("R=? [ C<=3 ]", {"discount": 0.9}, "--discount: a discount factor goes with the total reward only"),
-        ("P=? [ F b ]", {"discount": 0.9}, "--discount: a discount factor goes with rewards only"),
-        ("R=? [ C ]", {"discount": 1.0}, "--discount: the discount factor is 1.0"),
-        ("R=? [ C ]", {"discount": math.nan}, "--discount: the discount factor is nan"),
+        (
+            "R=? [ C<=3 ]",
+            PropertyOptions(discount=0.9),
+            "--discount: a discount factor goes with the total reward only",
+        ),
+        (
+            "P=? [ F b ]",
+            PropertyOptions(discount=0.9),
+            "--discount: a discount factor goes with rewards only",
+        ),
+        ("R=? [ C ]", PropertyOptions(discount=1.0), "--discount: the discount factor is 1.0"),
+        ("R=? [ C ]", PropertyOptions(discount=math.nan), "--discount: the discount factor is nan"),
         (
             "R=? [ C ]",
-            {"terminal_reward": "cost"},
+            PropertyOptions(terminal_reward="cost"),
             "--terminal-reward: a terminal reward needs target states",
         ),
         (
             "P=? [ F b ]",
-            {"terminal_reward": "cost"},
+            PropertyOptions(terminal_reward="cost"),
             "--terminal-reward: a terminal reward goes with rewards",
         ),
         (
             "R=? [ F b ]",
-            {"terminal_reward": "cots"},
+            PropertyOptions(terminal_reward="cots"),
             "--terminal-reward: there is no reward structure 'cots'",
         ),
     ],
 )
-def test_options_that_do_not_fit(text: str, options: dict[str, object], message: str) -> None:
+def test_options_that_do_not_fit(text: str, options: PropertyOptions, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        objective(text, **options)
+        objective(text, CHAIN, options)
     assert str(caught.value).startswith(message)
 
 

@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,7 +66,11 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """Bounds of the problem's value before `complement`, with their witnesses."""
+    """Bounds of the problem's value before `complement`, with their witnesses.
+
+    For `F>=k` (a lower step bound without an upper one) policy and ranking belong to the problem that is
+    left after k steps, whose bounds are the `tail`.
+    """
 
     lower: FloatArray
     upper: FloatArray
@@ -73,6 +78,8 @@ class Claim:
     policy: OffsetArray | None = None
     weight: FloatArray | None = None
     ranking: OffsetArray | None = None
+    tail_lower: FloatArray | None = None
+    tail_upper: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,15 +148,7 @@ class Certificate:
                 _filled(Claim, "claim", header, arrays),
                 header.get("about", {}),
             )
-        except (
-            zipfile.BadZipFile,
-            ValueError,
-            KeyError,
-            TypeError,
-            EOFError,
-            OSError,
-            AttributeError,
-        ) as error:
+        except _DAMAGE as error:
             raise InputError("this is not a certificate, or it is damaged", place) from error
         if header.get("format") != FORMAT:
             raise InputError(f"certificate format {header.get('format')}, this version reads {FORMAT}", place)
@@ -158,6 +157,21 @@ class Certificate:
                 "the file's contents do not match its digest: it was changed after it was written", place
             )
         return certificate
+
+
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    ValueError,
+    KeyError,
+    TypeError,
+    EOFError,
+    OSError,
+    AttributeError,
+    NotImplementedError,
+    RuntimeError,
+)
+"""What NumPy, zipfile and json raise on files that are not what they should be."""
 
 
 def _filled(kind: type[Any], part: str, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:

@@ -34,12 +34,14 @@ Everything is plain NumPy; `tightrope.certificate.exact` does the same in ration
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tightrope.certificate.certificate import Certificate, Claim, Problem
 from tightrope.certificate.inner import Box, Extended
 from tightrope.certificate.progress import Progress
-from tightrope.certificate.sets import box_of
+from tightrope.certificate.sets import box_of, proper_sets
 from tightrope.certificate.shape import Check, shape_check
 from tightrope.numerics.arrays import BoolArray, FloatArray
 
@@ -50,12 +52,23 @@ def verify(certificate: Certificate) -> list[Check]:
     shape = shape_check(problem, claim)
     if not shape.passed:
         return [shape]
-    checks = [shape]
     operator = _Operator(problem, claim)
+    checks = [shape, proper_sets(problem, operator.box)]
+    if not checks[-1].passed:
+        return checks
     if problem.upper_steps is not None or problem.kind == "NEXT":
         return [*checks, _bounded(problem, claim, operator)]
-    checks += _inductive(problem, claim, operator)
-    return [*checks, *_ranked(problem, claim, operator)]
+    if problem.lower_steps > 0:
+        tail = tail_of(claim)
+        checks += [*_inductive(problem, tail, operator), *_ranked(problem, tail, operator)]
+        return [*checks, _after_steps(problem, claim, operator)]
+    return [*checks, *_inductive(problem, claim, operator), *_ranked(problem, claim, operator)]
+
+
+def tail_of(claim: Claim) -> Claim:
+    """The claim about what is left after the first steps."""
+    assert claim.tail_lower is not None and claim.tail_upper is not None
+    return replace(claim, lower=claim.tail_lower, upper=claim.tail_upper)
 
 
 class _Operator:
@@ -106,7 +119,13 @@ class _Operator:
             # The weights sum to 1 up to 2^-50: what is missing could go to any choice.
             slack = np.where(mixed, size * (2.0**-50 + (count + 2) * np.finfo(np.longdouble).eps), 0)
             slack = np.where(np.isfinite(total), slack, 0)
-            return total + slack if upward else total - slack
+            if upward:
+                most = np.maximum.reduceat(np.where(used, per_choice, -np.inf), problem.choice_start[:-1])
+                raised: Extended = np.minimum(total + slack, most)
+                return raised
+            least = np.minimum.reduceat(np.where(used, per_choice, np.inf), problem.choice_start[:-1])
+            lowered: Extended = np.maximum(total - slack, least)
+            return lowered
         if claim.policy_kind == "fixed" or own:
             assert claim.policy is not None
             return per_choice[claim.policy]
@@ -125,7 +144,6 @@ def _inductive(problem: Problem, claim: Claim, operator: _Operator) -> list[Chec
         backed = operator.states(per_choice, upward, own=problem.agent == owner)
         wrong = interior & ((backed > bound) if upward else (backed < bound))
         wrong |= boundary & ((value > bound) if upward else (value < bound))
-        wrong |= np.isnan(bound)
         if problem.kind in ("UNTIL", "TOTAL") and upward:
             wrong |= bound < 0
         checks.append(_verdict(f"{name} bound is inductive", wrong, bound))
@@ -194,8 +212,23 @@ def _bounded(problem: Problem, claim: Claim, operator: _Operator) -> Check:
                 rounded = np.where(counts, 1.0, np.where(allowed, rounded, 0.0))
             bounds.append(rounded)
         low, high = bounds
-    wrong = (claim.lower > low) | (claim.upper < high) | np.isnan(claim.lower) | np.isnan(claim.upper)
+    wrong = (claim.lower > low) | (claim.upper < high)
     return _verdict(f"{steps} backups lie within the bounds", wrong, claim.lower)
+
+
+def _after_steps(problem: Problem, claim: Claim, operator: _Operator) -> Check:
+    """`lower_steps` backups within the allowed states lead from the tail's bounds to the claim's."""
+    tail = tail_of(claim)
+    low, high = tail.lower, tail.upper
+    for _ in range(problem.lower_steps):
+        bounds = []
+        for bound, upward in ((low, False), (high, True)):
+            backed = operator.states(operator.choices(bound, upward), upward, own=False)
+            rounded = _to_double(backed, upward)
+            bounds.append(rounded if problem.allowed is None else np.where(problem.allowed, rounded, 0.0))
+        low, high = bounds
+    wrong = ~((claim.lower <= low) & (high <= claim.upper))
+    return _verdict(f"{problem.lower_steps} backups of the tail lie within the bounds", wrong, claim.lower)
 
 
 def _to_double(values: Extended, upward: bool) -> FloatArray:

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.certificate.certificate import Certificate, Claim, Problem
-from tightrope.certificate.checker import boundary_of
+from tightrope.certificate.checker import boundary_of, tail_of
 from tightrope.certificate.sets import exact_values, nearest_probabilities
 from tightrope.certificate.shape import Check, shape_check
 
@@ -152,9 +152,29 @@ def verify_exactly(certificate: Certificate) -> list[Check]:
     if not shape.passed:
         return [shape]
     game = _Game(problem, claim)
+    sets = _proper_sets(game)
+    if not sets.passed:
+        return [shape, sets]
     if problem.upper_steps is not None or problem.kind == "NEXT":
-        return [shape, _bounded(game)]
-    return [shape, *_inductive(game), *_ranked(game)]
+        return [shape, sets, _bounded(game)]
+    if problem.lower_steps > 0:
+        tail = _Game(problem, tail_of(claim))
+        return [shape, sets, *_inductive(tail), *_ranked(tail), _after_steps(game)]
+    return [shape, sets, *_inductive(game), *_ranked(game)]
+
+
+def _proper_sets(game: _Game) -> Check:
+    """Distributions exist within the bounds; an exact point's probabilities sum to 1 exactly."""
+    wrong = []
+    for choice, row in enumerate(game.rows):
+        tolerance = Fraction(0) if game.problem.sets == "point" else Fraction(len(row.lower) + 2, 2**52)
+        fits = sum(row.lower) <= 1 + tolerance and sum(row.upper) >= 1 - tolerance
+        if not fits or any(not 0 <= low <= high <= 1 for low, high in zip(row.lower, row.upper, strict=True)):
+            wrong.append(choice)
+    name = "the sets are sets of distributions"
+    if wrong:
+        return Check(name, False, f"fails at {len(wrong)} choices, first at choice {wrong[0]}, in rationals")
+    return Check(name, True, f"at all {len(game.rows)} choices, in rationals")
 
 
 def _number(value: float) -> Number:
@@ -359,6 +379,24 @@ def _bounded(game: _Game) -> Check:
         s for s in states if not (_number(claim.lower[s]) <= low[s] and high[s] <= _number(claim.upper[s]))
     ]
     return _verdict(f"{steps} backups lie within the bounds", wrong, len(states))
+
+
+def _after_steps(game: _Game) -> Check:
+    problem, claim = game.problem, game.claim
+    tail = tail_of(claim)
+    states = range(len(claim.lower))
+    results = []
+    for bound, upward in ((tail.lower, False), (tail.upper, True)):
+        x: list[Number] = [_number(v) for v in bound]
+        for _ in range(problem.lower_steps):
+            backed = [game.value(s, x.__getitem__, upward, own=False) for s in states]
+            x = [backed[s] if problem.allowed is None or problem.allowed[s] else Fraction(0) for s in states]
+        results.append(x)
+    low, high = results
+    wrong = [
+        s for s in states if not (_number(claim.lower[s]) <= low[s] and high[s] <= _number(claim.upper[s]))
+    ]
+    return _verdict(f"{problem.lower_steps} backups of the tail lie within the bounds", wrong, len(states))
 
 
 def _verdict(name: str, wrong: list[int], states: int) -> Check:

@@ -109,10 +109,15 @@ def falls_short(upper: Extended) -> BoolArray:
 
 
 def _dual_optimum(lower: Extended, upper: Extended, x: Extended) -> tuple[Extended, Extended]:
-    """min_i D(x_i), enclosed."""
+    """min_i D(x_i), enclosed.
+
+    Two facts need no arithmetic and keep values such as 0 and 1 exact: the maximum is at most the largest x
+    of positive weight, and at least x_i where some distribution of the box avoids everything below x_i.
+    """
     k = x.shape[1]
     low = np.full(len(x), np.inf, dtype=np.longdouble)
-    high = np.full(len(x), np.inf, dtype=np.longdouble)
+    high = np.where(upper > 0, x, -np.inf).max(axis=1)
+    attained = np.full(len(x), -np.inf, dtype=np.longdouble)
     for i in range(k):
         pivot = x[:, i]
         difference = x - pivot[:, None]
@@ -122,4 +127,7 @@ def _dual_optimum(lower: Extended, upper: Extended, x: Extended) -> tuple[Extend
         rounding = (k + 4) * EPSILON * size + np.where(size > 0, EPSILON * np.abs(value) + _TINY, 0)
         low = np.minimum(low, value - 2 * rounding)
         high = np.minimum(high, value + 2 * rounding)
-    return low, high
+        below = difference < 0
+        avoids = ~np.any(below & (lower > 0), axis=1) & ~falls_short(np.where(below, 0, upper))
+        attained = np.maximum(attained, np.where(avoids, pivot, -np.inf))
+    return np.maximum(low, attained), high

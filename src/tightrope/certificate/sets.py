@@ -17,6 +17,7 @@ import numpy as np
 
 from tightrope.certificate.certificate import Problem
 from tightrope.certificate.inner import Box
+from tightrope.certificate.shape import Check
 from tightrope.numerics.arrays import FloatArray
 
 
@@ -31,6 +32,20 @@ def box_of(problem: Problem) -> Box:
         margin = np.repeat((width + 2) * np.longdouble(2.0**-52), width)
         lower, upper = nearest * (1 - margin), np.minimum(nearest * (1 + margin), 1)
     return Box(problem.transition_start, problem.successor, lower, upper)
+
+
+def proper_sets(problem: Problem, box: Box) -> Check:
+    """Every choice has a distribution within its bounds: 0 ≤ lower ≤ upper ≤ 1, Σ lower ≤ 1 ≤ Σ upper."""
+    wrong = ~((box.lower >= 0) & (box.lower <= box.upper) & (box.upper <= 1))
+    starts = box.transition_start[:-1]
+    bad = np.logical_or.reduceat(wrong, starts)
+    tolerance = (np.diff(box.transition_start) + 2) * 2.0**-52
+    bad |= np.add.reduceat(box.lower, starts) > 1 + tolerance
+    bad |= np.add.reduceat(box.upper, starts) < 1 - tolerance
+    name = "the sets are sets of distributions"
+    if bad.any():
+        return Check(name, False, f"fails at {int(bad.sum())} choices, first at choice {int(np.argmax(bad))}")
+    return Check(name, True, f"at all {len(bad)} choices")
 
 
 def nearest_probabilities(problem: Problem) -> FloatArray:

@@ -56,8 +56,9 @@ def _shape_problem(problem: Problem, claim: Claim) -> str | None:
     bounded = problem.kind in ("NEXT", "CUMULATIVE") or problem.upper_steps is not None
     if problem.kind == "CUMULATIVE" and problem.upper_steps is None:
         return "a cumulative reward without its number of steps"
-    if problem.lower_steps < 0 or (problem.lower_steps > 0 and problem.upper_steps is None):
-        return "a lower step bound without an upper one cannot be checked as it stands"
+    if problem.lower_steps < 0 or (problem.lower_steps > 0 and problem.kind != "UNTIL"):
+        return "the lower step bound does not fit the objective"
+    has_tail = problem.lower_steps > 0 and problem.upper_steps is None
     sizes = [
         ("target", problem.target, states, problem.kind in ("UNTIL", "NEXT", "REACH_REWARD")),
         ("allowed", problem.allowed, states, False),
@@ -69,6 +70,8 @@ def _shape_problem(problem: Problem, claim: Claim) -> str | None:
         ("expression", problem.expression, transitions, problem.sets == "point"),
         ("claim.lower", claim.lower, states, True),
         ("claim.upper", claim.upper, states, True),
+        ("claim.tail_lower", claim.tail_lower, states, has_tail),
+        ("claim.tail_upper", claim.tail_upper, states, has_tail),
         ("policy", claim.policy, states, claim.policy_kind != "randomised" and not bounded),
         ("weight", claim.weight, choices, claim.policy_kind == "randomised"),
         ("ranking", claim.ranking, states, not bounded and problem.kind != "DISCOUNTED"),
@@ -82,6 +85,9 @@ def _shape_problem(problem: Problem, claim: Claim) -> str | None:
     for name, array in (("reward", problem.reward), ("terminal", problem.terminal)):
         if array is not None and not np.all(np.isfinite(array)):
             return f"'{name}' has an entry that is not finite"
+    for name, bound in (("lower", claim.lower), ("upper", claim.upper)):
+        if np.any(np.isnan(bound)):
+            return f"a {name} bound is not a number"
     return _policy_problem(problem, claim)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -12,15 +13,16 @@ import numpy as np
 from tightrope.certificate.certificate import Certificate, Claim, Problem
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.solution import Solution
+from tightrope.solver.solve import solve
 
 
 def to_certificate(
     solution: Solution,
     *,
-    policy: FloatArray | IndexArray | None = None,
+    policy: FloatArray | OffsetArray | None = None,
     point: tuple[ParametricMDP, Sequence[Fraction]] | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Certificate:
@@ -67,20 +69,37 @@ def _problem(
     )
 
 
-def _claim(solution: Solution, structure: Structure, policy: FloatArray | IndexArray | None) -> Claim:
+def _claim(solution: Solution, structure: Structure, policy: FloatArray | OffsetArray | None) -> Claim:
     if policy is None:
         kind, weight = "free", None
     elif np.issubdtype(policy.dtype, np.integer):
         kind, weight = "fixed", None
     else:
         kind, weight = "randomised", np.asarray(policy, dtype=np.float64)
+    tail = _tail(solution, policy)
     return Claim(
         lower=solution.fixpoint_lower,
         upper=solution.fixpoint_upper,
         policy_kind=kind,
-        policy=None if weight is not None else solution.policy,
+        policy=None if weight is not None else tail.policy,
         weight=weight,
-        ranking=solution.ranking,
+        ranking=tail.ranking,
+        tail_lower=None if tail is solution else tail.fixpoint_lower,
+        tail_upper=None if tail is solution else tail.fixpoint_upper,
+    )
+
+
+def _tail(solution: Solution, policy: FloatArray | OffsetArray | None) -> Solution:
+    """What an unbounded `F>=k` comes to after k steps; the solution itself for anything else."""
+    objective = solution.objective
+    if objective.lower_steps == 0 or objective.upper_steps is not None:
+        return solution
+    return solve(
+        solution.kernel,
+        replace(objective, lower_steps=0),
+        policy=policy,
+        precision=solution.precision,
+        relative=solution.relative,
     )
 
 

@@ -118,7 +118,7 @@ def weighted(
     terms = np.zeros(len(each))
     np.multiply(weights, each, out=terms, where=used)
     total = np.add.reduceat(terms, start)
-    error = (count + 6) * 2.0**-52 * np.add.reduceat(np.abs(terms), start)
+    error = np.where(np.isfinite(total), (count + 6) * 2.0**-52 * np.add.reduceat(np.abs(terms), start), 0.0)
     smallest = np.minimum.reduceat(np.where(used, each, np.inf), start)
     largest = np.maximum.reduceat(np.where(used, each, -np.inf), start)
     result: FloatArray = np.minimum(total + error, largest) if upward else np.maximum(total - error, smallest)

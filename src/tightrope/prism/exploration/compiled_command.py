@@ -1,35 +1,25 @@
 """One command, run on all states of a frame at once.
 
-The guard is evaluated on every row; probabilities and updates on those where it holds. A command's
-probabilities depend on few variables, so they are computed once for each distinct combination of
-their values and looked up after that: exact arithmetic costs nothing a state.
+The guard is evaluated on every row; probabilities and updates on those where it holds, in a graph
+whose ranges are those that the guard leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.diagnostics import Complaint
 from tightrope.prism.exploration.alternatives import Alternatives
 from tightrope.prism.exploration.compile import Compiler
-from tightrope.prism.exploration.frame import Column, Frame
-from tightrope.prism.exploration.growing import Growing
+from tightrope.prism.exploration.distribution_memory import DistributionMemory
+from tightrope.prism.exploration.frame import Frame
 from tightrope.prism.exploration.guard_ranges import ranges_under
-from tightrope.prism.exploration.key_index import KeyIndex
-from tightrope.prism.exploration.key_layout import KeyLayout
 from tightrope.prism.exploration.nodes import Boolean, Integer, machine
-from tightrope.prism.exploration.probabilities import ZERO, Distribution, Probabilities
+from tightrope.prism.exploration.probabilities import ZERO, Probabilities
 from tightrope.prism.exploration.ratio import Number, integers
 from tightrope.prism.exploration.state_space import StateSpace
 from tightrope.prism.syntax import Assignment, Binary, Command, Name, Position
-
-_PATIENCE = 6
-_FEW, _SHARE = 1024, 16
-"""After `_PATIENCE` rounds of new combinations, those still missing are evaluated together if all
-in all there are `_FEW`, or `_SHARE` times as many as are known: a round costs more than a combination."""
 
 
 class CompiledCommand:
@@ -114,73 +104,6 @@ class CompiledAssignment:
         name = self._variable.name
         message = f"{self._command}: '{name}' becomes {value}, outside its range {low}..{high},"
         frame.fail(message, self._position, outside)
-
-
-class DistributionMemory:
-    """The probabilities of a command, for every combination of the variables they depend on.
-
-    `has_zero[u]` says that update u had probability 0 in some combination met so far.
-    """
-
-    def __init__(
-        self, distribution: Distribution, ranges: Sequence[tuple[int, int]], space: StateSpace, updates: int
-    ):
-        self._distribution = distribution
-        self._variables = sorted(distribution.variables)
-        self._layout = KeyLayout([ranges[v] for v in self._variables])
-        self._index = KeyIndex(self._layout.words)
-        self._space = space
-        self._known = Growing(np.int32, updates)
-        self._rounds = 0
-        self.has_zero = np.zeros(updates, dtype=np.bool_)
-
-    def numbers(self, frame: Frame) -> IndexArray:
-        """The number of every update's probability (columns) in every row."""
-        if not self._variables:
-            if not len(self._known):
-                self._remember(self._distribution.evaluate(frame.select(np.zeros(1, dtype=np.int64))))
-            return np.repeat(self._known.values, frame.size, axis=0)
-        keys = self._layout.encode([frame.column(v) for v in self._variables], frame.size)
-        combination = self._index.insert(keys)
-        if len(self._index) > len(self._known):
-            self._learn(frame, combination)
-        numbers: IndexArray = self._known.values[combination]
-        return numbers
-
-    def _learn(self, frame: Frame, combination: IndexArray) -> None:
-        """Evaluate the new combinations, and after a few such rounds all that are left, if few are."""
-        known = len(self._known)
-
-        def describe(row: int) -> str:
-            return frame.describe(int(np.flatnonzero(combination == known + row)[0]))
-
-        self._evaluate(describe)
-        self._rounds += 1
-        if (
-            self._rounds == _PATIENCE
-            and self._layout.words == 1
-            and self._layout.size <= max(_FEW, _SHARE * len(self._known))
-        ):
-            met = self._index.keys.copy()
-            self._index.insert(self._layout.all_keys())
-            try:
-                self._evaluate(lambda row: "that is never reached")
-            except Complaint:
-                # Some combination makes no sense; it need not be reachable, so wait and see.
-                self._index = KeyIndex(self._layout.words)
-                self._index.insert(met)
-
-    def _evaluate(self, describe: Callable[[int], str]) -> None:
-        values = self._layout.decode(self._index.keys[len(self._known) :])
-        columns: list[Column | None] = [None] * len(self._space.variables)
-        for variable, column in zip(self._variables, values, strict=True):
-            columns[variable] = column != 0 if self._space.is_boolean[variable] else column
-        if values.shape[1]:
-            self._remember(self._distribution.evaluate(Frame(columns, values.shape[1], describe)))
-
-    def _remember(self, numbers: IndexArray) -> None:
-        self._known.append(numbers)
-        self.has_zero |= (numbers == ZERO).any(axis=0)
 
 
 def _increment(assignment: Assignment, compiler: Compiler) -> Integer | None:

@@ -1,12 +1,12 @@
-"""Sizes, build time and peak memory of every case study, each in a process of its own.
+"""Sizes, optimum, times and peak memory of every case study, each in a process of its own.
 
     python benchmarks/suite_sizes.py                       all 24 instances
     python benchmarks/suite_sizes.py --quick               those up to 50,000 transitions
     python benchmarks/suite_sizes.py 'rover(125,125)'      only these
 
 Prints a table and writes the same rows as JSON. Leaves with status 1 where a size or an optimum is
-not the recorded one. Times are those of one build, compilation of kernels included where the cache
-of compiled code is cold; memory is the peak of the whole process.
+not the recorded one. Compilation of kernels is included where the cache of compiled code is cold;
+memory is the peak of the whole process after the build, and after the solve at the true point.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 
 from tightrope.experiments.instance import Instance
-from tightrope.experiments.suite import listed, load, parse_bench
+from tightrope.experiments.suite import listed, load, parse_bench, question
+from tightrope.solver.solve import solve
 
 QUICK = 50_000
 LIMITS = {"rover(125,125)": (30.0, 3 * 1024), "parallel(20)": (30.0, None)}
@@ -31,6 +32,10 @@ def measure(instance: Instance) -> dict[str, object]:
     """Build one instance here and say what came out."""
     wall, cpu = time.perf_counter(), time.process_time()
     model = load(instance)
+    built_wall, built_cpu = time.perf_counter() - wall, time.process_time() - cpu
+    build_mib = _peak_mib()
+    wall, cpu = time.perf_counter(), time.process_time()
+    solution = solve(model.instantiate(instance.truth), question(instance, model.structure).objective)
     return {
         "instance": instance.name,
         "states": model.states,
@@ -38,10 +43,20 @@ def measure(instance: Instance) -> dict[str, object]:
         "transitions": model.transitions,
         "expressions": len(model.expressions),
         "unproved_ranges": len(model.unproved),
-        "build_seconds": round(time.perf_counter() - wall, 3),
-        "build_cpu_seconds": round(time.process_time() - cpu, 3),
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "build_seconds": round(built_wall, 3),
+        "build_cpu_seconds": round(built_cpu, 3),
+        "build_peak_mib": build_mib,
+        "solve_seconds": round(time.perf_counter() - wall, 3),
+        "solve_cpu_seconds": round(time.process_time() - cpu, 3),
+        "peak_mib": _peak_mib(),
+        "lower": float(solution.lower[model.initial]),
+        "upper": float(solution.upper[model.initial]),
+        "status": solution.status.name,
     }
+
+
+def _peak_mib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 def measure_apart(instance: Instance) -> dict[str, object]:
@@ -50,7 +65,8 @@ def measure_apart(instance: Instance) -> dict[str, object]:
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     if finished.returncode != 0:
         sys.exit(f"{instance.name} failed:\n{finished.stderr}")
-    row: dict[str, object] = json.loads(finished.stdout)
+    # The last line: numerical libraries may have written complaints of their own before it.
+    row: dict[str, object] = json.loads(finished.stdout.splitlines()[-1])
     return row
 
 
@@ -62,6 +78,13 @@ def faults(instance: Instance, row: dict[str, object]) -> list[str]:
             expected = getattr(instance.sizes, quantity)
             if row[quantity] != expected:
                 found.append(f"{quantity} {row[quantity]}, not {expected}")
+    if row["status"] != "CERTIFIED":
+        found.append(f"the solve ended with {row['status']}")
+    if instance.optimum is not None:
+        low, high = float(str(row["lower"])), float(str(row["upper"]))
+        optimum, slack = float(instance.optimum), instance.optimum_tolerance
+        if not low - slack <= optimum <= high + slack:
+            found.append(f"optimum in [{low}, {high}], not {optimum}")
     return found
 
 
@@ -71,7 +94,7 @@ def remarks(instance: Instance, row: dict[str, object]) -> list[str]:
     found = []
     if seconds is not None and float(str(row["build_seconds"])) > seconds:
         found.append(f"over {seconds:g} s")
-    if memory is not None and int(str(row["peak_mib"])) > memory:
+    if memory is not None and int(str(row["build_peak_mib"])) > memory:
         found.append(f"over {memory} MiB")
     return found
 
@@ -93,7 +116,8 @@ def main() -> None:
         instances = [i for i in instances if i.sizes is not None and i.sizes.transitions <= QUICK]
 
     print(
-        f"{'instance':<16}{'|S|':>9}{'choices':>10}{'|T|':>9}{'|Λ|':>8}{'build s':>9}{'cpu s':>8}{'MiB':>7}"
+        f"{'instance':<16}{'|S|':>9}{'choices':>10}{'|T|':>9}{'|Λ|':>8}"
+        f"{'build s':>9}{'cpu s':>8}{'MiB':>7}{'solve s':>9}{'cpu s':>8}{'MiB':>7}{'optimum':>11}"
     )
     rows, failed = [], False
     for instance in instances:
@@ -104,7 +128,8 @@ def main() -> None:
         print(
             f"{instance.name:<16}{row['states']:>9}{row['choices']:>10}{row['transitions']:>9}"
             f"{row['expressions']:>8}{row['build_seconds']:>9.2f}{row['build_cpu_seconds']:>8.2f}"
-            f"{row['peak_mib']:>7}  {'; '.join([*wrong, *remarks(instance, row)])}",
+            f"{row['build_peak_mib']:>7}{row['solve_seconds']:>9.2f}{row['solve_cpu_seconds']:>8.2f}"
+            f"{row['peak_mib']:>7}{row['lower']:>11.5f}  {'; '.join([*wrong, *remarks(instance, row)])}",
             flush=True,
         )
     options.output.parent.mkdir(parents=True, exist_ok=True)

@@ -18,5 +18,6 @@ def test_one_instance_is_measured_in_a_process_of_its_own(tmp_path: Path) -> Non
     (row,) = json.loads(output.read_text(encoding="utf-8"))["rows"]
     assert (row["states"], row["transitions"], row["expressions"]) == (99, 1316, 227)
     assert row["faults"] == []
+    assert 20.875 < row["lower"] <= row["upper"] < 20.885
     assert row["build_seconds"] > 0 and row["peak_mib"] > 0
     assert "glider(11,9)" in finished.stdout

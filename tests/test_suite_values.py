@@ -1,0 +1,26 @@
+"""The optimum of every case study at its true point, by our own solver, against the recorded one.
+
+Instances up to 600,000 transitions; `benchmarks/suite_sizes.py` does them all.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tightrope.experiments.instance import Instance
+from tightrope.experiments.suite import listed, load, question
+from tightrope.solver.solve import solve
+
+IN_TESTS = [i for i in listed() if i.sizes and i.sizes.transitions <= 600_000]
+
+
+@pytest.mark.parametrize("instance", IN_TESTS, ids=lambda i: i.name)
+def test_the_optimum_at_the_true_point_is_the_recorded_one(instance: Instance) -> None:
+    model = load(instance)
+    solution = solve(model.instantiate(instance.truth), question(instance, model.structure).objective)
+    assert solution.is_certified
+    assert instance.optimum is not None
+    lower, upper = solution.lower[model.initial], solution.upper[model.initial]
+    assert upper - lower <= 1e-6 * upper
+    assert lower <= float(instance.optimum) + instance.optimum_tolerance
+    assert upper >= float(instance.optimum) - instance.optimum_tolerance

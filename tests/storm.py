@@ -10,7 +10,8 @@ Differences between the languages of PRISM and Storm are evened out in one place
 * Storm's parser does not know PRISM's `<=>`; on booleans `=` means the same.
 * Storm gives a state whose deadlock it fixed no rewards; PRISM gives it its state rewards. State
   rewards of deadlocks are left out of the comparison.
-* Storm takes mod(-5,5) for 5, PRISM for 0; the models stay away from negative multiples.
+* Storm takes mod(-5,5) for 5 and pow(-1,2) for -1, PRISM for 0 and 1; the models stay away from those.
+* Storm lets the intervals of merged successors add up beyond 1; we stop at 1.
 * In a DTMC an action name carries no meaning; names are compared for MDPs only.
 """
 
@@ -168,7 +169,8 @@ def _storm_values(model: Any, point: Mapping[str, Fraction]) -> tuple[Any, Any]:
         return seen[value]
 
     def ends(value: Any) -> tuple[str, str]:
-        return number_text(Fraction(str(value.lower()))), number_text(Fraction(str(value.upper())))
+        upper = min(Fraction(str(value.upper())), Fraction(1))
+        return number_text(Fraction(str(value.lower()))), number_text(upper)
 
     def lower_end(value: Any) -> Fraction:
         return Fraction(str(value.lower()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ import typer
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import At, Const, Domain, Json, Model, Param, Prop, parse_constants
 from tightrope.cli.output import grouped, print_facts, print_json, warn
+from tightrope.cli.questions import Asked, read_properties
 from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
 
@@ -91,8 +93,10 @@ def sample(
         raise InputError("give either --episodes N or --generative N")
     if raw and (generative is not None or env is not None):
         raise InputError("--raw goes with simulated trajectories only, not with --generative or --env")
-    loaded = load_model(model, const, param, domain)
-    setting = _setting(loaded, prop, const, cap, policy)
+    constants = parse_constants(const)
+    asked = read_properties([] if prop is None else [prop])
+    loaded = load_model(model, asked.model_constants(constants), param, domain)
+    setting = _setting(loaded, asked, constants, cap, policy)
     extra = {"source": model, "seed": seed, "policy": policy, "cap": setting.cap, "property": setting.text}
     begin = time.perf_counter()
     if env is not None:
@@ -125,24 +129,25 @@ class _Setting:
 
 
 def _setting(
-    loaded: LoadedModel, prop: str | None, const: list[str] | None, cap: int | None, policy: str
+    loaded: LoadedModel, asked: Asked, constants: Mapping[str, str], cap: int | None, policy: str
 ) -> _Setting:
     from tightrope.data.stopping import decided_states, deciding_steps
     from tightrope.formats.policy import read_policy
-    from tightrope.prism.properties import PropertyOptions, ask
 
     structure = loaded.model.structure
     benchmark = loaded.benchmark
     limit = cap if cap is not None else benchmark.episode_cap if benchmark is not None else DEFAULT_CAP
     taken = None if policy == UNIFORM else read_policy(policy, structure)
-    if prop is None and benchmark is None:
+    if not asked.files and benchmark is None:
         return _Setting(taken, None, limit, None)
-    text = loaded.property_text(prop)
-    objective = ask(text, structure, PropertyOptions(constants=parse_constants(const))).objective
+    questions = asked.questions(loaded, constants)
+    if len(questions) != 1:
+        raise InputError(f"one property decides when an episode ends, not {len(questions)}")
+    objective = questions[0].objective
     steps = deciding_steps(objective)
     if steps is not None:
         limit = max(1, min(limit, steps))
-    return _Setting(taken, decided_states(objective, structure.states), limit, text)
+    return _Setting(taken, decided_states(objective, structure.states), limit, questions[0].text)
 
 
 def _simulator(loaded: LoadedModel, setting: _Setting, at: str | None) -> tuple[Simulator, dict[str, str]]:
@@ -207,20 +212,22 @@ def _report(
                 "steps": counts.steps,
                 "seconds": round(seconds, 6),
                 "design": design.kind.value,
-                "cap": setting.cap,
+                "cap": setting.cap if design.episodes is not None else None,
                 "batches": len(counts.batches) if counts.batches is not None else 0,
                 "transitions_seen": seen,
                 "file": str(output),
             }
         )
         return
-    facts = [("episodes", grouped(design.episodes))] if design.episodes is not None else []
-    facts += [
+    facts = [
         ("steps", grouped(counts.steps)),
         ("transitions seen", f"{grouped(seen)} of {grouped(len(counts.transition))}"),
-        ("cap", f"{grouped(setting.cap)} steps"),
-        ("ends early", setting.text or "in absorbing states only"),
-        ("file", str(output)),
-        ("seconds", f"{seconds:.3g}"),
     ]
+    if design.episodes is not None:
+        facts.insert(0, ("episodes", grouped(design.episodes)))
+        facts += [
+            ("cap", f"{grouped(setting.cap)} steps"),
+            ("ends early", setting.text or "in absorbing states only"),
+        ]
+    facts += [("file", str(output)), ("seconds", f"{seconds:.3g}")]
     print_facts(model, facts)

@@ -1,0 +1,191 @@
+"""The likelihood region: evidence by hand, cuts that never cut the region, limits and verdicts."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from region_reference import coins, counts_of, generative, simplex
+from tightrope.data.batches import Batches
+from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.errors import InputError
+from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.polynomial import Polynomial
+from tightrope.region.bounds import expression_bounds, parameter_box
+from tightrope.region.build import likelihood_region, model_check
+from tightrope.region.region import Relaxation
+from tightrope.region.tangent_cuts import LogLikelihood
+from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.ledger import Assumption
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.prequential import Evidence, prequential
+
+F = Fraction
+P, Q, R = (Polynomial.variable(i) for i in range(3))
+
+
+def evidence_of(model: ParametricMDP, counts: Counts, delta: float) -> Evidence:
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions = coordinates.functions(model.expressions)
+    return prequential(coordinates, functions, Outcomes.of(model), counts, delta)
+
+
+def in_batches(model: ParametricMDP, batches: list[list[int]], kind: SamplingKind) -> Counts:
+    parts = []
+    for batch in batches:
+        seen = np.array(batch, dtype=np.int64)
+        parts.append((np.flatnonzero(seen), seen[seen > 0]))
+    return Counts.from_batches(
+        Batches.from_parts(parts), model.transition_start, SamplingDesign(kind), model.hash()
+    )
+
+
+def test_smoothed_estimate_of_a_coin_is_krichevsky_trofimov() -> None:
+    model = coins(Parameters.unit_box(("p",)), [P])
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions = coordinates.functions(model.expressions)
+    maximiser = LikelihoodMaximiser(coordinates, functions)
+    weight = np.zeros(len(model.expressions))
+    head, tail = model.expressions.index_of(P), model.expressions.complement[model.expressions.index_of(P)]
+    for heads, tails in ((0, 0), (3, 7), (0, 50), (1000, 1)):
+        weight[head], weight[tail] = heads, tails
+        expected = (heads + 0.5) / (heads + tails + 1)
+        assert maximiser.estimate(weight)[0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_threshold_is_the_prequential_likelihood_by_hand() -> None:
+    model = coins(Parameters.unit_box(("p",)), [P])
+    batches = [[2, 1, 0, 0], [1, 2, 0, 0], [3, 1, 0, 0]]
+    evidence = evidence_of(model, in_batches(model, batches, SamplingKind.ADAPTIVE), 0.05)
+    by_hand = 0.0
+    heads = tails = 0
+    for batch in batches:
+        guess = (heads + 0.5) / (heads + tails + 1)
+        by_hand += batch[0] * math.log(guess) + batch[1] * math.log(1 - guess)
+        heads, tails = heads + batch[0], tails + batch[1]
+    # Adaptive data: no pilot yet, and the choice among pilots costs log(1·2).
+    expected = by_hand - math.log(20) - math.log(2)
+    assert evidence.pilot == 0 and evidence.assumption is Assumption.ADAPTIVE_ANYTIME
+    assert evidence.threshold <= expected + 1e-9
+    assert evidence.threshold == pytest.approx(expected, abs=1e-3)
+
+
+def test_region_of_a_coin_is_its_level_set() -> None:
+    model = coins(Parameters.unit_box(("p",)), [P])
+    counts = generative(model, [F(3, 10)], 500, np.random.default_rng(2))
+    evidence = evidence_of(model, counts, 0.05)
+    region = likelihood_region(model, counts, 0.05)
+    low, high = (float(v[0]) for v in parameter_box(region))
+    table = model.expressions
+    head = table.index_of(P)
+    heads, tails = evidence.weight[head], evidence.weight[table.complement[head]]
+
+    def level(p: float) -> float:
+        return heads * math.log(p) + tails * math.log(1 - p)
+
+    assert level(low) <= evidence.threshold and level(high) <= evidence.threshold
+    assert level(low + 0.03 * (high - low)) > evidence.threshold
+    assert level(high - 0.03 * (high - low)) > evidence.threshold
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expressions", "truth"),
+    [
+        (Parameters.unit_box(("p", "q")), [P, Q / 2 + P / 2, Q], [F(3, 10), F(3, 5)]),
+        (Parameters.unit_box(("p", "q")), [P * Q, P / 2 + Q / 3], [F(3, 10), F(3, 5)]),
+        (Parameters.unit_box(("p",)), [P * P, P / 2], [F(2, 5)]),
+        (simplex("a", "b", "c"), [P / 2 + Q / 4, R, Q], [F(1, 5), F(1, 2), F(3, 10)]),
+        (Parameters.box(p=("0.2", "0.35"), q=(0, 1)), [P, Q / 2 + P / 2], [F(3, 10), F(3, 5)]),
+    ],
+)
+def test_every_parameter_above_the_threshold_is_in_the_polytope(
+    parameters: Parameters, expressions: list[Polynomial], truth: list[Fraction]
+) -> None:
+    model = coins(parameters, expressions)
+    counts = generative(model, truth, 600, np.random.default_rng(12))
+    region = likelihood_region(model, counts, 0.05)
+    evidence = evidence_of(model, counts, 0.05)
+    functions = region.coordinates.functions(model.expressions)
+    likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
+    assert region.relaxation is Relaxation.OUTER and region.contains(truth)
+    low, high = parameter_box(region)
+    rng = np.random.default_rng(13)
+    size = len(parameters)
+    grown = 0.3 * (high - low)
+    lower = np.maximum(low - grown, [float(v) for v in parameters.lower])
+    upper = np.minimum(high + grown, [float(v) for v in parameters.upper])
+    thetas = rng.uniform(lower, upper, size=(4000, size))
+    if parameters.constraints:
+        thetas[:, -1] = 1.0 - thetas[:, :-1].sum(axis=1)
+        thetas = thetas[np.all(thetas >= 0, axis=1)]
+    x = region.coordinates.lift(thetas)
+    above = likelihood.values(x) >= evidence.threshold
+    assert 20 < above.sum() < len(thetas)
+    matrix, bound = region.facets
+    assert np.all(x[above] @ matrix.T <= bound + 1e-12)
+    every = model.expressions.values_many(thetas[above])
+    e_low, e_high = expression_bounds(region, model.expressions)
+    assert np.all(every >= e_low - 1e-12) and np.all(every <= e_high + 1e-12)
+    assert np.all(thetas[above] >= low - 1e-12) and np.all(thetas[above] <= high + 1e-12)
+    assert any("tangent cuts" in note for note in region.notes)
+
+
+def test_five_parameters_use_directions_and_stay_within_the_excess() -> None:
+    names = tuple("abcde")
+    parameters = Parameters.unit_box(names)
+    expressions = [Polynomial.variable(i) * Polynomial.constant(F(1, 2)) + P / 4 for i in range(5)]
+    model = coins(parameters, expressions)
+    truth = [F(2, 5), F(1, 2), F(3, 5), F(1, 3), F(9, 20)]
+    counts = generative(model, truth, 2000, np.random.default_rng(3))
+    region = likelihood_region(model, counts, 0.05)
+    assert region.contains(truth) and region.vertices is None
+    evidence = evidence_of(model, counts, 0.05)
+    functions = region.coordinates.functions(model.expressions)
+    likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
+    low, high = region.bounding_box
+    rng = np.random.default_rng(4)
+    centre = LikelihoodMaximiser(region.coordinates, functions).lifted(evidence.estimate)
+    rays = centre + rng.normal(size=(3000, 5)) * (high - low)
+    points = centre + 0.999 * (likelihood.boundary(centre, rays)[:, None]) * (rays - centre)
+    inside = np.all((points >= 0) & (points <= 1), axis=1)
+    assert np.all(points[inside] >= low) and np.all(points[inside] <= high)
+    reached = points[inside].max(axis=0) - points[inside].min(axis=0)
+    assert np.all(high - low <= 1.15 * reached)
+
+
+def test_pilots_follow_the_plan_or_are_paid_for() -> None:
+    model = coins(Parameters.unit_box(("p",)), [P])
+    planned = generative(model, [F(1, 2)], 1000, np.random.default_rng(5))
+    assert planned.batches is not None
+    evidence = evidence_of(model, planned, 0.05)
+    ends = np.cumsum([count.sum() for _, count in planned.batches])
+    assert ends[evidence.pilot - 1] <= 0.1 * ends[-1] < ends[evidence.pilot]
+    assert evidence.assumption is Assumption.TRAJECTORIES
+    adaptive = Counts.from_batches(
+        planned.batches, planned.transition_start, SamplingDesign(SamplingKind.ADAPTIVE), planned.model_hash
+    )
+    paid = evidence_of(model, adaptive, 0.05)
+    assert paid.pilot == 20 and paid.assumption is Assumption.ADAPTIVE_ANYTIME
+    assert likelihood_region(model, adaptive, 0.05).ledger.holds
+
+
+def test_without_batches_the_region_is_refused_and_without_data_it_is_the_domain() -> None:
+    model = coins(Parameters.unit_box(("p",)), [P])
+    with pytest.raises(InputError, match="batches"):
+        likelihood_region(model, counts_of(model, [3, 4, 0, 0], SamplingKind.GENERATIVE_FIXED), 0.05)
+    nothing = likelihood_region(model, in_batches(model, [], SamplingKind.ADAPTIVE), 0.05)
+    low, high = parameter_box(nothing)
+    assert (low[0], high[0]) == (0.0, 1.0)
+
+
+def test_a_wrong_model_fails_the_separate_check_and_not_the_likelihood_region() -> None:
+    wrong = coins(Parameters.unit_box(("p",)), [P, P / 2])
+    contradicting = in_batches(wrong, [[450, 50, 400, 100, 0, 0]] * 4, SamplingKind.ADAPTIVE)
+    assert model_check(wrong, contradicting, 0.05).emptiness.is_empty
+    assert not likelihood_region(wrong, contradicting, 0.05).emptiness.is_empty

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from tightrope.data import counters as counters_module
 from tightrope.data import simulator as simulator_module
 from tightrope.data.alias import STOP, build_alias_table, pick
 from tightrope.data.batches import batch_ends
@@ -242,13 +243,13 @@ def test_outcomes_of_probability_zero_never_happen() -> None:
 
 
 def test_the_number_of_threads_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulator_module, "SMALL_BATCH", 10)
+    for module in (simulator_module, counters_module):
+        monkeypatch.setattr(module, "SMALL_BATCH", 2)
     mdp = walk()
     one = Simulator(mdp, threads=1).episodes(3_000, 11)
     for threads in (2, 3):
         assert Simulator(mdp, threads=threads).episodes(3_000, 11) == one
     assert Simulator(mdp, threads=1).episodes(3_000, 12) != one
-    monkeypatch.setattr(simulator_module, "SMALL_BATCH", 2)
     single = Simulator(mdp, threads=1).generative(100, 11)
     assert Simulator(mdp, threads=2).generative(100, 11) == single
 
@@ -261,6 +262,16 @@ def test_more_episodes_begin_with_the_same_ones() -> None:
     for batch in range(len(short) - 1):
         for part, other in zip(short[batch], long[batch], strict=True):
             assert np.array_equal(part, other)
+
+
+def test_a_run_may_go_on_where_it_stopped() -> None:
+    simulator = Simulator(walk(), threads=1)
+    whole = simulator.episodes(300, 8)
+    pieces = simulator.episodes(120, 8) + simulator.episodes(180, 8, first=120)
+    assert np.array_equal(pieces.transition, whole.transition)
+    assert pieces.design == whole.design
+    (later,) = simulator.trajectories(180, 8, first=120)
+    assert (later.episode[0], later.episode[-1]) == (120, 299)
 
 
 def test_recorded_trajectories_are_the_counted_ones() -> None:

@@ -30,10 +30,14 @@ def count_episodes(
     first: int,
     last: int,
     count: OffsetArray,
-) -> int:
-    """Walk the episodes first..last−1 and add their transitions to `count`; the number of steps."""
+    touched: IndexArray,
+) -> tuple[int, int]:
+    """Walk the episodes first..last−1 and add their transitions to `count`.
+
+    Transitions whose count was 0 are listed in `touched`. Returns the number of steps and of these.
+    """
     if row[initial] < 0 or cap == 0:
-        return 0
+        return 0, 0
     generator = np.empty((LANES, 4), dtype=np.uint64)
     state = np.empty(LANES, dtype=np.int64)
     left = np.empty(LANES, dtype=np.int64)
@@ -44,10 +48,14 @@ def count_episodes(
         left[lane] = cap
     waiting = first + active
     steps = 0
+    touches = 0
     while active > 0:
         lane = 0
         while lane < active:
             t = pick(row[state[lane]], bucket, draw(generator[lane]))
+            if count[t] == 0:
+                touched[touches] = t
+                touches += 1
             count[t] += 1
             steps += 1
             state[lane] = successor[t]
@@ -64,7 +72,7 @@ def count_episodes(
                     state[lane] = state[active]
                     left[lane] = left[active]
             lane += 1
-    return steps
+    return steps, touches
 
 
 @kernel
@@ -113,11 +121,17 @@ def count_draws(
     first: int,
     last: int,
     count: OffsetArray,
-) -> int:
-    """Draw every row first..last−1 `draws` times, count the transitions; the number of draws."""
+    touched: IndexArray,
+) -> tuple[int, int]:
+    """Draw every row first..last−1 `draws` times and count the transitions, as `count_episodes` does."""
     generator = np.empty(4, dtype=np.uint64)
+    touches = 0
     for r in range(first, last):
         seed_generator(key, r, generator)
         for _ in range(draws):
-            count[pick(row[r], bucket, draw(generator))] += 1
-    return draws * (last - first)
+            t = pick(row[r], bucket, draw(generator))
+            if count[t] == 0:
+                touched[touches] = t
+                touches += 1
+            count[t] += 1
+    return draws * (last - first), touches

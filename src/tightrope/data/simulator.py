@@ -8,8 +8,7 @@ the generative model, grow geometrically with boundaries fixed in advance (`tigh
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from tightrope.data.alias import AliasTable, build_alias_table
 from tightrope.data.batches import Batches, batch_ends
+from tightrope.data.counters import SMALL_BATCH, Counters
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episodes import count_draws, count_episodes, record_episodes
@@ -32,12 +32,6 @@ DEFAULT_CAP = 1000
 
 RECORD_ROWS = 1 << 18
 """Rows of a block of recorded trajectories, at least."""
-
-COUNTER_MEMORY = 1 << 30
-"""Bytes that the counters of all threads together may take."""
-
-SMALL_BATCH = 256
-"""Episodes (or choices) below which a second thread does not pay."""
 
 
 @dataclass(frozen=True)
@@ -77,38 +71,43 @@ class Simulator:
                 f"the policy is for {len(self.policy.probability)} choices, the model has {self.mdp.choices}"
             )
 
-    def episodes(self, episodes: int, seed: int) -> Counts:
-        """Counts of `episodes` trajectories, in geometric batches of episodes."""
+    def episodes(self, episodes: int, seed: int, first: int = 0) -> Counts:
+        """Counts of `episodes` trajectories, in geometric batches of episodes.
+
+        `first` is the number of the first episode: a run that goes on (perhaps under another policy)
+        with the same seed draws new numbers when it counts on.
+        """
         key = _key(seed, EPISODES)
         mdp, table = self.mdp, self._episode_table
         work = partial(count_episodes, table.row, table.bucket, mdp.successor, mdp.initial, self.cap, key)
         parts = []
         counters = self._counters(episodes)
-        first, steps = 0, 0
+        begin, steps = 0, 0
         for end in _positive_ends(episodes, "episodes"):
-            steps += sum(_spread(work, first, end, counters))
-            parts.append(_harvest(counters))
-            first = end
+            taken, part = counters.run(work, first + begin, first + end)
+            steps += taken
+            parts.append(part)
+            begin = end
         design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, self.repeats)
         return self._counts(parts, design)
 
-    def trajectories(self, episodes: int, seed: int) -> Iterator[Trajectories]:
+    def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
         """The same episodes as `episodes`, step by step in blocks: never more in memory than one block."""
         key = _key(seed, EPISODES)
         mdp, table = self.mdp, self._episode_table
         rows = max(RECORD_ROWS, self.cap)
-        first = 0
-        while first < episodes:
+        following, last = first, first + episodes
+        while following < last:
             block = np.empty((3, rows), dtype=np.int64)
-            used, first = record_episodes(
+            used, following = record_episodes(
                 table.row,
                 table.bucket,
                 mdp.successor,
                 mdp.initial,
                 self.cap,
                 key,
-                first,
-                episodes,
+                following,
+                last,
                 block[0],
                 block[1],
                 block[2],
@@ -127,8 +126,7 @@ class Simulator:
         for number, end in enumerate(_positive_ends(samples, "samples of a choice")):
             key = stream_key(int(_key(seed, GENERATIVE)), number)
             work = partial(count_draws, table.row, table.bucket, key, end - done)
-            _spread(work, 0, mdp.choices, counters)
-            parts.append(_harvest(counters))
+            parts.append(counters.run(work, 0, mdp.choices)[1])
             done = end
         design = SamplingDesign(SamplingKind.GENERATIVE_FIXED, None, samples * mdp.choices, True)
         return self._counts(parts, design)
@@ -158,12 +156,9 @@ class Simulator:
             mdp.choice_start, mdp.transition_start, weight, mdp.probability, self.stopping
         )
 
-    def _counters(self, work: int) -> OffsetArray:
-        """One row of counters a thread."""
+    def _counters(self, work: int) -> Counters:
         threads = self.threads if self.threads is not None else len(os.sched_getaffinity(0))
-        affordable = max(1, COUNTER_MEMORY // (8 * self.mdp.transitions))
-        threads = max(1, min(threads, affordable, work // SMALL_BATCH))
-        return np.zeros((threads, self.mdp.transitions), dtype=np.int64)
+        return Counters(self.mdp.transitions, min(threads, work // SMALL_BATCH))
 
     def _counts(self, parts: list[tuple[OffsetArray, OffsetArray]], design: SamplingDesign) -> Counts:
         return Counts.from_batches(Batches.from_parts(parts), self.mdp.transition_start, design, self.hash)
@@ -179,27 +174,3 @@ def _positive_ends(total: int, what: str) -> list[int]:
     if total < 0:
         raise InputError(f"the number of {what} is {total}, but it must not be negative")
     return [int(end) for end in batch_ends(total)]
-
-
-def _spread(
-    work: Callable[[int, int, OffsetArray], int], first: int, last: int, counters: OffsetArray
-) -> list[int]:
-    """Run `work` on consecutive parts of first..last−1, one thread and one row of counters each."""
-    threads = max(1, min(len(counters), (last - first) // SMALL_BATCH))
-    if threads == 1:
-        return [work(first, last, counters[0])]
-    cuts = [first + (last - first) * i // threads for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        tasks = [pool.submit(work, cuts[i], cuts[i + 1], counters[i]) for i in range(threads)]
-        return [task.result() for task in tasks]
-
-
-def _harvest(counters: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
-    """What the threads have counted, added up; leaves the counters at zero."""
-    total = counters[0]
-    for row in counters[1:]:
-        total += row
-    seen = np.flatnonzero(total)
-    count = total[seen]
-    counters[:] = 0
-    return seen, count

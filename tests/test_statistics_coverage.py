@@ -1,4 +1,4 @@
-"""A smoke run of `benchmarks/coverage.py`: every claim holds, and what must fail fails."""
+"""A smoke run of `benchmarks/coverage_experiment.py`: every claim holds, and what must fail fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "coverage.py"
+SCRIPT = Path(__file__).parents[1] / "benchmarks" / "coverage_experiment.py"
 
 
 def test_claims_hold_and_counterexamples_fail(tmp_path: Path) -> None:

@@ -1,16 +1,17 @@
 """How often regions and intervals miss the truth, under every way of sampling.
 
-    python benchmarks/coverage.py            thousands of replications, minutes
-    python benchmarks/coverage.py --smoke    few replications, seconds
+    python benchmarks/coverage_experiment.py            thousands of replications, minutes
+    python benchmarks/coverage_experiment.py --smoke    few replications, seconds
 
 δ = 0.05. Three models (a loop whose visits depend on outcomes, tied mixtures of two parameters, a product),
 three designs: a fixed number of draws of every choice; a fixed number of trajectories; adaptive choices with
 stopping as soon as the truth is excluded, looked at after every few batches. A method that claims the design
-must miss at most δ (a miss rate whose 99.9 % lower confidence bound exceeds δ is a failure); one that does not
-claim it is reported. A coin tossed until its interval excludes ½ shows what stopping does to Clopper–Pearson.
+must miss at most δ (a miss rate whose 99.9 % lower confidence bound exceeds δ is a failure); one that does
+not claim it is reported. A coin tossed until its interval excludes ½ shows what stopping does to an interval
+for a fixed number of tosses.
 
-Prints a table and writes the rows as JSON (default: bench-results/coverage.json). Leaves with status 1 where a
-claim fails, or where Clopper–Pearson and the published ellipsoid do not fail where they must.
+Prints a table and writes the rows as JSON (default: bench-results/coverage.json). Leaves with status 1 where
+a claim fails, or where Clopper–Pearson and the published ellipsoid do not fail where they must.
 """
 
 from __future__ import annotations
@@ -299,11 +300,11 @@ def main() -> int:
     parser.add_argument("--replications", type=int, default=2000)
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/coverage.json"))
     options = parser.parse_args()
-    replications = 40 if options.smoke else options.replications
+    replications = 16 if options.smoke else options.replications
     tosses = 300 if options.smoke else 2000
     started = time.process_time()
     rows = [
-        experiment(case, design, method, replications if design != "adaptive" else max(replications // 2, 40))
+        experiment(case, design, method, replications if design != "adaptive" else max(replications // 2, 10))
         for case in cases()
         for design in ("fixed", "trajectories", "adaptive")
         for method in METHODS

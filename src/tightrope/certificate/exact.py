@@ -1,148 +1,21 @@
 """The checks of `tightrope.certificate.checker` in exact rationals, for models small enough.
 
-Same conditions, no rounding at all, and a second way to nature's optimum: sort and pour. Of the
-sets, `point` is exact to the end (the expressions' values are rationals); `plain` doubles stand for
-numbers within their margin, `interval` bounds are taken as written.
+Same conditions, no rounding at all, and a second way to nature's optimum: sort and pour
+(`tightrope.certificate.rational`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from tightrope.certificate.certificate import Certificate, Claim, Problem
+from tightrope.certificate.certificate import Certificate
 from tightrope.certificate.checker import boundary_of, tail_of
-from tightrope.certificate.sets import exact_values, nearest_probabilities
+from tightrope.certificate.rational import Number, RationalGame, RationalRow, number
 from tightrope.certificate.shape import Check, shape_check
 
 MOST_TRANSITIONS = 200_000
-
-Number = Fraction | float
-"""A rational, or ±inf."""
-
-
-@dataclass(frozen=True)
-class _Row:
-    """The box of one choice."""
-
-    successor: list[int]
-    lower: list[Fraction]
-    upper: list[Fraction]
-    reward: Fraction
-
-    def optimum(self, x: Callable[[int], Number], maximise: bool) -> Number:
-        values = [x(s) for s in self.successor]
-        infinite = [v == np.inf for v in values]
-        upper = list(self.upper)
-        if maximise:
-            if any(bad and self.can_be_positive(i) for i, bad in enumerate(infinite)):
-                return np.inf
-        else:
-            upper = [Fraction(0) if bad else u for u, bad in zip(upper, infinite, strict=True)]
-            if any(bad and low > 0 for low, bad in zip(self.lower, infinite, strict=True)) or _short(upper):
-                return np.inf
-        finite = [Fraction(0) if bad else Fraction(v) for v, bad in zip(values, infinite, strict=True)]
-        weight = self.pour(finite, upper, maximise, [False] * len(finite))
-        return sum((w * v for w, v in zip(weight, finite, strict=True)), Fraction(0))
-
-    def pour(
-        self, values: list[Fraction], upper: list[Fraction], maximise: bool, preferred: list[bool]
-    ) -> list[Fraction]:
-        """An optimal distribution, with most weight on `preferred` among the optimal ones."""
-        weight = [min(low, up) for low, up in zip(self.lower, upper, strict=True)]
-        left = 1 - sum(weight, Fraction(0))
-        sign = 1 if maximise else -1
-        for i in sorted(range(len(values)), key=lambda i: (sign * values[i], preferred[i]), reverse=True):
-            extra = max(min(left, upper[i] - weight[i]), Fraction(0))
-            weight[i] += extra
-            left -= extra
-        return weight
-
-    def can_be_positive(self, i: int) -> bool:
-        others = sum(self.lower, Fraction(0)) - self.lower[i]
-        return self.upper[i] > 0 and (self.lower[i] > 0 or others < 1)
-
-    def every(self, good: list[bool]) -> bool:
-        if any(g and low > 0 for g, low in zip(good, self.lower, strict=True)):
-            return True
-        return _short([Fraction(0) if g else u for g, u in zip(good, self.upper, strict=True)])
-
-    def can_stay(self, level: list[bool]) -> bool:
-        if any(not inside and low > 0 for inside, low in zip(level, self.lower, strict=True)):
-            return False
-        return not _short([u if inside else Fraction(0) for u, inside in zip(self.upper, level, strict=True)])
-
-
-def _short(upper: list[Fraction]) -> bool:
-    """Less than 1 by more than the rounding of the bounds."""
-    return sum(upper, Fraction(0)) < 1 - Fraction(len(upper) + 2, 2**52)
-
-
-class _Game:
-    """The problem in rationals."""
-
-    def __init__(self, problem: Problem, claim: Claim):
-        self.problem, self.claim = problem, claim
-        self.rows = list(_rows(problem))
-        self.choices = [
-            range(int(a), int(b))
-            for a, b in zip(problem.choice_start, problem.choice_start[1:], strict=False)
-        ]
-        self.discount = Fraction(1) if problem.discount is None else Fraction(problem.discount)
-
-    def backed(self, choice: int, x: Callable[[int], Number], upward: bool) -> Number:
-        row = self.rows[choice]
-        maximise = upward if self.problem.sets == "plain" else self.problem.nature == "MAX"
-        value = row.optimum(x, maximise)
-        return value if value == np.inf else row.reward + self.discount * Fraction(value)
-
-    def options(self, state: int, own: bool) -> list[tuple[Fraction, list[int]]]:
-        """[(weight, choices)]: one entry for an optimum over choices, several for a mixture."""
-        if self.claim.policy_kind == "randomised":
-            assert self.claim.weight is not None
-            weights = [(Fraction(float(self.claim.weight[c])), [c]) for c in self.choices[state]]
-            total = sum((w for w, _ in weights), Fraction(0))
-            return [(w / total, c) for w, c in weights if w > 0]
-        if self.claim.policy_kind == "fixed" or own:
-            assert self.claim.policy is not None
-            return [(Fraction(1), [int(self.claim.policy[state])])]
-        return [(Fraction(1), list(self.choices[state]))]
-
-    def value(self, state: int, x: Callable[[int], Number], upward: bool, own: bool) -> Number:
-        total: Number = Fraction(0)
-        for weight, choices in self.options(state, own):
-            values = [self.backed(c, x, upward) for c in choices]
-            best = max(values) if self.problem.agent == "MAX" else min(values)
-            total = np.inf if np.inf in (best, total) else total + weight * Fraction(best)
-        return total
-
-
-def _rows(problem: Problem) -> Iterator[_Row]:
-    transitions = len(problem.successor)
-    if problem.sets == "interval":
-        assert problem.lower is not None and problem.upper is not None
-        bounds = [
-            (Fraction(float(problem.lower[t])), Fraction(float(problem.upper[t]))) for t in range(transitions)
-        ]
-    elif problem.sets == "point":
-        assert problem.expression is not None and problem.expressions is not None
-        value = exact_values(problem.expressions)
-        bounds = [(value[e], value[e]) for e in problem.expression.tolist()]
-    else:
-        bounds = [(Fraction(float(p)), Fraction(float(p))) for p in nearest_probabilities(problem)]
-    for choice in range(len(problem.transition_start) - 1):
-        start, end = int(problem.transition_start[choice]), int(problem.transition_start[choice + 1])
-        margin = Fraction(end - start + 2, 2**52) if problem.sets == "plain" else Fraction(0)
-        reward = Fraction(0) if problem.reward is None else Fraction(float(problem.reward[choice]))
-        yield _Row(
-            problem.successor[start:end].tolist(),
-            [low * (1 - margin) for low, _ in bounds[start:end]],
-            [min(high * (1 + margin), Fraction(1)) for _, high in bounds[start:end]],
-            reward,
-        )
 
 
 def verify_exactly(certificate: Certificate) -> list[Check]:
@@ -151,19 +24,19 @@ def verify_exactly(certificate: Certificate) -> list[Check]:
     shape = shape_check(problem, claim)
     if not shape.passed:
         return [shape]
-    game = _Game(problem, claim)
+    game = RationalGame(problem, claim)
     sets = _proper_sets(game)
     if not sets.passed:
         return [shape, sets]
     if problem.upper_steps is not None or problem.kind == "NEXT":
         return [shape, sets, _bounded(game)]
     if problem.lower_steps > 0:
-        tail = _Game(problem, tail_of(claim))
+        tail = RationalGame(problem, tail_of(claim))
         return [shape, sets, *_inductive(tail), *_ranked(tail), _after_steps(game)]
     return [shape, sets, *_inductive(game), *_ranked(game)]
 
 
-def _proper_sets(game: _Game) -> Check:
+def _proper_sets(game: RationalGame) -> Check:
     """Distributions exist within the bounds; an exact point's probabilities sum to 1 exactly."""
     wrong = []
     for choice, row in enumerate(game.rows):
@@ -177,16 +50,12 @@ def _proper_sets(game: _Game) -> Check:
     return Check(name, True, f"at all {len(game.rows)} choices, in rationals")
 
 
-def _number(value: float) -> Number:
-    return float(value) if np.isinf(value) else Fraction(float(value))
-
-
-def _inductive(game: _Game) -> list[Check]:
+def _inductive(game: RationalGame) -> list[Check]:
     problem, claim = game.problem, game.claim
     boundary, given = boundary_of(problem)
     checks = []
     for name, bound, upward in (("upper", claim.upper, True), ("lower", claim.lower, False)):
-        x = [_number(v) for v in bound]
+        x = [number(v) for v in bound]
         own = problem.agent == ("MIN" if upward else "MAX")
         wrong = []
         for s in range(len(x)):
@@ -200,7 +69,7 @@ def _inductive(game: _Game) -> list[Check]:
     return [*checks, _verdict("lower ≤ upper", crossed, len(claim.lower))]
 
 
-def _ranked(game: _Game) -> list[Check]:
+def _ranked(game: RationalGame) -> list[Check]:
     problem, claim = game.problem, game.claim
     if problem.kind == "DISCOUNTED":
         return []
@@ -247,11 +116,11 @@ def _ranked(game: _Game) -> list[Check]:
     return [stops, _verdict("the reward never ends where the lower bound is infinite", unsure, len(states))]
 
 
-def _nature_owns(game: _Game, owner: str) -> bool:
+def _nature_owns(game: RationalGame, owner: str) -> bool:
     return game.problem.sets == "interval" and game.problem.nature == owner
 
 
-def _moves(game: _Game, state: int, absorbed: list[bool], owner: str) -> bool:
+def _moves(game: RationalGame, state: int, absorbed: list[bool], owner: str) -> bool:
     """Progress of the owners; see `tightrope.certificate.progress`."""
     problem, claim = game.problem, game.claim
     assert claim.ranking is not None
@@ -259,7 +128,7 @@ def _moves(game: _Game, state: int, absorbed: list[bool], owner: str) -> bool:
     bound = claim.upper if upward else claim.lower
 
     def x(s: int) -> Number:
-        return _number(float(bound[s]))
+        return number(float(bound[s]))
 
     own = problem.agent == owner
     options = game.options(state, own)
@@ -282,11 +151,11 @@ def _moves(game: _Game, state: int, absorbed: list[bool], owner: str) -> bool:
     return any(moved)
 
 
-def _some(row: _Row, good: list[bool], values: list[Number], strict: bool, owner: str) -> bool:
+def _some(row: RationalRow, good: list[bool], values: list[Number], strict: bool, owner: str) -> bool:
     upper = row.upper
     if owner == "MIN":
         upper = [Fraction(0) if v == np.inf else u for u, v in zip(upper, values, strict=True)]
-    narrowed = _Row(row.successor, row.lower, upper, row.reward)
+    narrowed = RationalRow(row.successor, row.lower, upper, row.reward)
     if not any(g and narrowed.can_be_positive(i) for i, g in enumerate(good)):
         return False
     if strict:
@@ -297,7 +166,7 @@ def _some(row: _Row, good: list[bool], values: list[Number], strict: bool, owner
     return any(g and w > 0 for g, w in zip(good, weight, strict=True))
 
 
-def _misses(game: _Game, state: int, endless: list[bool]) -> bool:
+def _misses(game: RationalGame, state: int, endless: list[bool]) -> bool:
     rank = game.claim.ranking
     assert rank is not None
     moved, stayed = [], []
@@ -315,7 +184,7 @@ def _misses(game: _Game, state: int, endless: list[bool]) -> bool:
     return any(moved) or all(stayed)
 
 
-def _earns(game: _Game, state: int, endless: list[bool]) -> bool:
+def _earns(game: RationalGame, state: int, endless: list[bool]) -> bool:
     rank = game.claim.ranking
     assert rank is not None
     size = len(rank) + 1
@@ -333,7 +202,7 @@ def _earns(game: _Game, state: int, endless: list[bool]) -> bool:
             ]
             reached, kept = _reach_and_stay(game, row, less, level)
             cut = [u if inside else Fraction(0) for u, inside in zip(row.upper, level, strict=True)]
-            within = _Row(row.successor, row.lower, cut, row.reward)
+            within = RationalRow(row.successor, row.lower, cut, row.reward)
             if _nature_owns(game, "MAX"):
                 near = any(g and within.can_be_positive(i) for i, g in enumerate(closer))
             else:
@@ -347,7 +216,9 @@ def _earns(game: _Game, state: int, endless: list[bool]) -> bool:
     return any(sooner) or (all(stays) and any(moves))
 
 
-def _reach_and_stay(game: _Game, row: _Row, down: list[bool], level: list[bool]) -> tuple[bool, bool]:
+def _reach_and_stay(
+    game: RationalGame, row: RationalRow, down: list[bool], level: list[bool]
+) -> tuple[bool, bool]:
     """Whether maximisers reach `down` with positive probability, and whether they stay in `level` surely."""
     if _nature_owns(game, "MAX"):
         return any(g and row.can_be_positive(i) for i, g in enumerate(down)), row.can_stay(level)
@@ -355,7 +226,7 @@ def _reach_and_stay(game: _Game, row: _Row, down: list[bool], level: list[bool])
     return row.every(down), not leaves
 
 
-def _bounded(game: _Game) -> Check:
+def _bounded(game: RationalGame) -> Check:
     problem, claim = game.problem, game.claim
     states = range(len(claim.lower))
     steps = 1 if problem.kind == "NEXT" else problem.upper_steps
@@ -376,25 +247,25 @@ def _bounded(game: _Game) -> Check:
         results.append(x)
     low, high = results
     wrong = [
-        s for s in states if not (_number(claim.lower[s]) <= low[s] and high[s] <= _number(claim.upper[s]))
+        s for s in states if not (number(claim.lower[s]) <= low[s] and high[s] <= number(claim.upper[s]))
     ]
     return _verdict(f"{steps} backups lie within the bounds", wrong, len(states))
 
 
-def _after_steps(game: _Game) -> Check:
+def _after_steps(game: RationalGame) -> Check:
     problem, claim = game.problem, game.claim
     tail = tail_of(claim)
     states = range(len(claim.lower))
     results = []
     for bound, upward in ((tail.lower, False), (tail.upper, True)):
-        x: list[Number] = [_number(v) for v in bound]
+        x: list[Number] = [number(v) for v in bound]
         for _ in range(problem.lower_steps):
             backed = [game.value(s, x.__getitem__, upward, own=False) for s in states]
             x = [backed[s] if problem.allowed is None or problem.allowed[s] else Fraction(0) for s in states]
         results.append(x)
     low, high = results
     wrong = [
-        s for s in states if not (_number(claim.lower[s]) <= low[s] and high[s] <= _number(claim.upper[s]))
+        s for s in states if not (number(claim.lower[s]) <= low[s] and high[s] <= number(claim.upper[s]))
     ]
     return _verdict(f"{problem.lower_steps} backups of the tail lie within the bounds", wrong, len(states))
 

@@ -26,7 +26,7 @@ from pathlib import Path
 
 BOTH = ("betting(100)", "aircraft(100,20)", "betting(146)", "aircraft(130,25)")
 ALONE = ("rover(50,50)", "rover(75,75)", "aircraft(200,40)", "rover(125,125)", "parallel(20)")
-SMOKE_BOTH = ("betting(25)", "aircraft(10,5)")
+SMOKE_BOTH = ("betting(25)",)
 SMOKE_ALONE = ("rover(10,10)",)
 TINY = {"tightrope": "betting(2)", "storm": "betting(2)"}
 

@@ -106,6 +106,24 @@ def test_random_programs_agree_with_the_reference(text: str) -> None:
     assert_agrees(text)
 
 
+def test_programs_of_many_commands_agree_with_the_reference() -> None:
+    rng = np.random.default_rng(11)
+    commands = {"m": [], "n": []}
+    for name, variable, other in (("m", "x", "y"), ("n", "y", "x")):
+        for k in range(30):
+            action = ["", "", "a", "b"][int(rng.integers(4))]
+            guard = [f"{variable}={k}", f"{variable}>={k} & {variable}<{k + 3} & {other}!=0", f"{other}={k}"]
+            targets = [f"({variable}'={int(rng.integers(30))})" for _ in range(2)]
+            commands[name].append(
+                f"[{action}] {guard[int(rng.integers(3))]} -> p : {targets[0]} + 1-p : {targets[1]};"
+            )
+    assert_agrees(
+        "mdp const double p;"
+        f"module m x : [0..29] init 7; {' '.join(commands['m'])} endmodule "
+        f"module n y : [0..29] init 3; {' '.join(commands['n'])} endmodule"
+    )
+
+
 # --- single constructs ------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from tightrope.prism.exploration.interval_probabilities import IntervalProbabili
 from tightrope.prism.exploration.key_index import KeyIndex
 from tightrope.prism.exploration.observe import observe
 from tightrope.prism.exploration.probabilities import ZERO, PolynomialProbabilities, Probabilities
+from tightrope.prism.exploration.relevance import Relevance
 from tightrope.prism.exploration.state_space import StateSpace
 from tightrope.prism.exploration.synchronise import Group, groups
 from tightrope.prism.program import Program
@@ -110,6 +111,7 @@ def _run(
     progress: Progress | None,
 ) -> None:
     """Look at states until none is new."""
+    relevance = Relevance(commands, space.ranges)
     limit = _ROWS
     reported = time.monotonic()
     while assembler.rows_done < len(states):
@@ -117,8 +119,8 @@ def _run(
         keys = states.keys[begin : begin + limit]
         frame = space.frame(keys)
         parts, actions = [], []
-        for group in commands:
-            found = group.alternatives(frame)
+        for group, relevant in relevance.groups(frame):
+            found = group.alternatives(frame, relevant)
             if found is not None:
                 parts.append(found)
                 actions.append(group.action)

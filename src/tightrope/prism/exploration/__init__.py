@@ -1,8 +1,9 @@
 """From an expanded program to its reachable states: compiled expressions run on whole frontiers.
 
 * `frame`, `nodes`, `graph`, `ratio`, `compile`: expressions as exact integer computations on arrays
-* `key_layout`, `key_index`, `state_space`: states as keys, numbered as they appear
-* `guard_ranges`, `compiled_command`, `synchronise`, `alternatives`: what can happen in a state
+* `key_layout`, `key_index`, `state_space`, `growing`: states as keys, numbered as they appear
+* `guard_ranges`, `compiled_command`, `distribution_memory`: one command on all states of a frame
+* `relevance`, `synchronise`, `alternatives`: what can happen in a state
 * `deferred`, `probabilities`, `interval_probabilities`: distinct probabilities, computed once
 * `assemble`, `observe`: the finished rows; labels, rewards and valuations
 """

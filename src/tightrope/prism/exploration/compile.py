@@ -129,13 +129,13 @@ class Compiler:
                     (self.compile(operand), operand, negative) for operand, negative in _chain(expression)
                 ]
                 if expression.operator == "*":
-                    return _balanced([value for value, _, _ in parts], self._product)
+                    return balanced([value for value, _, _ in parts], self._product)
                 signed = [self._negated(value) if negative else value for value, _, negative in parts]
-                return _balanced(signed, self._sum)
+                return balanced(signed, self._sum)
             case "&":
-                return _balanced([self.truth(operand) for operand, _ in _chain(expression)], graph.both)
+                return balanced([self.truth(operand) for operand, _ in _chain(expression)], graph.both)
             case "|":
-                return _balanced([self.truth(operand) for operand, _ in _chain(expression)], graph.either)
+                return balanced([self.truth(operand) for operand, _ in _chain(expression)], graph.either)
             case "/":
                 return self._quotient(expression)
             case "=>":
@@ -218,9 +218,9 @@ class Compiler:
         values = [self.number(argument) for argument in call.arguments]
         match call.function:
             case "min":
-                return _balanced(values, arithmetic.minimum)
+                return balanced(values, arithmetic.minimum)
             case "max":
-                return _balanced(values, arithmetic.maximum)
+                return balanced(values, arithmetic.maximum)
             case "floor":
                 return arithmetic.floor(values[0])
             case "ceil":
@@ -276,7 +276,7 @@ def _chain(expression: Binary) -> list[tuple[Expression, bool]]:
     return operands[::-1]
 
 
-def _balanced(values: Sequence[T], combine: Callable[[T, T], T]) -> T:
+def balanced(values: Sequence[T], combine: Callable[[T, T], T]) -> T:
     """a ∘ b ∘ … from left to right; long chains as a balanced tree, to keep it shallow."""
     while len(values) > 8:
         pairs = [combine(values[i], values[i + 1]) for i in range(0, len(values) - 1, 2)]

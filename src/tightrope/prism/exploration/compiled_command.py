@@ -29,12 +29,12 @@ class CompiledCommand:
         self.position = command.position
         self._guard = guards.truth(command.guard)
         self._words = space.layout.words
-        ranges = ranges_under(command.guard, space.ranges, space.number)
-        self._never = self._guard.constant is False or any(low > high for low, high in ranges)
+        self.ranges = ranges_under(command.guard, space.ranges, space.number)
+        self._never = self._guard.constant is False or any(low > high for low, high in self.ranges)
         if not self._never:
-            compiler = space.compiler(ranges)
+            compiler = space.compiler(self.ranges)
             distribution = probabilities.compile(compiler, command)
-            self._memory = DistributionMemory(distribution, ranges, space, len(command.updates))
+            self._memory = DistributionMemory(distribution, self.ranges, space, len(command.updates))
             self._updates = [
                 [CompiledAssignment(a, command, space, compiler) for a in update.assignments]
                 for update in command.updates

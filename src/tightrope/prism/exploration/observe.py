@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tightrope.model.structure import UNLABELLED, RewardStructure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.prism.exploration.assemble import Rows
-from tightrope.prism.exploration.compile import Compiler
+from tightrope.prism.exploration.compile import Compiler, balanced
 from tightrope.prism.exploration.frame import Frame
 from tightrope.prism.exploration.ratio import Number, integers
 from tightrope.prism.exploration.state_space import StateSpace
@@ -132,11 +132,10 @@ def _total(items: Sequence[RewardItem], compiler: Compiler) -> Number:
     """Σ reward over the items whose guard holds."""
     arithmetic = compiler.arithmetic
     zero = arithmetic.literal(0, True)
-    total = zero
-    for item in items:
-        reward = compiler.number(item.reward)
-        total = arithmetic.add(total, arithmetic.choose(compiler.truth(item.guard), reward, zero))
-    return total
+    earned = [
+        arithmetic.choose(compiler.truth(item.guard), compiler.number(item.reward), zero) for item in items
+    ]
+    return balanced(earned, arithmetic.add)
 
 
 def _nearest(number: Number, frame: Frame) -> FloatArray:

@@ -8,6 +8,7 @@ state come in the order in which the commands are written.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,10 +33,14 @@ class Group:
     parts: tuple[tuple[CompiledCommand, ...], ...]
     probabilities: Probabilities
 
-    def alternatives(self, frame: Frame) -> Alternatives | None:
-        """What the group can do; updates are evaluated only where every module takes part."""
+    def alternatives(self, frame: Frame, relevant: BoolArray | None = None) -> Alternatives | None:
+        """What the group can do; updates are evaluated only where every module takes part.
+
+        `relevant` has one flag a command; those without it are enabled in no row.
+        """
+        flag = itertools.repeat(True) if relevant is None else iter(relevant.tolist())
         masks = [
-            [(command, mask) for command in commands if (mask := command.enabled(frame)) is not None]
+            [(c, mask) for c in commands if next(flag) and (mask := c.enabled(frame)) is not None]
             for commands in self.parts
         ]
         possible: BoolArray | None = None

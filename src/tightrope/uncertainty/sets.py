@@ -1,0 +1,215 @@
+"""The sets nature picks from at each choice, learned from data (paper, Sections 2.4 and 3).
+
+* `untied`       each transition alone: the baseline before tying.
+* `tied`         P_I: each expression from the intervals of its events.
+* `parameter`    P_Θ: each expression over the box of the region's parameters, met with P_I where asked.
+* `expression`   P_Λ: each expression over the region.
+* `rectangular`  P_R: all expressions of a choice over the region together, each choice on its own.
+
+All contain the true distribution of every choice at once with the confidence of the `ledger`: P_I because
+all intervals hold together, the others because the region contains the true parameters. P_I ⊇ P_Λ ⊇ P_R and
+P_Θ ⊇ P_Λ (paper, Theorem 2). Every bound is rounded outward and lies within [0, 1]; bounds that admit no
+distribution are mended by widening (`tightrope.uncertainty.feasible`).
+
+Sets carry a bound for every transition, also `rectangular` ones: there they are the P_Λ hull, from which the
+region takes away (`tightrope.solver.rectangular_kernel`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from tightrope.data.counts import Counts
+from tightrope.errors import CannotCertify, InputError
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import frozen_array
+from tightrope.numerics.arrays import FloatArray
+from tightrope.region.bounds import expression_bounds, parameter_box
+from tightrope.region.region import Region, Relaxation
+from tightrope.statistics.estimates import EventIntervals, IntervalMethod, transition_intervals
+from tightrope.statistics.events import constant_values
+from tightrope.statistics.ledger import Ledger
+from tightrope.uncertainty.feasible import feasible
+
+Bounds = tuple[FloatArray, FloatArray]
+"""(lower, upper), one entry an expression of the model's table."""
+
+
+class SetsKind(Enum):
+    """What nature may pick from."""
+
+    UNTIED = "untied"
+    TIED = "tied"
+    PARAMETER = "parameter"
+    EXPRESSION = "expression"
+    RECTANGULAR = "rectangular"
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """One set of distributions a choice: lower ≤ p ≤ upper, and where `rectangular` p = f(x), x in `region`.
+
+    EXACT: the sets are those of the paper's definition up to rounding. OUTER: they enclose them.
+    """
+
+    kind: SetsKind
+    relaxation: Relaxation
+    ledger: Ledger
+    model: ParametricMDP
+    lower: FloatArray
+    upper: FloatArray
+    region: Region | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
+            if getattr(self, name).shape != (self.model.transitions,):
+                raise InputError(f"sets need one {name} bound a transition: {self.model.transitions}")
+        if (self.region is not None) != (self.kind is SetsKind.RECTANGULAR):
+            raise InputError("rectangular sets, and only these, need a region")
+
+    def interval_model(self) -> IntervalMDP:
+        """The interval model of the bounds: the sets themselves, or their hull where they are rectangular."""
+        return IntervalMDP(self.model.structure, self.lower, self.upper)
+
+
+def untied(
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    method: IntervalMethod = IntervalMethod.CLOPPER_PEARSON,
+) -> Sets:
+    """Every transition from its own choice's visits."""
+    intervals = transition_intervals(model, counts, delta, method)
+    known = model.expressions.is_constant[model.expression]
+    fallback_lower, fallback_upper = _domain_ranges(model)
+    lower, upper = intervals.lower.copy(), intervals.upper.copy()
+    lower[known] = fallback_lower[model.expression[known]]
+    upper[known] = fallback_upper[model.expression[known]]
+    fallback = fallback_lower[model.expression], fallback_upper[model.expression]
+    mended = feasible(model.transition_start, lower, upper, known, fallback)
+    notes = _contradictions(int(mended.contradictory.sum()), "choices")
+    return Sets(
+        SetsKind.UNTIED, Relaxation.EXACT, intervals.ledger, model, mended.lower, mended.upper, None, notes
+    )
+
+
+def tied(intervals: EventIntervals) -> Sets:
+    """P_I: every expression from the intervals of its events."""
+    model = intervals.events.outcomes.model
+    bounds = intervals.expression_bounds()
+    return _by_expression(SetsKind.TIED, Relaxation.EXACT, intervals.ledger, model, bounds, None, ())
+
+
+def parameter(region: Region, model: ParametricMDP, intersect: Bounds | None = None) -> Sets:
+    """P_Θ: every expression over the box of the region's parameters, met with `intersect` where given."""
+    _check_region(region, model)
+    lower, upper = _box_ranges(region, model)
+    notes = region.notes
+    if intersect is not None:
+        lower, upper = np.maximum(lower, intersect[0]), np.minimum(upper, intersect[1])
+        notes = (*notes, "met with the tied intervals")
+    bounds = _with_constants(model, lower, upper)
+    relaxation = _relaxation(region, model)
+    return _by_expression(SetsKind.PARAMETER, relaxation, region.ledger, model, bounds, None, notes)
+
+
+def expression(region: Region, model: ParametricMDP, within: Bounds | None = None) -> Sets:
+    """P_Λ: every expression over the region; `within` are bounds known to hold on it (P_I)."""
+    bounds = _projected(region, model, within)
+    relaxation = _relaxation(region, model)
+    return _by_expression(SetsKind.EXPRESSION, relaxation, region.ledger, model, bounds, None, region.notes)
+
+
+def rectangular(region: Region, model: ParametricMDP, within: Bounds | None = None) -> Sets:
+    """P_R: all expressions of a choice over the region together; the bounds are those of `expression`."""
+    bounds = _projected(region, model, within)
+    kind, relaxation = SetsKind.RECTANGULAR, _relaxation(region, model)
+    return _by_expression(kind, relaxation, region.ledger, model, bounds, region, region.notes)
+
+
+def _projected(region: Region, model: ParametricMDP, within: Bounds | None) -> Bounds:
+    """P_Λ. Met with P_Θ, which changes rounding only where expressions are affine; products, for which the region
+    is a relaxation, may be tighter over the box of the parameters.
+    """
+    _check_region(region, model)
+    lower, upper = expression_bounds(region, model.expressions, within)
+    box_lower, box_upper = _box_ranges(region, model)
+    return _with_constants(model, np.maximum(lower, box_lower), np.minimum(upper, box_upper))
+
+
+def _box_ranges(region: Region, model: ParametricMDP) -> Bounds:
+    """The range of every expression over the box of the region's parameters."""
+    low, high = parameter_box(region)
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    return model.expressions.ranges(low.tolist(), high.tolist())
+
+
+def _by_expression(
+    kind: SetsKind,
+    relaxation: Relaxation,
+    ledger: Ledger,
+    model: ParametricMDP,
+    bounds: Bounds,
+    region: Region | None,
+    notes: tuple[str, ...],
+) -> Sets:
+    """Sets whose bounds depend on the expression alone: mended a signature at a time, then written out."""
+    signatures = model.signatures
+    slot = signatures.expression
+    domain = _domain_ranges(model)
+    mended = feasible(
+        signatures.start,
+        bounds[0][slot],
+        bounds[1][slot],
+        model.expressions.is_constant[slot],
+        (domain[0][slot], domain[1][slot]),
+    )
+    length = np.diff(model.transition_start)
+    index = np.arange(model.transitions, dtype=np.int64)
+    index += np.repeat(signatures.start[signatures.of_choice] - model.transition_start[:-1], length)
+    wrong = int(mended.contradictory.sum())
+    notes = (*notes, *_contradictions(wrong, "signatures"))
+    return Sets(kind, relaxation, ledger, model, mended.lower[index], mended.upper[index], region, notes)
+
+
+def _domain_ranges(model: ParametricMDP) -> Bounds:
+    """What holds of every expression whatever the parameters; constants up to outward rounding."""
+    lower, upper = model.expressions.ranges(model.parameters.lower, model.parameters.upper)
+    return _with_constants(model, np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))
+
+
+def _with_constants(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> Bounds:
+    constant, value_lower, value_upper = constant_values(model.expressions)
+    lower, upper = lower.copy(), upper.copy()
+    lower[constant], upper[constant] = value_lower, value_upper
+    return lower, upper
+
+
+def _relaxation(region: Region, model: ParametricMDP) -> Relaxation:
+    lifted = region.coordinates.is_lifted or model.expressions.degree > 1
+    return Relaxation.OUTER if lifted else region.relaxation
+
+
+def _check_region(region: Region, model: ParametricMDP) -> None:
+    if region.coordinates.parameters.names != model.parameters.names:
+        raise InputError(
+            f"the region is one of ({', '.join(region.coordinates.parameters.names)}), "
+            f"the model has the parameters ({', '.join(model.parameters.names)})"
+        )
+    if region.emptiness.is_empty:
+        raise CannotCertify(region.emptiness.text(region.ledger.delta))
+
+
+def _contradictions(number: int, what: str) -> tuple[str, ...]:
+    if number == 0:
+        return ()
+    return (
+        f"the bounds of {number} {what} admit no distribution, so an interval has missed the truth; "
+        "there the whole domain is allowed",
+    )

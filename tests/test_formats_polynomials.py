@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.formats.drn_write import drn_polynomial, number_text
-from tightrope.formats.number_text import exact_number, nearest_double
+from tightrope.formats.drn_write import drn_polynomial
+from tightrope.formats.number_text import decimal_text, exact_number, nearest_double
 from tightrope.formats.polynomial_text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.polynomial import Polynomial
 
@@ -97,7 +97,7 @@ def test_what_is_written_is_read_back(polynomial: Polynomial) -> None:
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_doubles_are_written_so_that_they_come_back(value: float) -> None:
-    assert nearest_double(number_text(value)) == value
+    assert nearest_double(decimal_text(value)) == value
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.drn_body import Body, is_choice_line, is_state_line, is_transition_line
-from tightrope.formats.drn_values import ExactValues, Model, NumberValues
+from tightrope.formats.drn_values import ExactValues, Model
+from tightrope.formats.number_values import NumberValues
 from tightrope.formats.row_checks import (
     first_duplicate,
     first_empty_row,
+    first_outside,
     first_unknown_state,
     first_wrong_exact_sum,
     first_wrong_sum,
@@ -86,7 +88,7 @@ class _Assembly:
         values = self.body.values
         if isinstance(values, NumberValues):
             lower, upper = np.array(values.lower)[self.code], np.array(values.upper)[self.code]
-            if (bad := _first_outside(lower, upper)) is not None:
+            if (bad := first_outside(lower, upper)) is not None:
                 self.fail_at_transition(bad, "a probability lies within [0, 1], this one does not")
             if (choice := first_wrong_sum(self.transition_start, lower, upper)) is not None:
                 self.fail_at_choice(choice, self.sum_message(choice, lower, upper))
@@ -161,11 +163,6 @@ class _Assembly:
 
 def _offsets(starts: array[int], total: int) -> OffsetArray:
     return np.append(np.frombuffer(starts, dtype=np.int64), total) if starts else np.zeros(1, np.int64)
-
-
-def _first_outside(lower: FloatArray, upper: FloatArray) -> int | None:
-    outside = ~((lower >= 0) & (upper <= 1) & (lower <= upper))
-    return int(np.argmax(outside)) if outside.any() else None
 
 
 def _reward_table(rows: list[tuple[Any, ...]], width: int) -> FloatArray:

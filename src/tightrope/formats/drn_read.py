@@ -8,7 +8,8 @@ from tightrope.errors import InputError, Location
 from tightrope.formats.drn_assemble import assemble
 from tightrope.formats.drn_body import Body, Progress
 from tightrope.formats.drn_header import Header, read_header
-from tightrope.formats.drn_values import ExactValues, Model, NumberValues, Values
+from tightrope.formats.drn_values import ExactValues, Model, Values
+from tightrope.formats.number_values import NumberValues
 from tightrope.formats.text_file import reading
 from tightrope.model.parameters import Parameters
 from tightrope.model.region_text import parse_box, parse_domain

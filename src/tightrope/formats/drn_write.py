@@ -17,7 +17,9 @@ from tightrope.formats.atomic import atomic_write
 from tightrope.formats.drn_body import NO_LABEL
 from tightrope.formats.drn_notes import Notes, valuation_text
 from tightrope.formats.drn_values import Model
+from tightrope.formats.number_text import decimal_text
 from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial, monomial_degree, monomial_text
 from tightrope.model.structure import UNLABELLED, Structure
@@ -53,21 +55,16 @@ def drn_polynomial(polynomial: Polynomial, names: Sequence[str]) -> str:
     return " ".join(parts) or "0"
 
 
-def number_text(value: float) -> str:
-    """The shortest decimal that is read back as this double; whole numbers without a point."""
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-
-
 def _header(model: Model) -> Iterator[str]:
     structure = model.structure
     for kind, names in (("reward structure", tuple(structure.rewards)), ("action", structure.action_names)):
         for name in names:
             if any(character.isspace() for character in name) or name == NO_LABEL:
                 raise InputError(f"DRN cannot hold the {kind} name '{name}'", hint="it must have no spaces")
-    parametric = isinstance(model, ParametricMDP) and model.parameters.names
+    parameters = model.parameters if isinstance(model, ParametricMDP) else Parameters()
     yield "// Written by tightrope"
     yield Notes(
-        model.parameters.text() if isinstance(model, ParametricMDP) else "",
+        parameters.text(),
         tuple(_labels(structure)),
         structure.action_names,
         {
@@ -78,8 +75,8 @@ def _header(model: Model) -> Iterator[str]:
     yield f"@type: {'DTMC' if structure.is_chain else 'MDP'}"
     yield f"@value_type: {_value_type(model)}"
     yield "@parameters"
-    yield " ".join(model.parameters.names) if isinstance(model, ParametricMDP) and parametric else ""
-    if isinstance(model, ParametricMDP) and len(placeholders := list(_placeholders(model))):
+    yield " ".join(parameters.names)
+    if isinstance(model, ParametricMDP) and (placeholders := list(_placeholders(model))):
         yield "@placeholders"
         yield from placeholders
     yield "@reward_models"
@@ -121,10 +118,10 @@ def _values(model: Model) -> tuple[list[str], Sequence[int]]:
         return texts, model.expression.tolist()
     if isinstance(model, MDP):
         distinct, inverse = np.unique(model.probability, return_inverse=True)
-        return [number_text(value) for value in distinct.tolist()], inverse.reshape(-1).tolist()
+        return [decimal_text(value) for value in distinct.tolist()], inverse.reshape(-1).tolist()
     pairs = np.stack([model.lower, model.upper], axis=1)
     distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
-    texts = [f"[{number_text(low)}, {number_text(high)}]" for low, high in distinct.tolist()]
+    texts = [f"[{decimal_text(low)}, {decimal_text(high)}]" for low, high in distinct.tolist()]
     return texts, inverse.reshape(-1).tolist()
 
 
@@ -166,7 +163,7 @@ def _cells(columns: Sequence[FloatArray | None], size: int) -> Callable[[int], s
         return lambda row: ""
     table = np.stack([np.zeros(size) if column is None else column for column in columns], axis=1)
     distinct, inverse = np.unique(table, axis=0, return_inverse=True)
-    texts = [f" [{', '.join(number_text(value) for value in row)}]" for row in distinct.tolist()]
+    texts = [f" [{', '.join(decimal_text(value) for value in row)}]" for row in distinct.tolist()]
     which = inverse.reshape(-1).tolist()
     return lambda row: texts[which[row]]
 

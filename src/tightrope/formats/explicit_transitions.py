@@ -21,8 +21,13 @@ from typing import NoReturn
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.formats.drn_values import NumberValues
-from tightrope.formats.row_checks import first_duplicate, first_unknown_state, first_wrong_sum
+from tightrope.formats.number_values import NumberValues
+from tightrope.formats.row_checks import (
+    first_duplicate,
+    first_outside,
+    first_unknown_state,
+    first_wrong_sum,
+)
 from tightrope.formats.text_file import fail, fail_at_nth, reading, shortened
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 
@@ -119,31 +124,59 @@ class _Rows:
     def finish(self, choices: int, transitions: int) -> Transitions:
         """Sorted by state and choice, and checked."""
         if len(self.code) != transitions:
-            raise InputError(
-                f"the first line announces {transitions} transitions, the file has {len(self.code)}",
-                Location(str(self.path), self.header_line, 1),
-                hint="the file may be cut off" if len(self.code) < transitions else None,
+            hint = "the file may be cut off" if len(self.code) < transitions else None
+            self.fail_at_header(
+                f"the first line announces {transitions} transitions, the file has {len(self.code)}", hint
             )
         if self.states == 0:
-            raise InputError("the model has no state", Location(str(self.path), self.header_line, 1))
+            self.fail_at_header("the model has no state")
+        order = self.sorted_rows()
         state, choice, target, code, action = (
-            np.frombuffer(column, dtype=np.int32)
+            np.frombuffer(column, dtype=np.int32)[order]
             for column in (self.state, self.choice, self.target, self.code, self.action)
+        )
+        begins = np.ones(len(state), dtype=np.bool_)
+        begins[1:] = (state[1:] != state[:-1]) | (choice[1:] != choice[:-1])
+        first = np.flatnonzero(begins)
+        choice_start = np.searchsorted(state[first], np.arange(self.states + 1)).astype(np.int64)
+        self.check_choices(order, state[first], choice[first], first, choice_start, choices)
+        result = Transitions(
+            self.is_chain,
+            self.values.has_intervals,
+            choice_start,
+            np.append(first, len(state)),
+            target,
+            np.array(self.values.lower)[code],
+            np.array(self.values.upper)[code],
+            action[first],
+            tuple(self.actions),
+        )
+        self.check_rows(order, action, result)
+        return result
+
+    def sorted_rows(self) -> OffsetArray:
+        """The order by state and choice, once the numbers are those of states and choices."""
+        state, choice, target = (
+            np.frombuffer(column, dtype=np.int32) for column in (self.state, self.choice, self.target)
         )
         for column in (state, target):
             if (row := first_unknown_state(column, self.states)) is not None:
                 self.fail_at(row, f"there is no state {column[row]}: the states are 0 to {self.states - 1}")
         if len(choice) and choice.min() < 0:
             self.fail_at(int(np.argmin(choice)), "the choices of a state are numbered from 0")
-        order = np.lexsort((choice, state))
-        state, choice, target, code, action = (
-            column[order] for column in (state, choice, target, code, action)
-        )
-        begins = np.ones(len(state), dtype=np.bool_)
-        begins[1:] = (state[1:] != state[:-1]) | (choice[1:] != choice[:-1])
-        first = np.flatnonzero(begins)
-        transition_start = np.append(first, len(state))
-        choice_start = np.searchsorted(state[first], np.arange(self.states + 1)).astype(np.int64)
+        order: OffsetArray = np.lexsort((choice, state))
+        return order
+
+    def check_choices(
+        self,
+        order: OffsetArray,
+        state: IndexArray,
+        choice: IndexArray,
+        first: OffsetArray,
+        choice_start: OffsetArray,
+        announced: int,
+    ) -> None:
+        """Every state has choices, numbered without gaps, and as many as announced."""
         empty = np.flatnonzero(np.diff(choice_start) == 0)
         if len(empty):
             raise InputError(
@@ -151,42 +184,31 @@ class _Rows:
                 Location(str(self.path)),
                 hint="give deadlocks a self-loop; PRISM's own exports have one",
             )
-        gaps = choice[first] - (np.arange(len(first)) - choice_start[state[first]])
-        if (gaps != 0).any():
-            row = int(order[first[np.argmax(gaps != 0)]])
-            self.fail_at(
-                row, f"the choices of state {state[first][np.argmax(gaps != 0)]} are not numbered 0, 1, …"
-            )
-        if len(first) != choices:
-            raise InputError(
-                f"the first line announces {choices} choices, the file has {len(first)}",
-                Location(str(self.path), self.header_line, 1),
-            )
-        other = np.flatnonzero(action != np.repeat(action[first], np.diff(transition_start)))
+        gaps = np.flatnonzero(choice != np.arange(len(first)) - choice_start[state])
+        if len(gaps):
+            row = int(order[first[gaps[0]]])
+            self.fail_at(row, f"the choices of state {state[gaps[0]]} are not numbered 0, 1, …")
+        if len(first) != announced:
+            self.fail_at_header(f"the first line announces {announced} choices, the file has {len(first)}")
+
+    def check_rows(self, order: OffsetArray, action: IndexArray, rows: Transitions) -> None:
+        """One action a choice, no transition twice, probabilities that are some."""
+        start, lower, upper = rows.transition_start, rows.lower, rows.upper
+        other = np.flatnonzero(action != np.repeat(rows.action, np.diff(start)))
         if len(other):
             self.fail_at(int(order[other[0]]), "a second action name for the same choice")
-        if (row := first_duplicate(transition_start, target)) is not None:
-            self.fail_at(int(order[row]), f"a second transition of this choice to state {target[row]}")
-        lower, upper = np.array(self.values.lower)[code], np.array(self.values.upper)[code]
-        outside = ~((lower >= 0) & (upper <= 1) & (lower <= upper))
-        if outside.any():
+        if (row := first_duplicate(start, rows.successor)) is not None:
             self.fail_at(
-                int(order[np.argmax(outside)]), "a probability lies within [0, 1], this one does not"
+                int(order[row]), f"a second transition of this choice to state {rows.successor[row]}"
             )
-        if (wrong := first_wrong_sum(transition_start, lower, upper)) is not None:
-            within = slice(transition_start[wrong], transition_start[wrong + 1])
+        if (row := first_outside(lower, upper)) is not None:
+            self.fail_at(int(order[row]), "a probability lies within [0, 1], this one does not")
+        if (wrong := first_wrong_sum(start, lower, upper)) is not None:
+            within = slice(start[wrong], start[wrong + 1])
             self.fail_at(int(order[within.start]), _sum_message(lower[within], upper[within]))
-        return Transitions(
-            self.is_chain,
-            self.values.has_intervals,
-            choice_start,
-            transition_start,
-            target,
-            lower,
-            upper,
-            action[first],
-            tuple(self.actions),
-        )
+
+    def fail_at_header(self, message: str, hint: str | None = None) -> NoReturn:
+        raise InputError(message, Location(str(self.path), self.header_line, 1), hint)
 
     def fail_at(self, row: int, message: str) -> NoReturn:
         """At the row with this number in the file."""

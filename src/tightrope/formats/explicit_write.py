@@ -14,8 +14,8 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
-from tightrope.formats.drn_write import number_text
 from tightrope.formats.explicit_read import explicit_base, reward_files
+from tightrope.formats.number_text import decimal_text
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import RewardStructure, Structure
@@ -116,7 +116,7 @@ def _value_texts(model: MDP | IntervalMDP) -> list[str]:
 
 def _texts(values: FloatArray) -> list[str]:
     distinct, inverse = np.unique(values, return_inverse=True)
-    texts = [number_text(value) for value in distinct.tolist()]
+    texts = [decimal_text(value) for value in distinct.tolist()]
     return [texts[k] for k in inverse.tolist()]
 
 
@@ -146,11 +146,11 @@ def _state_reward_lines(name: str, reward: RewardStructure, structure: Structure
     yield "# State rewards"
     yield f"{structure.states} {len(entries)}"
     for state in entries:
-        yield f"{state} {number_text(float(rewards[state]))}"
+        yield f"{state} {decimal_text(float(rewards[state]))}"
 
 
 def _choice_reward_lines(name: str, rewards: FloatArray, structure: Structure) -> Iterator[str]:
-    texts = [number_text(value) for value in rewards.tolist()]
+    texts = [decimal_text(value) for value in rewards.tolist()]
     entries = int(np.diff(structure.transition_start)[rewards != 0].sum())
     choices = "" if structure.is_chain else f" {structure.choices}"
     yield f'# Reward structure "{name}"'

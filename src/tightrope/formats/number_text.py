@@ -38,6 +38,11 @@ def nearest_double(text: str) -> float:
     return value
 
 
+def decimal_text(value: float) -> str:
+    """The shortest decimal that is read back as this double; whole numbers without a point."""
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
 def _decimal(text: str) -> Fraction:
     stripped = text.strip()
     match = _DECIMAL.fullmatch(stripped)

@@ -36,6 +36,11 @@ def first_duplicate(transition_start: OffsetArray, successor: IndexArray) -> int
     return int(again.min()) if len(again) else None
 
 
+def first_outside(lower: FloatArray, upper: FloatArray) -> int | None:
+    """The first transition whose bounds are no part of [0, 1]."""
+    return _first(~((lower >= 0) & (upper <= 1) & (lower <= upper)))
+
+
 def first_wrong_sum(transition_start: OffsetArray, lower: FloatArray, upper: FloatArray) -> int | None:
     """The first choice for which no distribution lies within the bounds (equal bounds: a plain model)."""
     low = np.add.reduceat(lower, transition_start[:-1])

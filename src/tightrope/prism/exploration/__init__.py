@@ -4,6 +4,7 @@
 * `key_layout`, `key_index`, `state_space`, `growing`: states as keys, numbered as they appear
 * `guard_ranges`, `compiled_command`, `distribution_memory`: one command on all states of a frame
 * `relevance`, `synchronise`, `alternatives`: what can happen in a state
-* `deferred`, `probabilities`, `interval_probabilities`: distinct probabilities, computed once
+* `polynomial_index`, `deferred`: distinct polynomials, and combinations of them computed in the end
+* `probabilities`, `interval_probabilities`: what stands on transitions
 * `assemble`, `observe`: the finished rows; labels, rewards and valuations
 """

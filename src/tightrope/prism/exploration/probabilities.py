@@ -12,14 +12,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tightrope.model.expression_table import ExpressionTable
-from tightrope.model.polynomial import monomial_order
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.exploration.compile import Compiler, Terms
 from tightrope.prism.exploration.deferred import Deferred, Operation
 from tightrope.prism.exploration.frame import Frame
+from tightrope.prism.exploration.polynomial_index import PolynomialIndex
 from tightrope.prism.syntax import Command
 
 ZERO, ONE = 0, 1
@@ -71,7 +70,7 @@ class PolynomialProbabilities(Probabilities):
     """Polynomials in the parameters, exact; combinations of them are computed in the end."""
 
     def __init__(self, parameter_names: Sequence[str]):
-        self.table = ExpressionTable(parameter_names)
+        self.table = PolynomialIndex(parameter_names)
         self.deferred = Deferred()
         self.deferred.entries(np.array([self.table.ZERO, self.table.ONE], dtype=np.int32))
 
@@ -87,25 +86,14 @@ class PolynomialProbabilities(Probabilities):
         return self.deferred.resolve(self._compute)
 
     def _compute(self, operation: Operation, left: OffsetArray, right: OffsetArray) -> IndexArray:
-        first = self._polynomials(left)
+        first = self.table.polynomials(left)
         match operation:
             case Operation.SUM:
-                return self.table.add_array(first + self._polynomials(right))
+                return self.table.add_array(first + self.table.polynomials(right))
             case Operation.PRODUCT:
-                return self.table.add_array(first * self._polynomials(right))
+                return self.table.add_array(first * self.table.polynomials(right))
             case Operation.SHARE:
                 return self.table.add_array(first.divide(RationalArray.from_integers(right)))
-
-    def _polynomials(self, entries: OffsetArray) -> PolynomialArray:
-        """Entries of the table as a batch; far fewer of them are distinct than there are pairs."""
-        distinct, position = np.unique(entries, return_inverse=True)
-        polynomials = [self.table.polynomial(entry) for entry in distinct.tolist()]
-        monomials = {monomial for polynomial in polynomials for monomial in polynomial.terms}
-        terms = {
-            monomial: RationalArray.from_fractions(p.terms.get(monomial, 0) for p in polynomials)
-            for monomial in sorted(monomials, key=monomial_order)
-        }
-        return PolynomialArray(terms, len(distinct)).take(position.reshape(-1))
 
 
 class PolynomialDistribution(Distribution):

@@ -13,7 +13,7 @@ from tightrope.formats.drn import read_drn, write_drn
 from tightrope.prism.load import load_prism
 
 POINT = {"p": Fraction(3, 11), "q": Fraction(7, 17)}
-PROGRAMS = 20
+PROGRAMS = 12
 """Programs a test, of each kind; thousands were run by hand."""
 
 

@@ -210,7 +210,7 @@ EXPLICIT_MISTAKES = [
         "tra",
         "3 4 6",
         "mdp",
-        "{tra}:1:1: the numbers of states, choices and transitions expected, found 'mdp'",
+        "{tra}:1:1: this is Storm's own dialect of explicit files, which is not read",
     ),
     ("tra", "3 4 6", "3 4 7", "{tra}:1:1: the first line announces 7 transitions, the file has 6"),
     ("tra", "3 4 6", "3 5 6", "{tra}:1:1: the first line announces 5 choices, the file has 4"),

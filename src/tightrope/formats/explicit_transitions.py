@@ -67,6 +67,15 @@ def read_transitions(path: Path) -> Transitions:
         number, line = next(lines, (0, ""))
         if number == 0:
             raise InputError("the file is empty", Location(str(path)))
+        if line.strip().lower() in ("mdp", "dtmc"):
+            hint = "write the model as DRN in Storm, or as explicit files in PRISM"
+            fail(
+                path,
+                number,
+                line,
+                "this is Storm's own dialect of explicit files, which is not read",
+                hint=hint,
+            )
         counts = counts_line(path, number, line, "the numbers of states, choices and transitions")
         if len(counts) not in (2, 3):
             fail(path, number, line, "two numbers (a DTMC) or three (an MDP) expected on the first line")

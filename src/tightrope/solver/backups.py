@@ -56,6 +56,7 @@ def sweep_groups(
     nature_maximises: bool,
     floor: float,
     ceiling: float,
+    unit: float,
     group_start: OffsetArray,
     member: IndexArray,
     shift: FloatArray,
@@ -125,7 +126,7 @@ def sweep_groups(
         old = values[member[group_start[g]]]
         new = min(max(best + shift[g], floor), ceiling)
         if new != old:
-            change = abs(new - old) / max(abs(new), 1e-300)
+            change = abs(new - old) / max(abs(new), unit)
             residual = max(residual, change) if change == change else np.inf
             for m in range(group_start[g], group_start[g + 1]):
                 values[member[m]] = new
@@ -207,6 +208,9 @@ def backward_pass(
     mode: ChoiceModes,
     agent_maximises: bool,
     nature_maximises: bool,
+    floor: float,
+    ceiling: float,
+    slack: float,
     states: IndexArray,
     low: FloatArray,
     high: FloatArray,
@@ -236,6 +240,11 @@ def backward_pass(
                 best_low = min(best_low, a)
                 if taken < 0 or b < best_high:
                     best_high, taken = b, c
+        if slack > 0.0:
+            if np.isfinite(best_low):
+                best_low = max(best_low - slack * abs(best_low), floor)
+            if np.isfinite(best_high):
+                best_high = min(best_high + slack * abs(best_high), ceiling)
         low[s], high[s], policy[s] = best_low, best_high, taken
 
 

@@ -39,6 +39,7 @@ class Meter:
     most_iterations: int = 1_000_000
     deadline: float = float("inf")
     stopped: Status | None = None
+    largest: float = 0.0
     place: IndexArray = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def exhausted(self) -> bool:
@@ -98,8 +99,9 @@ class BlockSolver:
                 best_lower = np.maximum(best_lower, low)
             if high_holds:
                 best_upper = np.minimum(best_upper, high)
-            gap = float(width(best_lower, best_upper, self.relative, self.system.signed).max())
+            gap = float(width(best_lower, best_upper, self.relative, self._unit(middle)).max())
             if gap <= budget:
+                self.meter.largest = self._unit(middle)
                 self._store(block, lower, upper, best_lower, best_upper)
                 return True
             if shift <= SMALLEST_SHIFT:
@@ -120,7 +122,13 @@ class BlockSolver:
         if not self.relative:
             return np.ones(len(values))
         size = np.abs(values)
-        return np.full(len(values), size.max(initial=0.0)) if self.system.signed else size
+        return np.full(len(values), self._unit(values)) if self.system.unit > 0 else size
+
+    def _unit(self, values: FloatArray) -> float:
+        """What signed values are measured against: the largest of the unit, the blocks before and `values`; 0 for others."""
+        if self.system.unit <= 0:
+            return 0.0
+        return max(self.meter.largest, self.system.unit, float(np.abs(values).max(initial=0.0)))
 
     def _store(
         self, block: Block, lower: FloatArray, upper: FloatArray, low: FloatArray, high: FloatArray
@@ -132,17 +140,28 @@ class BlockSolver:
     def _converge(
         self, block: Block, values: FloatArray, shift: FloatArray, tolerance: float, rows: Rows
     ) -> bool:
-        """Iterate x ← Φ(x) + shift until one robust sweep changes nothing by more than `tolerance`, relatively."""
+        """Iterate x ← Φ(x) + shift until one robust sweep changes nothing by more than `tolerance`, relatively.
+
+        With both players' choices frozen at once policy iteration can run in circles (agent and nature chasing each other), so
+        where robust sweeps stop getting closer there are fewer frozen ones, in the end none: value iteration."""
         system, meter = self.system, self.meter
         most = 20
         sweeps = 0
+        closest, in_vain = np.inf, 0
         factorise = len(block) <= LARGEST_FACTORISATION
+        unit = 1e-300 if self.relative else 1.0
         while not meter.exhausted():
-            change = self.kernel.sweep(system, block, values, shift, rows)
+            if system.unit > 0:
+                unit = max(unit, self._unit(values[block.member]))
+            change = self.kernel.sweep(system, block, values, shift, unit, rows)
             meter.iterations += 1
             sweeps += 1
             if change <= tolerance:
                 return True
+            in_vain = 0 if change < 0.9 * closest else in_vain + 1
+            closest = min(closest, change)
+            if in_vain >= 4:
+                most, in_vain, factorise = most // 4, 0, False
             if factorise and sweeps > PATIENCE:
                 meter.iterations += 1
                 sweeps += 1
@@ -150,9 +169,9 @@ class BlockSolver:
                     continue
                 factorise = sweeps < 2 * PATIENCE
             goal = max(min(change, 1.0) * 0.02, tolerance * 0.2)
-            done, _ = frozen_sweeps(system, block, rows, shift, values, most, goal)
+            done, _ = frozen_sweeps(system, block, rows, shift, values, unit, most, goal)
             meter.iterations += done
             sweeps += done
-            if done == most:
+            if done == most and in_vain == 0:
                 most = min(2 * most, 2000)
         return False

@@ -31,7 +31,7 @@ def decide(support: Support, equations: Equations) -> Decision:
     value = np.zeros(size)
     undecided = ~equations.fixed
     if equations.meaning is Meaning.DISCOUNTED:
-        if system.signed:
+        if system.unit > 0:
             return Decision(np.zeros(size, np.bool_), value, layer, witness)
         some = _ever_rewarded(support, equations, system.enabled & (system.reward > 0))
         return Decision(~some, value, layer, witness)
@@ -61,7 +61,7 @@ def decide(support: Support, equations: Equations) -> Decision:
 def _free_of_charge(support: Support, equations: Equations) -> BoolArray:
     """States from which a target of value 0 is reached almost surely without any reward on the way."""
     system, structure = equations.system, equations.system.structure
-    if system.signed:
+    if system.unit > 0:
         return np.zeros(structure.states, np.bool_)
     costly = system.enabled & (system.reward > 0)
     within = ~equations.fixed

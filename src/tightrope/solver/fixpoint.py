@@ -39,6 +39,7 @@ class Fixpoint:
     upper: FloatArray
     policy: OffsetArray
     ranking: OffsetArray
+    unit: float
 
 
 def solve_equations(
@@ -63,7 +64,7 @@ def solve_equations(
             kernel.backward(system, portion.block, lower, upper, policy)
         ranking = np.empty(structure.states, np.int64)
         ranking[components.order] = np.arange(structure.states)
-        return Fixpoint(lower, upper, policy, ranking)
+        return Fixpoint(lower, upper, policy, ranking, system.unit)
 
     decision = decide(support, equations)
     lower[decision.states], upper[decision.states] = decision.value[decision.states], decision.value[decision.states]
@@ -124,7 +125,9 @@ def _finish(
     certificate = certified(kernel, support, equations, decision, lower, upper)
     if not certificate.holds:
         meter.stopped = meter.stopped or Status.PRECISION_LIMIT
-    return Fixpoint(certificate.lower, certificate.upper, certificate.policy, certificate.ranking)
+    return Fixpoint(
+        certificate.lower, certificate.upper, certificate.policy, certificate.ranking, equations.system.unit
+    )
 
 
 def _first_enabled(system: System, policy: OffsetArray) -> None:

@@ -20,12 +20,13 @@ LARGEST_FACTORISATION = 40_000
 
 
 def frozen_sweeps(
-    system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, most: int, tolerance: float
-) -> tuple[int, float]:
+    system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, unit: float, most: int,
+    tolerance: float,
+) -> tuple[int, float]:  # fmt: skip
     """Up to `most` Gauss–Seidel sweeps, fewer once the relative change is within `tolerance`: (sweeps, last change)."""
     return _sweep_rows(
         block.group_start, block.member, rows.row_start, rows.row_end, rows.column, rows.weight, rows.self_weight,
-        rows.reward, shift, system.floor, system.ceiling, values, most, tolerance,
+        rows.reward, shift, system.floor, system.ceiling, values, unit, most, tolerance,
     )  # fmt: skip
 
 
@@ -43,6 +44,7 @@ def _sweep_rows(
     floor: float,
     ceiling: float,
     values: FloatArray,
+    unit: float,
     most: int,
     tolerance: float,
 ) -> tuple[int, float]:
@@ -58,7 +60,7 @@ def _sweep_rows(
             x = min(max(x / (1.0 - self_weight[g]), floor), ceiling)
             old = values[member[group_start[g]]]
             if x != old:
-                change = max(change, abs(x - old) / max(abs(x), 1e-300))
+                change = max(change, abs(x - old) / max(abs(x), unit))
                 for m in range(group_start[g], group_start[g + 1]):
                     values[member[m]] = x
         if change <= tolerance:
@@ -73,7 +75,6 @@ def factorised(
 
     `place` is scratch over all states. Equations without a solution belong to a frozen policy that never stops."""
     groups = len(block)
-    leaders = block.member[block.group_start[:-1]]
     place[block.member] = np.repeat(np.arange(groups, dtype=np.int32), np.diff(block.group_start))
     length = rows.row_end - rows.row_start[:-1]
     row = np.repeat(np.arange(groups, dtype=np.int32), length)
@@ -105,5 +106,4 @@ def factorised(
         return False
     solution = np.clip(solution, system.floor, system.ceiling)
     values[block.member] = np.repeat(solution, np.diff(block.group_start))
-    assert len(leaders) == groups
     return True

@@ -1,29 +1,37 @@
 """Games whose idle end components depend on what nature cuts: strategy iteration by one-player solves.
 
-Owners and opponents of progress (see `equations`) then sit on different sides, agent and nature. Fixing the
-opponent's strategy gives a bound on the opponent's side and a one-player problem, which `quotient` treats exactly;
-fixing the owners' answer to it gives the bound on theirs, again with one player. Improve the opponent's strategy
-where that is strictly better, until the two bounds meet (Hoffman and Karp's scheme: finitely many strategies,
-each better than the last). Every step yields valid bounds; the last ones are returned.
+Owners and opponents of progress (see `equations`) then sit on different sides, agent and nature.
+
+* A strategy of the owners that makes progress against every opposition leaves a one-player problem without idle components; its
+  value is a bound on the owners' side. Improving the strategy where that is *strictly* better keeps it one that makes
+  progress (in a class of states that is never left nothing could have improved) and ends with the game's value.
+* The opponent's best answer to that value, fixed, leaves a one-player problem of the owners, which `quotient`
+  treats exactly; its value is the bound on the other side. Any answer that is optimal in one step is optimal for the opponent.
+
+Every step yields valid bounds; the tightest are returned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.model.graph.qualitative import almost_sure, positive
+from tightrope.model.graph.support import Support
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.blocks import Meter
-from tightrope.solver.equations import Equations
+from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.solution import Status, width
-from tightrope.solver.system import Block, Rows
 
 MOST_ROUNDS = 200
+
+SLACK = 2.0**-43
+"""Relative room left at every backup for the rounding of the final check."""
 
 
 class Bounds(Protocol):
@@ -53,70 +61,65 @@ def play(
 ) -> Played:
     """Bounds of the game's value; within `precision` unless the meter says why not."""
     structure, system = equations.system.structure, equations.system
-    fine = precision / 4
-    estimate = _estimate(kernel, equations)
-    answer = kernel.answer(estimate, system.nature_maximises)
-    policy = _best_choices(kernel, equations, estimate)
+    equations = replace(equations, system=replace(system, slack=SLACK))
+    fine = precision * 1e-3
+    policy, answer = _first_strategies(kernel, equations)
     lower = np.full(structure.states, system.floor)
     upper = np.full(structure.states, system.ceiling)
     for _ in range(MOST_ROUNDS):
         if equations.agent_owns:
-            against = one_player(IntervalKernel.plain(structure, answer), equations, fine, relative, meter)
-            owned = one_player(kernel, equations.with_policy(against.policy), fine, relative, meter)
+            owned = one_player(kernel, equations.with_policy(policy), fine, relative, meter)
+            values = owned.lower if equations.owners_maximise else owned.upper
+            reply = kernel.answer(values, system.nature_maximises)
+            against = one_player(IntervalKernel.plain(structure, reply), equations, precision / 2, relative, meter)
         else:
-            against = one_player(kernel, equations.with_policy(policy), fine, relative, meter)
-            tilted = _tilted(equations, against, precision)
-            reply = kernel.answer(tilted, system.nature_maximises)
-            owned = one_player(IntervalKernel.plain(structure, reply), equations, fine, relative, meter)
+            owned = one_player(IntervalKernel.plain(structure, answer), equations, fine, relative, meter)
+            values = owned.lower if equations.owners_maximise else owned.upper
+            choices = _best_of(equations, kernel.safe_choices(system, values, equations.owners_maximise))
+            against = one_player(kernel, equations.with_policy(choices), precision / 2, relative, meter)
         if equations.owners_maximise:
-            upper, lower = np.minimum(upper, against.upper), np.maximum(lower, owned.lower)
-            known = against.upper
+            lower, upper = np.maximum(lower, owned.lower), np.minimum(upper, against.upper)
         else:
             lower, upper = np.maximum(lower, against.lower), np.minimum(upper, owned.upper)
-            known = against.lower
-        if width(lower, upper, relative, system.signed).max(initial=0.0) <= precision or meter.exhausted():
+        if width(lower, upper, relative, system.unit).max(initial=0.0) <= precision or meter.exhausted():
             return Played(lower, upper)
         if equations.agent_owns:
-            improved = _improved_answer(kernel, equations, answer, known)
-            if improved is None:
-                break
-            answer = improved
-        else:
-            better = _improved_policy(kernel, equations, policy, known)
+            better = _improved_policy(kernel, equations, policy, values, 10 * fine)
             if better is None:
                 break
             policy = better
+        else:
+            improved = _improved_answer(kernel, equations, answer, values, 10 * fine)
+            if improved is None:
+                break
+            answer = improved
     meter.stopped = meter.stopped or Status.PRECISION_LIMIT
     return Played(lower, upper)
 
 
-def _estimate(kernel: Kernel, equations: Equations) -> FloatArray:
-    """Some sweeps of value iteration: a first idea of the value."""
-    states = np.flatnonzero(~equations.fixed).astype(np.int32)
-    block = Block.of_states(states)
-    rows = Rows.room_for(equations.system.structure, block)
-    values = equations.value.copy()
-    for _ in range(30):
-        kernel.sweep(equations.system, block, values, np.zeros(len(block)), rows)
-    return values
-
-
-def _tilted(equations: Equations, solved: Bounds, precision: float) -> FloatArray:
-    """Values tilted by the ranking, a little: an optimal answer to them makes progress where several are as good."""
-    values = solved.lower if equations.owners_maximise else solved.upper
-    tilt = 1e-2 * precision * solved.ranking / (1.0 + solved.ranking.max(initial=0))
-    result: FloatArray = values * (1 - tilt if equations.owners_maximise else 1 + tilt)
-    return result
-
-
-def _best_choices(kernel: Kernel, equations: Equations, values: FloatArray) -> OffsetArray:
+def _first_strategies(kernel: Kernel, equations: Equations) -> tuple[OffsetArray, FloatArray]:
+    """A policy and an answer of nature; the owners' one makes progress wherever that can be had."""
     system, structure = equations.system, equations.system.structure
-    each = kernel.safe_choices(system, values, not system.agent_maximises)
-    return _best_of(equations, each, structure.choice_start)
+    support = Support(structure, kernel.lower, kernel.upper)
+    reaches = {"agent_reaches": equations.agent_owns, "nature_reaches": equations.nature_owns}
+    within = ~equations.fixed
+    if equations.meaning is Meaning.REWARD:
+        drawn = almost_sure(support, equations.fixed, within=within, choices=system.enabled, **reaches)
+    else:
+        target = equations.fixed & (equations.value > 0)
+        if equations.meaning is Meaning.TOTAL:
+            earns = system.enabled & (system.reward > 0)
+            target = np.logical_or.reduceat(earns, structure.choice_start[:-1])
+        drawn = positive(support, target, within=within, choices=system.enabled, **reaches)
+    policy = _best_of(equations, system.reward if len(system.reward) else np.zeros(structure.choices))
+    policy = np.where(drawn.witness >= 0, drawn.witness, policy)
+    distance = np.where(drawn.states, drawn.rank, np.iinfo(np.int32).max).astype(np.float64)
+    return policy, kernel.answer(distance, False)
 
 
-def _best_of(equations: Equations, each: FloatArray, start: OffsetArray) -> OffsetArray:
+def _best_of(equations: Equations, each: FloatArray) -> OffsetArray:
     system = equations.system
+    start = system.structure.choice_start
     nothing = -np.inf if system.agent_maximises else np.inf
     each = np.where(system.enabled, each, nothing)
     best = (np.maximum if system.agent_maximises else np.minimum).reduceat(each, start[:-1])
@@ -128,20 +131,36 @@ def _best_of(equations: Equations, each: FloatArray, start: OffsetArray) -> Offs
 
 
 def _improved_answer(
-    kernel: Kernel, equations: Equations, answer: FloatArray, values: FloatArray
+    kernel: Kernel, equations: Equations, answer: FloatArray, values: FloatArray, tolerance: float
 ) -> FloatArray | None:
     """Nature's answer where it is strictly better than the one it gave; None where nothing is."""
     structure, system = equations.system.structure, equations.system
     best = kernel.answer(values, system.nature_maximises)
-    gain = _mean(equations, best, values) - _mean(equations, answer, values)
-    if not system.nature_maximises:
-        gain = -gain
-    scale = np.abs(_mean(equations, answer, values))
-    better = (gain > 1e-12 * np.where(np.isfinite(scale), scale, 1.0)) & ~np.isnan(gain)
+    old = _mean(equations, answer, values)
+    better = _exceeds(_mean(equations, best, values), old, system.nature_maximises, tolerance)
     if not better.any():
         return None
     taken: FloatArray = np.where(np.repeat(better, np.diff(structure.transition_start)), best, answer)
     return taken
+
+
+def _improved_policy(
+    kernel: Kernel, equations: Equations, policy: OffsetArray, values: FloatArray, tolerance: float
+) -> OffsetArray | None:
+    """The agent's choice where it is strictly better than the one it made; None where nothing is."""
+    each = kernel.safe_choices(equations.system, values, not equations.system.agent_maximises)
+    best = _best_of(equations, each)
+    better = _exceeds(each[best], each[policy], equations.system.agent_maximises, tolerance)
+    if not better.any():
+        return None
+    return np.where(better, best, policy)
+
+
+def _exceeds(new: FloatArray, old: FloatArray, maximise: bool, tolerance: float) -> BoolArray:
+    """Where `new` is better than `old` by more than `tolerance`, relatively."""
+    ahead, behind = (new, old) if maximise else (old, new)
+    margin = tolerance * np.where(np.isfinite(old), np.abs(old), 0.0)
+    return (ahead != behind) & (ahead > behind + margin)
 
 
 def _mean(equations: Equations, probability: FloatArray, values: FloatArray) -> FloatArray:
@@ -149,16 +168,3 @@ def _mean(equations: Equations, probability: FloatArray, values: FloatArray) -> 
     terms = np.zeros(structure.transitions)
     np.multiply(probability, values[structure.successor], out=terms, where=probability > 0)
     return np.add.reduceat(terms, structure.transition_start[:-1])
-
-
-def _improved_policy(
-    kernel: Kernel, equations: Equations, policy: OffsetArray, values: FloatArray
-) -> OffsetArray | None:
-    system, structure = equations.system, equations.system.structure
-    each = kernel.safe_choices(system, values, not system.agent_maximises)
-    best = _best_of(equations, each, structure.choice_start)
-    gain = each[best] - each[policy] if system.agent_maximises else each[policy] - each[best]
-    better = (gain > 1e-12 * np.where(np.isfinite(each[policy]), np.abs(each[policy]), 1.0)) & ~np.isnan(gain)
-    if not better.any():
-        return None
-    return np.where(better, best, policy)

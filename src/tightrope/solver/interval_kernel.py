@@ -65,11 +65,13 @@ class IntervalKernel:
         s = self.structure
         return s.transition_start, s.successor, self.lower, self.upper, self.is_plain
 
-    def sweep(self, system: System, block: Block, values: FloatArray, shift: FloatArray, rows: Rows) -> float:
+    def sweep(
+        self, system: System, block: Block, values: FloatArray, shift: FloatArray, unit: float, rows: Rows
+    ) -> float:
         return backups.sweep_groups(
             self.structure.choice_start, *self._model(), system.reward, system.discount, system.mode, system.leader,
             system.agent_maximises, system.nature_maximises, system.floor, system.ceiling,
-            block.group_start, block.member, shift, values, rows.row_start, rows.row_end, rows.column, rows.weight,
+            unit, block.group_start, block.member, shift, values, rows.row_start, rows.row_end, rows.column, rows.weight,
             rows.self_weight, rows.reward, rows.choice, *self._scratch,
         )  # fmt: skip
 
@@ -78,7 +80,7 @@ class IntervalKernel:
     ) -> None:
         backups.backward_pass(
             self.structure.choice_start, *self._model(), system.reward, system.discount, system.mode,
-            system.agent_maximises, system.nature_maximises, block.member, lower, upper, policy, *self._scratch,
+            system.agent_maximises, system.nature_maximises, system.floor, system.ceiling, system.slack, block.member, lower, upper, policy, *self._scratch,
         )  # fmt: skip
 
     def safe(self, system: System, block: Block, values: FloatArray, upward: bool, out: FloatArray) -> None:

@@ -33,11 +33,13 @@ class Kernel(Protocol):
     def upper(self) -> FloatArray:
         """Largest probability of each transition; the same array as `lower` where nature has no choice."""
 
-    def sweep(self, system: System, block: Block, values: FloatArray, shift: FloatArray, rows: Rows) -> float:
+    def sweep(
+        self, system: System, block: Block, values: FloatArray, shift: FloatArray, unit: float, rows: Rows
+    ) -> float:
         """One Gauss–Seidel pass x ← Φ(x) + shift over the groups, in order and in place, within floor and ceiling.
 
         Writes the choices it took, the agent's and nature's, into `rows`. Returns the largest change
-        relative to |x| (inf where x was 0 or infinite and no longer is)."""
+        relative to max(|x|, unit)."""
 
     def backward(
         self, system: System, block: Block, lower: FloatArray, upper: FloatArray, policy: OffsetArray

@@ -28,7 +28,7 @@ def equations_of(objective: Objective, structure: Structure, support: Support, e
         fixed = objective.target if objective.allowed is None else objective.target | ~objective.allowed
         value = objective.target.astype(np.float64)
         return Equations(
-            _system(objective, structure, enabled, nothing, nothing, 0.0, 1.0, False), fixed.copy(), value, Meaning.REACH
+            _system(objective, structure, enabled, nothing, nothing, 0.0, 1.0, 0.0), fixed.copy(), value, Meaning.REACH
         )
     assert objective.reward is not None
     reward = objective.reward.per_choice(structure)
@@ -41,7 +41,8 @@ def equations_of(objective: Objective, structure: Structure, support: Support, e
         if signed:
             _require_absorption(support, fixed, enabled)
         floor = -np.inf if signed else min(0.0, float(value.min(initial=0.0)))
-        system = _system(objective, structure, enabled, reward, nothing, floor, np.inf, floor < 0)
+        unit = _size(reward, value) if floor < 0 else 0.0
+        system = _system(objective, structure, enabled, reward, nothing, floor, np.inf, unit)
         return Equations(system, fixed, value, Meaning.REWARD)
     if objective.kind is ObjectiveKind.TOTAL:
         if _has_negative(structure, reward, enabled):
@@ -49,23 +50,25 @@ def equations_of(objective: Objective, structure: Structure, support: Support, e
                 "total rewards need rewards that are not negative: sums of both signs over an infinite run have no order",
                 hint="use a discount factor, or a reward until a target",
             )
-        system = _system(objective, structure, enabled, reward, nothing, 0.0, np.inf, False)
+        system = _system(objective, structure, enabled, reward, nothing, 0.0, np.inf, 0.0)
         return Equations(system, fixed, value, Meaning.TOTAL)
     assert objective.discount is not None
     discount = np.full(structure.choices, objective.discount)
     largest = float(np.abs(reward).max(initial=0.0)) / (1.0 - objective.discount) * (1 + 1e-9)
     signed = _has_negative(structure, reward, enabled)
     floor = -largest if signed else 0.0
-    system = _system(objective, structure, enabled, reward, discount, floor, largest, signed)
+    unit = _size(reward, value) if signed else 0.0
+    system = _system(objective, structure, enabled, reward, discount, floor, largest, unit)
     return Equations(system, fixed, value, Meaning.DISCOUNTED)
 
 
 def horizon_system(objective: Objective, structure: Structure, enabled: BoolArray) -> System:
     """The system whose backups a step-bounded objective repeats."""
     if objective.reward is None:
-        return _system(objective, structure, enabled, np.zeros(0), np.zeros(0), 0.0, 1.0, False)
+        return _system(objective, structure, enabled, np.zeros(0), np.zeros(0), 0.0, 1.0, 0.0)
     reward = objective.reward.per_choice(structure)
-    return _system(objective, structure, enabled, reward, np.zeros(0), -np.inf, np.inf, False)
+    unit = _size(reward, reward) if _has_negative(structure, reward, enabled) else 0.0
+    return _system(objective, structure, enabled, reward, np.zeros(0), -np.inf, np.inf, unit)
 
 
 def _system(
@@ -76,7 +79,7 @@ def _system(
     discount: FloatArray,
     floor: float,
     ceiling: float,
-    signed: bool,
+    unit: float,
 ) -> System:
     return System(
         structure=structure,
@@ -89,12 +92,16 @@ def _system(
         leader=np.arange(structure.states, dtype=np.int32),
         floor=floor,
         ceiling=ceiling,
-        signed=signed,
+        unit=unit,
     )
 
 
 def _has_negative(structure: Structure, reward: FloatArray, counted: BoolArray) -> bool:
     return bool(np.any(reward[counted] < 0))
+
+
+def _size(reward: FloatArray, terminal: FloatArray) -> float:
+    return float(max(np.abs(reward).max(initial=0.0), np.abs(terminal).max(initial=0.0)))
 
 
 def _require_absorption(support: Support, target: BoolArray, enabled: BoolArray) -> None:

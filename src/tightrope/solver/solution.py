@@ -107,15 +107,16 @@ class Solution:
         return self.kernel.answer(values, not minimises)
 
 
-def width(lower: FloatArray, upper: FloatArray, relative: bool, signed: bool = False) -> FloatArray:
+def width(lower: FloatArray, upper: FloatArray, relative: bool, unit: float = 0.0) -> FloatArray:
     """upper − lower, divided by the value where `relative`; 0 where both are the same (∞ included).
 
-    Values that may cancel (`signed`) are measured against the largest one instead of their own."""
+    Where values may cancel, `unit` > 0 is the size of what they are made of, and they are measured against the
+    largest of it and them instead of each against itself."""
     same: BoolArray = lower == upper
     gap = np.subtract(upper, lower, out=np.zeros(len(lower)), where=~same)
     if relative:
         scale = np.maximum(np.abs(upper), np.abs(lower))
-        if signed:
-            scale[np.isfinite(scale)] = scale[np.isfinite(scale)].max(initial=0.0)
+        if unit > 0:
+            scale[np.isfinite(scale)] = scale[np.isfinite(scale)].max(initial=unit)
         np.divide(gap, scale, out=gap, where=~same & (scale > 0) & np.isfinite(scale))
     return gap

@@ -73,8 +73,7 @@ def solve(
     lower, upper = fixpoint.lower, fixpoint.upper
     if objective.complement:
         lower, upper = _complement(fixpoint.upper, False), _complement(fixpoint.lower, True)
-    signed = bool(np.any(lower < 0))
-    gap = float(width(lower, upper, relative, signed).max(initial=0.0))
+    gap = float(width(lower, upper, relative, fixpoint.unit).max(initial=0.0))
     status = Status.CERTIFIED if gap <= precision else meter.stopped or Status.PRECISION_LIMIT
     return Solution(
         objective=objective,
@@ -119,7 +118,7 @@ class _Solve:
         if objective.is_bounded:
             system = horizon_system(objective, structure, enabled)
             ahead = look_ahead(self.kernel, system, objective, None, self.meter)
-            return Fixpoint(ahead.lower, ahead.upper, ahead.policy, np.zeros(structure.states, np.int64))
+            return Fixpoint(ahead.lower, ahead.upper, ahead.policy, np.zeros(structure.states, np.int64), system.unit)
         equations = equations_of(objective, structure, support, enabled)
         fixpoint = solve_equations(self.kernel, equations, self.precision, self.relative, self.meter)
         if objective.lower_steps == 0:
@@ -127,7 +126,7 @@ class _Solve:
         ahead = look_ahead(
             self.kernel, equations.system, objective, None, self.meter, (fixpoint.lower, fixpoint.upper)
         )
-        return Fixpoint(ahead.lower, ahead.upper, ahead.policy, fixpoint.ranking)
+        return Fixpoint(ahead.lower, ahead.upper, ahead.policy, fixpoint.ranking, 0.0)
 
     def _randomised(self, weights: FloatArray) -> Fixpoint:
         structure, objective, kernel = self.kernel.structure, self.objective, self.kernel
@@ -136,6 +135,7 @@ class _Solve:
             system = horizon_system(objective, structure, used)
             ahead = look_ahead(kernel, system, objective, weights, self.meter)
             lower, upper, ranking = ahead.lower, ahead.upper, np.zeros(structure.states, np.int64)
+            unit = system.unit
         else:
             if not isinstance(kernel, IntervalKernel):
                 raise InputError("a randomised policy needs an ordinary or an interval model")
@@ -151,6 +151,7 @@ class _Solve:
             lower, upper = solved.lower[: structure.states], solved.upper[: structure.states]
             support = Support(structure, kernel.lower, kernel.upper)
             original = equations_of(objective, structure, support, used)
+            unit = solved.unit
             ranking = mixed_ranking(kernel, support, original, weights, lower, upper, solved.ranking)
             if objective.lower_steps:
                 ahead = look_ahead(kernel, original.system, objective, weights, self.meter, (lower, upper))
@@ -159,7 +160,7 @@ class _Solve:
         chosen = np.full(structure.states, -1, np.int64)
         chosen[owner] = np.flatnonzero(used)
         chosen[np.bincount(owner, minlength=structure.states) > 1] = -1
-        return Fixpoint(lower, upper, chosen, ranking)
+        return Fixpoint(lower, upper, chosen, ranking, unit)
 
 
 def _lifted(objective: Objective, structure: Structure, mixture: Mixture) -> Objective:

@@ -29,7 +29,10 @@ class System:
     * `enabled[c]` False: the choice is not the agent's to take (a fixed policy).
     * `leader[s]`: the state whose group s belongs to; itself unless collapsed.
     * `floor ≤ x ≤ ceiling` is known of every value.
-    * `signed`: values may cancel, so a relative precision is relative to the largest of them.
+    * `slack`: how much a single backup is to be widened, relatively, so that bounds found with one player's strategy fixed
+      leave room for the rounding of the check without it.
+    * `unit`: 0, or, where values may cancel, the size of the rewards they are made of: a relative precision is then
+      relative to the largest of it and all values.
     """
 
     structure: Structure
@@ -42,7 +45,8 @@ class System:
     leader: IndexArray
     floor: float
     ceiling: float
-    signed: bool
+    unit: float
+    slack: float = 0.0
 
     def with_groups(self, leader: IndexArray, mode: ChoiceModes) -> System:
         return replace(self, leader=leader, mode=mode)

@@ -21,7 +21,7 @@ from tightrope.data.simulator import Simulator
 from tightrope.data.state_form import StateForm
 from tightrope.data.writing import write_counts, write_trajectories
 from tightrope.errors import InputError
-from tightrope.model.builder import build_from_function
+from tightrope.model.builder import build_from_function, build_from_rows
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 
@@ -112,6 +112,16 @@ def test_generative_counts_survive_a_file(
     counts = simulator.generative(30, SEED)
     write_counts(tmp_path / f"g.{suffix}", counts, model.structure)
     assert read_counts(tmp_path / f"g.{suffix}", model).counts == counts
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_unlabelled_and_awkward_action_names_survive_a_file(tmp_path: Path, suffix: str) -> None:
+    names = ["", 'say "hi", twice', "ünïcode", "# tightrope: {}"]
+    model = build_from_rows([(s, name, {(s + 1) % 4: 1}) for s, name in enumerate(names)])
+    assert isinstance(model, ParametricMDP)
+    counts = Simulator(model.instantiate([]), model_hash=model.hash(), threads=1).generative(3, 1)
+    write_counts(tmp_path / f"a.{suffix}", counts, model.structure)
+    assert read_counts(tmp_path / f"a.{suffix}", model).counts == counts
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

@@ -173,6 +173,14 @@ def test_the_hint_of_an_ambiguous_action_asks_for_the_choice(write: Write, model
     assert read_counts(by_number, model).counts.visits.tolist() == [0, 0, 0, 1, 0, 0]
 
 
+def test_actions_whose_names_are_numbers_are_names(tmp_path: Path, write: Write) -> None:
+    model = build_from_rows([(0, "1", {0: 1}), (0, "0", {1: 1}), (1, "", {1: 1})])
+    text = write("state,action,next_state\n0,0,1\n0,1,0\n1,,1\n")
+    assert read_counts(text, model).counts.visits.tolist() == [1, 1, 1]
+    numbers = parquet(tmp_path / "d.parquet", state=[0, 0], action=[0, 1], next_state=[1, 0])
+    assert read_counts(numbers, model).counts.visits.tolist() == [1, 1, 0]
+
+
 def test_the_first_bad_row_of_a_long_file_is_found(write: Write, model: Model) -> None:
     rows = 400_000
     path = write("state,action,next_state\n" + "0,go,1\n" * rows + "\n" + "0,go,0\n" + "0,go,1\n")
@@ -247,6 +255,31 @@ def test_metadata_of_another_version_are_refused(write: Write, model: Model) -> 
     assert error.message == "the file's metadata have version 9; this program reads version 1"
     error = refusal(write("# tightrope: {broken\nstate\n"), model)
     assert error.message.startswith("the file's metadata are damaged: ")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ('"batches": 1', "the file's metadata speak of 1 batches, its rows of number 1"),
+        (
+            '"batches": 1000000000000',
+            "the file's metadata speak of 1000000000000 batches, its rows of number 1",
+        ),
+        ('"batches": "two"', "the file's metadata speak of two batches, its rows of number 1"),
+        ('"design": {"kind": "adaptive"}', "the sampling design in the metadata is not one of ours"),
+        (
+            '"design": {"kind": "adaptive", "episodes": 1, "steps": -1, "repeats": true}',
+            "the sampling design in the metadata is not one of ours",
+        ),
+    ],
+)
+def test_metadata_that_make_no_sense_are_refused(
+    write: Write, model: Model, metadata: str, message: str
+) -> None:
+    rows = "batch,state,action,next_state,count\n0,0,go,1,1\n1,0,go,1,1\n"
+    error = refusal(write('# tightrope: {"version": 1, ' + metadata + "}\n" + rows), model)
+    assert error.message.startswith(message)
+    assert error.location is not None and error.location.file.endswith("data.csv")
 
 
 def test_counts_beyond_an_int64_are_refused(write: Write, model: Model) -> None:

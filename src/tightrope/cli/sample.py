@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,6 +99,8 @@ def sample(
     loaded = load_model(model, asked.model_constants(constants), param, domain)
     setting = _setting(loaded, asked, constants, cap, policy)
     extra = {"source": model, "seed": seed, "policy": policy, "cap": setting.cap, "property": setting.text}
+    if setting.policy is not None:
+        extra["policy_sha256"] = sha256(setting.policy.probability.tobytes()).hexdigest()
     begin = time.perf_counter()
     if env is not None:
         counts = _step_environment(loaded, setting, env, convert_obs, actions, episodes, seed)

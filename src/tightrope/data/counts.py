@@ -42,7 +42,9 @@ class Counts:
             self.batches.total(len(self.transition)), self.transition
         ):
             raise ValueError("the batches do not sum to the counts")
-        self.transition.setflags(write=False)
+        frozen = self.transition.view()
+        frozen.flags.writeable = False
+        object.__setattr__(self, "transition", frozen)
 
     @staticmethod
     def from_batches(

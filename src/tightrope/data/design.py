@@ -81,7 +81,7 @@ class SamplingDesign:
         episodes, steps, repeats = fields.get("episodes"), fields.get("steps"), fields.get("repeats")
         kinds = {kind.value: kind for kind in SamplingKind}
         kind = kinds.get(str(fields.get("kind")))
-        numbers_fit = isinstance(steps, int) and (episodes is None or isinstance(episodes, int))
+        numbers_fit = _is_number(steps) and (episodes is None or _is_number(episodes))
         if kind is None or not isinstance(repeats, bool) or not numbers_fit:
             raise InputError(
                 f"the sampling design in the metadata is not one of ours: {dict(fields)}",
@@ -89,3 +89,7 @@ class SamplingDesign:
             )
         assert isinstance(steps, int) and (episodes is None or isinstance(episodes, int))
         return SamplingDesign(kind, episodes, steps, repeats)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62

@@ -51,6 +51,7 @@ class ModelIndex:
         self.structure = structure
         self._state_index: StateIndex | None = None
         self._action_of_name = {name: i for i, name in enumerate(structure.action_names)}
+        self._has_numbers_for_names = any(name.isdigit() for name in structure.action_names)
         repeated = _repeated_successor(
             structure.transition_start, structure.successor, np.full(structure.states, -1, dtype=np.int64)
         )
@@ -70,7 +71,7 @@ class ModelIndex:
     def taken(self, action: Any | None, choice: Any | None, file: str, problems: ProblemCodes) -> Taken:
         """Read the columns 'action' and 'choice' (pyarrow arrays), of which either may be missing.
 
-        Text in 'action' is a name where the model has that name, else a number; numbers are numbers.
+        What stands in 'action' is a name where the model has that name, else the number of a choice.
         """
         rows = len(problems)
         names = np.full(rows, NOT_GIVEN, dtype=np.int64)
@@ -82,6 +83,8 @@ class ModelIndex:
             if choice is None:
                 local[:] = 0
             return Taken(names, local)
+        if not holds_text(action) and self._has_numbers_for_names:
+            action = action.cast("string")
         if not holds_text(action):
             numbers = whole_numbers(action, "action", file, problems)
             mark(problems, numbers < 0, Problem.DISABLED_ACTION)

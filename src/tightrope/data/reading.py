@@ -36,6 +36,9 @@ from tightrope.numerics.arrays import OffsetArray
 LARGEST_TOTAL = 2.0**62
 """Counts must not add up to more than an int64 holds."""
 
+MOST_BATCHES = 1 << 20
+"""More batches than any file of ours has."""
+
 
 class Model(Protocol):
     """Any model: parametric, interval or plain."""
@@ -99,7 +102,7 @@ def _read_rows(
             transition, position = transition[kept], position[kept]
         accumulator.add(transition, position)
     design = _stated_design(table)
-    batches = accumulator.finish(_stated_batches(design) if by_episodes else None)
+    batches = accumulator.finish(_batches_of_episodes(design) if by_episodes else None)
     steps = int(batches.count.sum())
     if design is None:
         episodes = chain.episodes if chain.follows_episodes else None
@@ -142,7 +145,7 @@ def _read_table(
         design,
         model_hash,
         batch if batched else None,
-        batches=_stated_number(table.metadata, "batches") if batched else None,
+        batches=_stated_batches(table, batch) if batched else None,
     )
     return counts, intake
 
@@ -182,13 +185,26 @@ def _check_structure(table: DataTable, structure: Structure) -> None:
 
 def _stated_design(table: DataTable) -> SamplingDesign | None:
     fields = (table.metadata or {}).get("design")
-    return SamplingDesign.from_json(fields) if isinstance(fields, dict) else None
+    if not isinstance(fields, dict):
+        return None
+    try:
+        return SamplingDesign.from_json(fields)
+    except InputError as error:
+        raise InputError(error.message, Location(table.path), error.hint) from None
 
 
-def _stated_batches(design: SamplingDesign | None) -> int | None:
+def _batches_of_episodes(design: SamplingDesign | None) -> int | None:
     return len(batch_ends(design.episodes)) if design is not None and design.episodes is not None else None
 
 
-def _stated_number(metadata: Metadata | None, name: str) -> int | None:
-    value = (metadata or {}).get(name)
-    return value if isinstance(value, int) else None
+def _stated_batches(table: DataTable, batch: OffsetArray) -> int | None:
+    """How many batches the file says it has; the numbers in it must lie below."""
+    stated = (table.metadata or {}).get("batches")
+    if stated is None:
+        return None
+    if not isinstance(stated, int) or not int(batch.max(initial=-1)) < stated <= MOST_BATCHES:
+        raise InputError(
+            f"the file's metadata speak of {stated} batches, its rows of number {batch.max(initial=-1)}",
+            Location(table.path),
+        )
+    return stated

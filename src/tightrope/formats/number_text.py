@@ -29,8 +29,9 @@ def exact_number(text: str) -> Fraction:
 
 def nearest_double(text: str) -> float:
     """The double nearest to the number; ValueError where it is beyond the doubles."""
+    stripped = text.strip()
     try:
-        value = float(exact_number(text))
+        value = float(stripped) if _DECIMAL.fullmatch(stripped) else float(exact_number(stripped))
     except OverflowError:
         value = math.inf
     if not math.isfinite(value):

@@ -1,14 +1,16 @@
 """What is decided before looking at the data: which region, which sets, which intervals.
 
 Whatever is left open is decided here from the model and from how the data were sampled, never from
-what was seen: a choice made after looking would void the confidence level.
+what was seen: a choice made after looking would void the confidence level. Combinations that mean nothing
+are refused here, with the reason.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tightrope.data.counts import Counts
+from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.region.build import RegionOptions
 from tightrope.region.region import RegionKind
@@ -24,10 +26,13 @@ MANY_EXPRESSIONS = 8
 MOST_VERTEX_DIMENSIONS = 7
 """Up to here the vertices of a region are enumerated, and rectangular sets cost no linear programs."""
 
+WITHOUT_REGION = (SetsKind.UNTIED, SetsKind.TIED)
+"""Sets that are intervals of their own and need no region."""
+
 
 @dataclass(frozen=True)
 class LearnOptions:
-    """None leaves a choice to `decide`."""
+    """None leaves a choice to `decide`. `seconds` limits the refinement of all values together."""
 
     region: RegionKind | None = None
     sets: SetsKind | None = None
@@ -39,6 +44,25 @@ class LearnOptions:
     precision: float = 1e-6
     assume_support: float | None = None
     seconds: float = float("inf")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.precision < 1:
+            raise InputError(f"the precision is {self.precision}, not within (0, 1)")
+        if self.assume_support is not None and not 0 < self.assume_support < 1:
+            raise InputError(f"the smallest probability assumed is {self.assume_support}, not within (0, 1)")
+        if not self.seconds > 0:
+            raise InputError(f"the time limit is {self.seconds}, not a positive number of seconds")
+
+    def with_sets(self, sets: SetsKind) -> LearnOptions:
+        """The same for another kind of sets, without what that kind has no use for."""
+        return replace(
+            self,
+            sets=sets,
+            region=None if sets in WITHOUT_REGION else self.region,
+            intersect=self.intersect and sets is SetsKind.PARAMETER,
+            ellipsoid=EllipsoidVersion.SOUND if sets in WITHOUT_REGION else self.ellipsoid,
+            budget=Budget.TIED if sets is SetsKind.UNTIED else self.budget,
+        )
 
 
 @dataclass(frozen=True)
@@ -57,36 +81,98 @@ class Decisions:
 def decide(model: ParametricMDP, counts: Counts, options: LearnOptions) -> Decisions:
     """Fill in what `options` leaves open. Reads the model and the sampling design only."""
     reasons: list[str] = []
-    unknown = len(model.expressions.nonconstant)
     sets = options.sets
     if sets is None:
-        size = Coordinates.of(model.expressions, model.parameters).size
-        small = size <= MOST_VERTEX_DIMENSIONS
-        sets = SetsKind.RECTANGULAR if small else SetsKind.EXPRESSION
-        why = "the tightest sets, and cheap" if small else "vertices would be too many for rectangular sets"
-        reasons.append(f"sets {sets.value}: {size} coordinates, {why}")
+        sets, reason = _default_sets(model)
+        reasons.append(reason)
     region = options.region
-    if sets in (SetsKind.UNTIED, SetsKind.TIED):
+    if sets in WITHOUT_REGION:
+        _refuse_region(sets, region)
         region = None
     elif region is None:
-        batched = counts.batches is not None and len(counts.batches) > 1
-        if batched and unknown >= MANY_EXPRESSIONS:
-            region = RegionKind.LIKELIHOOD
-            reasons.append(f"region likelihood: time-ordered batches and {unknown} unknown expressions")
-        else:
-            region = RegionKind.POLYTOPE
-            why = "few unknown expressions" if batched else "the counts come without time-ordered batches"
-            reasons.append(f"region polytope: {why}")
+        region, reason = _default_region(model, counts, options)
+        reasons.append(reason)
+    _refuse_combinations(sets, region, options)
     interval = options.interval
     if interval is None:
-        tied = sets is not SetsKind.UNTIED
-        fixed = counts.design.fixed_visits(tied)
-        interval = IntervalMethod.CLOPPER_PEARSON if fixed else IntervalMethod.BETA_BINOMIAL
+        interval, reason = _default_interval(counts, sets)
         if region in (None, RegionKind.POLYTOPE):
-            why = (
-                "visits were fixed in advance"
-                if fixed
-                else f"valid for {counts.design.kind.value} data, where visits depend on outcomes"
-            )
-            reasons.append(f"interval {interval.value}: {why}")
+            reasons.append(reason)
     return Decisions(region, sets, interval, tuple(reasons))
+
+
+def _default_sets(model: ParametricMDP) -> tuple[SetsKind, str]:
+    size = Coordinates.of(model.expressions, model.parameters).size
+    if size <= MOST_VERTEX_DIMENSIONS:
+        kind, why = SetsKind.RECTANGULAR, "the tightest sets, and cheap"
+    else:
+        kind, why = SetsKind.EXPRESSION, "a region with too many vertices for rectangular sets"
+    return kind, f"sets {kind.value}: {size} coordinate{'' if size == 1 else 's'}, {why}"
+
+
+def _default_region(model: ParametricMDP, counts: Counts, options: LearnOptions) -> tuple[RegionKind, str]:
+    if options.ellipsoid is EllipsoidVersion.PAPER:
+        return RegionKind.ELLIPSOID, "region ellipsoid: --ellipsoid paper asks for it"
+    if options.intersect:
+        return RegionKind.POLYTOPE, "region polytope: --intersect meets the tied intervals it is made of"
+    unknown = len(model.expressions.nonconstant)
+    if counts.batches is None:
+        return RegionKind.POLYTOPE, "region polytope: the counts come without time-ordered batches"
+    if unknown < MANY_EXPRESSIONS:
+        few = "one unknown expression" if unknown == 1 else f"only {unknown} unknown expressions"
+        return RegionKind.POLYTOPE, f"region polytope: {few}, so the union bound costs little"
+    return (
+        RegionKind.LIKELIHOOD,
+        f"region likelihood: {unknown} unknown expressions would share δ in a union bound, "
+        "and the counts are batched in time",
+    )
+
+
+def _default_interval(counts: Counts, sets: SetsKind) -> tuple[IntervalMethod, str]:
+    if counts.design.fixed_visits(tied=sets is not SetsKind.UNTIED):
+        return (
+            IntervalMethod.CLOPPER_PEARSON,
+            "interval clopper-pearson: the numbers of visits do not depend on outcomes",
+        )
+    return (
+        IntervalMethod.BETA_BINOMIAL,
+        f"interval beta-binomial: holds for {counts.design.kind.value} data, "
+        "where the numbers of visits depend on outcomes",
+    )
+
+
+def _refuse_region(sets: SetsKind, region: RegionKind | None) -> None:
+    """Tied intervals are those that the polytope is made of, so naming it is no contradiction."""
+    if region is None or (sets is SetsKind.TIED and region is RegionKind.POLYTOPE):
+        return
+    whose = "each transition's own counts" if sets is SetsKind.UNTIED else "the counts of each event"
+    raise InputError(
+        f"{sets.value} sets are intervals from {whose}: they have no use for the region {region.value}",
+        hint="leave --region out, or choose --sets parameter, expression or rectangular",
+    )
+
+
+def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: LearnOptions) -> None:
+    if options.ellipsoid is EllipsoidVersion.PAPER and region is not RegionKind.ELLIPSOID:
+        shown = "no region" if region is None else f"the region {region.value}"
+        raise InputError(
+            f"--ellipsoid paper speaks of the ellipsoid, but {shown} is used",
+            hint="add --region ellipsoid, or leave --ellipsoid out",
+        )
+    if options.intersect and sets is not SetsKind.PARAMETER:
+        raise InputError(
+            f"--intersect meets parameter sets with the tied intervals; {sets.value} sets "
+            + ("are these intervals" if sets in WITHOUT_REGION else "lie within them already"),
+            hint="use --sets parameter, or leave --intersect out",
+        )
+    if options.intersect and region is not RegionKind.POLYTOPE:
+        raise InputError(
+            "--intersect meets parameter sets with the tied intervals, and both hold together only where the "
+            f"region is made of these intervals; {region.value if region else 'no region'} is not",
+            hint="use --region polytope, or leave --intersect out",
+        )
+    if options.budget is Budget.PAPER and sets is SetsKind.UNTIED:
+        raise InputError(
+            "--budget says how tied events share δ; untied sets share it among all transitions",
+            hint="leave --budget out, or use --sets tied",
+        )

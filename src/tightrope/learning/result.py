@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from tightrope.learning.binding import Binding
 from tightrope.learning.options import Decisions
-from tightrope.model.objective import Objective
+from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.region.region import Region
+from tightrope.region.region import Conflict, Region
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.ledger import Ledger
@@ -26,7 +28,11 @@ class Interval:
 
     @property
     def width(self) -> float:
+        """How much is left open; 0 for a single value, ∞ included."""
         return self.upper - self.lower if self.upper != self.lower else 0.0
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
 
     def to_json(self) -> dict[str, float]:
         return {"lower": self.lower, "upper": self.upper}
@@ -65,6 +71,18 @@ class Widths:
     def largest(self) -> float:
         return float(self.nonconstant.max(initial=0.0))
 
+    def to_json(self, names: Sequence[str]) -> dict[str, object]:
+        low, high = self.parameter_lower, self.parameter_upper
+        parameters = {}
+        if low is not None and high is not None:
+            parameters = {name: [float(low[i]), float(high[i])] for i, name in enumerate(names)}
+        return {
+            "mean": self.mean,
+            "max": self.largest,
+            "expressions": len(self.nonconstant),
+            "parameters": parameters,
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class LearningResult:
@@ -73,7 +91,9 @@ class LearningResult:
     * `value`: the given policy's certified interval; None where no policy was given.
     * `robust`: the policy with the best guarantee, and its interval.
     * `optimistic`: the policy that is best if nature is kind; its value bounds what any policy can reach.
-    * `verdict`: words about an empty region, else None; `fallback` says that tied sets were used instead.
+    * `verdict`: words about an empty region, else None; tied sets were then used instead.
+    * `binding`: the events that hold the region in place.
+    * `seconds` by phase, each as if this result had been computed alone.
     """
 
     model: ParametricMDP
@@ -82,22 +102,35 @@ class LearningResult:
     sets: Sets
     region: Region | None
     intervals: EventIntervals | None
-    ledger: Ledger
     value: PolicyValue | None
     robust: PolicyValue
     optimistic: Solution
     widths: Widths
+    binding: Binding
     verdict: str | None
-    fallback: bool
     seconds: dict[str, float]
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def ledger(self) -> Ledger:
+        """How δ was spent, and what the guarantee assumes of the data."""
+        return self.sets.ledger
+
+    @property
+    def fallback(self) -> bool:
+        """Whether the region was empty and tied sets were used instead."""
+        return self.verdict is not None
+
+    @property
+    def conflict(self) -> Conflict | None:
+        """Observations that contradict each other, where the region is empty."""
+        return self.region.emptiness.conflict if self.region is not None else None
 
     @property
     def optimistic_value(self) -> float:
         """What a kind nature would allow: no policy does better, with the ledger's confidence."""
         initial = self.model.initial
-        lower, upper = self.optimistic.lower[initial], self.optimistic.upper[initial]
-        return float(upper if self._maximises else lower)
+        return float((self.optimistic.upper if self._maximises else self.optimistic.lower)[initial])
 
     @property
     def guarantee(self) -> float:
@@ -107,30 +140,32 @@ class LearningResult:
 
     @property
     def _maximises(self) -> bool:
-        """Whether the agent wants the reported value to be large."""
-        return (self.objective.agent.name == "MAX") != self.objective.complement
+        return (self.objective.agent is Direction.MAX) != self.objective.complement
+
+    @property
+    def solutions(self) -> tuple[Solution, ...]:
+        """All solves behind the numbers."""
+        value = () if self.value is None else self.value.solutions
+        return (*self.robust.solutions, self.optimistic, *value)
 
     @property
     def is_certified(self) -> bool:
-        """Whether every solve came as close as was asked."""
-        solves = [self.robust.is_certified, self.optimistic.is_certified]
-        if self.value is not None:
-            solves.append(self.value.is_certified)
-        return all(solves)
+        """Whether every solve came as close as was asked. The bounds are bounds in any case."""
+        return all(solution.is_certified for solution in self.solutions)
+
+    @property
+    def status(self) -> str:
+        """`certified`, or why some solve did not come as close as was asked."""
+        stopped = [s.status for s in self.solutions if not s.is_certified]
+        return stopped[0].value if stopped else "certified"
 
     def to_json(self) -> dict[str, object]:
         """The keys of `tightrope learn --json`."""
-        names = self.model.parameters.names
-        low, high = self.widths.parameter_lower, self.widths.parameter_upper
-        parameters = (
-            {name: [float(low[i]), float(high[i])] for i, name in enumerate(names)}
-            if low is not None and high is not None
-            else {}
-        )
         return {
             "empty": self.verdict is not None,
             "fallback": self.fallback,
             "verdict": self.verdict,
+            "conflict": list(self.conflict.texts) if self.conflict is not None else None,
             "region": self.decisions.region.value if self.decisions.region else None,
             "sets": self.sets.kind.value,
             "relaxation": self.sets.relaxation.value,
@@ -138,16 +173,12 @@ class LearningResult:
             "robust_policy": self.robust.interval.to_json(),
             "guarantee": self.guarantee,
             "optimistic": self.optimistic_value,
-            "widths": {
-                "mean": self.widths.mean,
-                "max": self.widths.largest,
-                "expressions": len(self.widths.nonconstant),
-                "parameters": parameters,
-            },
+            "widths": self.widths.to_json(self.model.parameters.names),
+            "binding": self.binding.to_json(),
             "ledger": self.ledger.to_json(),
             "reasons": list(self.decisions.reasons),
             "notes": list(self.notes),
-            "status": "certified" if self.is_certified else "limit reached: the bounds hold but are wider",
+            "status": self.status,
             "seconds": {phase: round(seconds, 6) for phase, seconds in self.seconds.items()},
         }
 

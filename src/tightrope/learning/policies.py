@@ -1,0 +1,132 @@
+"""Policies over learned sets: the robust one, the optimistic one, and the interval of a given one.
+
+Let the agent maximise the reported value (minimising mirrors everything). Nature against the agent gives the
+robust policy and g, a verified lower bound on what it attains against every nature in the sets. Nature for
+the agent, with that policy fixed, gives h, a verified upper bound on what it can attain. So [g, h] contains
+the policy's value under every nature in the sets, the true one among them with the ledger's confidence.
+
+A step-bounded property's robust policy depends on the step and cannot be fixed as a table of choices; h is
+then the upper bound of every policy.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from tightrope.learning.result import Interval, PolicyValue
+from tightrope.learning.stages import Progress
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.solver.assumed_support import assume_support
+from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.kernel import Kernel
+from tightrope.solver.solution import Solution
+from tightrope.solver.solve import Limits, solve
+from tightrope.uncertainty.sets import Sets, SetsKind
+
+
+def depends_on_step(objective: Objective) -> bool:
+    """Whether the best policy is not a choice a state: it must know how many steps were taken."""
+    if objective.kind is ObjectiveKind.NEXT:
+        return False
+    return objective.is_bounded or objective.lower_steps > 0
+
+
+def maximises(objective: Objective) -> bool:
+    """Whether the agent wants the reported value to be large."""
+    return (objective.agent is Direction.MAX) != objective.complement
+
+
+def kernel_of(sets: Sets, smallest: float | None = None) -> Kernel:
+    """The kernel that solves over these sets; `smallest` is the constant-support assumption."""
+    if sets.kind is SetsKind.RECTANGULAR:
+        from tightrope.solver.rectangular_kernel import RectangularKernel
+
+        return RectangularKernel.of(sets)
+    return _interval_kernel(sets, smallest)
+
+
+def _interval_kernel(sets: Sets, smallest: float | None) -> IntervalKernel:
+    model = sets.interval_model()
+    return IntervalKernel.of(model if smallest is None else assume_support(model, smallest))
+
+
+class PolicySolver:
+    """Solves over one kind of sets until the deadline; what came out so far is verified all the same."""
+
+    def __init__(
+        self,
+        sets: Sets,
+        objective: Objective,
+        precision: float,
+        smallest: float | None,
+        deadline: float,
+        progress: Progress,
+    ):
+        self.sets, self.objective, self.precision, self.smallest = sets, objective, precision, smallest
+        self.kernel = kernel_of(sets, smallest)
+        self.deadline, self.progress = deadline, progress
+        self.notes: list[str] = []
+        if smallest is not None:
+            self.notes.append(
+                f"assumed: every transition that can happen has at least probability {smallest:g}"
+            )
+
+    def robust(self) -> PolicyValue:
+        """The policy with the best guarantee, and its interval."""
+        agent = self.objective.agent
+        self.progress("solve: the robust policy")
+        guarantee = self._solve(self.kernel, agent.opposite)
+        self.progress("solve: the other end of its interval")
+        if depends_on_step(self.objective):
+            self.notes.append(
+                "the robust policy of a step-bounded property depends on the step; what is written is its "
+                "first decision, and the far end of its interval is that of any policy"
+            )
+            far = self._solve(self.kernel, agent)
+        else:
+            far = self._solve(self.kernel, agent, guarantee.policy)
+        low, high = (guarantee, far) if maximises(self.objective) else (far, guarantee)
+        return self._between(guarantee.policy, low, high)
+
+    def optimistic(self) -> Solution:
+        """The policy that is best if nature is kind; its value bounds what any policy can reach."""
+        self.progress("solve: the optimistic policy")
+        return self._solve(self.kernel, self.objective.agent)
+
+    def evaluate(self, policy: OffsetArray | FloatArray) -> PolicyValue:
+        """The interval of a given policy: nature against it, and for it."""
+        self.progress("solve: the given policy")
+        kernel = self.kernel
+        randomised = np.issubdtype(policy.dtype, np.floating)
+        if randomised and not isinstance(kernel, IntervalKernel) and not self.objective.is_bounded:
+            self.notes.append(
+                "the given policy is randomised: it was evaluated over the expression sets, "
+                "which enclose the rectangular ones"
+            )
+            kernel = _interval_kernel(self.sets, self.smallest)
+        natures = (Direction.MIN, Direction.MAX)
+        if self.objective.complement:
+            natures = (Direction.MAX, Direction.MIN)
+        low, high = (self._solve(kernel, nature, policy) for nature in natures)
+        return self._between(policy, low, high)
+
+    def _between(self, policy: OffsetArray | FloatArray, low: Solution, high: Solution) -> PolicyValue:
+        initial = self.kernel.structure.initial
+        interval = Interval(float(low.lower[initial]), float(high.upper[initial]))
+        return PolicyValue(policy, interval, (low, high))
+
+    def _solve(
+        self, kernel: Kernel, nature: Direction, policy: OffsetArray | FloatArray | None = None
+    ) -> Solution:
+        left = max(self.deadline - time.perf_counter(), 0.0)
+        return solve(
+            kernel,
+            replace(self.objective, nature=nature),
+            policy=policy,
+            precision=self.precision,
+            limits=Limits(seconds=left),
+        )

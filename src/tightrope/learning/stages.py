@@ -1,0 +1,182 @@
+"""From counts to sets, stage by stage: each is computed once, timed, and shared by all who need it.
+
+    counts ──statistics──▶ event intervals ──▶ region ──▶ sets
+
+An empty region is a verdict about the model. Whatever the true parameters are, an empty region misses them;
+so under the model this happens with probability at most δ, and falling back to tied sets then costs no
+further confidence. Where the model is wrong and the region is empty for that reason, the tied sets still
+cover the truth with probability at least 1 − δ as long as transitions with the same expression have the same
+probability, whatever it is: they use nothing else about the expressions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+from tightrope.data.counts import Counts
+from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.options import Decisions, LearnOptions
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import FloatArray
+from tightrope.region.bounds import parameter_box
+from tightrope.region.build import build_region, polytope_region
+from tightrope.region.region import Conflict, Region, RegionKind
+from tightrope.statistics.estimates import EventIntervals, IntervalMethod, check_delta, event_intervals
+from tightrope.statistics.ledger import Ledger
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.uncertainty import sets as uncertainty
+from tightrope.uncertainty.sets import Sets, SetsKind
+
+Progress = Callable[[str], None]
+"""Called with what begins, in a few words."""
+
+T = TypeVar("T")
+
+
+class EmptyRegion(CannotCertify):
+    """The data contradict the model, and no fallback was wanted."""
+
+    def __init__(self, verdict: str, conflict: Conflict | None, ledger: Ledger):
+        super().__init__(f"{verdict}\nhint: leave --no-fallback out to use tied sets instead")
+        self.verdict = verdict
+        self.conflict = conflict
+        self.ledger = ledger
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Sets, and what they were made of. `verdict` are words about an empty region, else None."""
+
+    sets: Sets
+    region: Region | None
+    intervals: EventIntervals | None
+    box: tuple[FloatArray, FloatArray] | None
+    verdict: str | None
+    seconds: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    value: Any
+    seconds: float
+
+
+class Stages:
+    """The stages for one model, one data set and one δ."""
+
+    def __init__(
+        self,
+        model: ParametricMDP,
+        counts: Counts,
+        delta: float,
+        options: LearnOptions,
+        progress: Progress | None = None,
+    ):
+        check_delta(delta)
+        if counts.model_hash != model.hash():
+            raise InputError(
+                "the counts belong to another model (their model hash differs)",
+                hint="count transitions of this model: same file, constants and domain",
+            )
+        self.model, self.counts, self.delta, self.options = model, counts, delta, options
+        self.progress: Progress = progress or (lambda what: None)
+        self._made: dict[tuple[str, object], _Made] = {}
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        outcomes = Outcomes.of(self.model)
+        outcomes.check(self.counts)
+        return outcomes
+
+    def prepare(self, decisions: Decisions) -> Prepared:
+        """The sets that were decided on, or tied ones where their region is empty."""
+        seconds = {"statistics": 0.0, "region": 0.0, "sets": 0.0}
+        self._timed("statistics", "outcomes", lambda: self.outcomes, seconds)
+        intervals = None
+        if decisions.sets is SetsKind.TIED or decisions.region is RegionKind.POLYTOPE:
+            intervals = self._intervals(decisions.interval, seconds)
+        region = self._region(decisions, intervals, seconds)
+        verdict = None
+        if region is not None and region.emptiness.is_empty:
+            verdict = region.emptiness.text(self.delta)
+            if not self.options.fallback:
+                raise EmptyRegion(verdict, region.emptiness.conflict, region.ledger)
+            intervals = self._intervals(decisions.interval, seconds)
+        sets = self._sets(decisions, None if verdict else region, intervals, seconds)
+        box = None
+        if region is not None and verdict is None:
+            box = self._timed("sets", ("box", decisions.region), lambda: parameter_box(region), seconds)
+        return Prepared(sets, region, intervals, box, verdict, seconds)
+
+    def _intervals(self, method: IntervalMethod, seconds: dict[str, float]) -> EventIntervals:
+        return self._timed(
+            "statistics",
+            method,
+            lambda: event_intervals(
+                self.model, self.counts, self.delta, method, self.options.budget, self.outcomes
+            ),
+            seconds,
+        )
+
+    def _region(
+        self,
+        decisions: Decisions,
+        intervals: EventIntervals | None,
+        seconds: dict[str, float],
+    ) -> Region | None:
+        kind = decisions.region
+        if kind is None:
+            return None
+
+        def make() -> Region:
+            made: Region
+            if kind is RegionKind.POLYTOPE and intervals is not None:
+                made = polytope_region(intervals)
+            else:
+                chosen = decisions.region_options(self.options)
+                made = build_region(kind, self.model, self.counts, self.delta, chosen, self.outcomes)
+            _ = made.emptiness  # decided here, and timed as a part of building
+            return made
+
+        return self._timed("region", (kind, decisions.interval), make, seconds)
+
+    def _sets(
+        self,
+        decisions: Decisions,
+        region: Region | None,
+        intervals: EventIntervals | None,
+        seconds: dict[str, float],
+    ) -> Sets:
+        model, kind = self.model, decisions.sets
+        intersect = self.options.intersect and kind is SetsKind.PARAMETER
+
+        def make() -> Sets:
+            if kind is SetsKind.UNTIED:
+                return uncertainty.untied(model, self.counts, self.delta, decisions.interval)
+            if region is None:
+                assert intervals is not None
+                return uncertainty.tied(intervals)
+            within = None if intervals is None else intervals.expression_bounds()
+            if kind is SetsKind.PARAMETER:
+                return uncertainty.parameter(region, model, within if intersect else None)
+            if kind is SetsKind.EXPRESSION:
+                return uncertainty.expression(region, model, within)
+            return uncertainty.rectangular(region, model, within)
+
+        return self._timed("sets", (kind, decisions.region, intersect), make, seconds)
+
+    def _timed(self, phase: str, key: object, make: Callable[[], T], seconds: dict[str, float]) -> T:
+        """Make it, or take what was made before; either way its cost counts as that of the phase."""
+        if (phase, key) not in self._made:
+            self.progress(phase)
+            begin = time.perf_counter()
+            value = make()
+            self._made[phase, key] = _Made(value, time.perf_counter() - begin)
+        made = self._made[phase, key]
+        seconds[phase] += made.seconds
+        result: T = made.value
+        return result

@@ -61,11 +61,15 @@ def _newton(
 ) -> FloatArray | None:
     """One damped step, or None at the optimum."""
     probability = likelihood.linear @ x + likelihood.constant
+    room = bound - matrix @ x
+    if np.any(probability <= 0.0) or np.any(room <= 0.0):
+        return None
     ratio = likelihood.weight / probability
     level = float(likelihood.weight @ np.log(probability)) - likelihood.level
+    if level <= 0.0:
+        return None
     slope = ratio @ likelihood.linear
     bend = (likelihood.linear * (ratio / probability)[:, None]).T @ likelihood.linear
-    room = bound - matrix @ x
     gradient = pull + slope / level - (1.0 / room) @ matrix
     curve = bend / level + np.outer(slope, slope) / level**2 + (matrix / (room**2)[:, None]).T @ matrix
     try:

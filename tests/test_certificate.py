@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from exact_reference import INFINITE, brute_force, random_model, random_objective
-from tightrope.certificate.certificate import Certificate
+from tightrope.certificate.certificate import Certificate, Claim, Problem
 from tightrope.certificate.checker import verify
 from tightrope.certificate.exact import verify_exactly
 from tightrope.errors import InputError
@@ -203,6 +203,73 @@ def test_the_truth_is_within_every_certified_interval_and_claims_beyond_it_fail(
                 under = mutated(certificate, "claim", "upper", at(s, float(value) - 1e-3))
                 assert failures(verify(above)) and failures(verify_exactly(above))
                 assert failures(verify(under)) and failures(verify_exactly(under))
+
+
+def loop(kind, lower, upper, successor=(0, 2, 1, 2), **fields):
+    """State 0 stays or goes to state 2, each with probability 1/2; 1 is the target; both others stay."""
+    exactly = np.array([0.5, 0.5, 1.0, 1.0])
+    until = kind == "UNTIL"
+    problem = Problem(
+        kind=kind,
+        agent="MAX",
+        nature="MIN",
+        choice_start=np.arange(4),
+        transition_start=np.array([0, 2, 3, 4]),
+        successor=np.array(successor, dtype=np.int32),
+        initial=0,
+        sets="interval",
+        lower=exactly,
+        upper=exactly,
+        target=np.array([False, True, False]) if until else None,
+        reward=None if until else np.zeros(3),
+        discount=None if until else 0.5,
+        lower_steps=fields.pop("lower_steps", 0),
+    )
+    claim = Claim(
+        np.array(lower), np.array(upper), policy=np.arange(3), ranking=np.array([1, 0, 0]), **fields
+    )
+    return Certificate(problem, claim)
+
+
+IMPOSSIBLE = [
+    ("a way to the target through −∞", loop("UNTIL", [0.9, 1, -np.inf], [1.0, 1, 1])),
+    ("an infinite probability", loop("UNTIL", [np.inf, 1, 0], [np.inf, 1, 1])),
+    ("an infinite discounted reward", loop("DISCOUNTED", [np.inf, 0, 0], [np.inf, 1, 1])),
+    (
+        "a tail that is no number",
+        loop(
+            "UNTIL",
+            [0.0, 1, 0],
+            [1.0, 1, 1],
+            lower_steps=1,
+            tail_lower=np.array([np.nan, 1, 0]),
+            tail_upper=np.ones(3),
+        ),
+    ),
+    (
+        "targets that are numbers",
+        mutated(loop("UNTIL", [0.0, 1, 0], [1.0, 1, 1]), "problem", "target", np.int8),
+    ),
+    (
+        "ranks that are no integers",
+        mutated(loop("UNTIL", [0.0, 1, 0], [1.0, 1, 1]), "claim", "ranking", np.float64),
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "certificate"), IMPOSSIBLE, ids=[words for words, _ in IMPOSSIBLE])
+def test_values_no_objective_can_have_prove_nothing(words, certificate):
+    assert failures(verify(certificate)), words
+    assert failures(verify_exactly(certificate)), words
+
+
+def test_a_single_choice_with_a_weight_next_to_one_is_that_choice():
+    certificate = loop("UNTIL", [0.0, 1, 0], [1.0, 1, 1], successor=(0, 1, 1, 2))
+    almost = np.array([1.0 - 2.0**-52, 1.0, 1.0])
+    claim = replace(certificate.claim, policy_kind="randomised", policy=None, weight=almost)
+    assert failures(verify(replace(certificate, claim=claim))) == []
+    short = replace(claim, upper=np.array([1.0 - 2.0**-53, 1.0, 1.0]))
+    assert failures(verify(replace(certificate, claim=short)))
 
 
 def test_files_round_trip_and_any_changed_byte_is_noticed(tmp_path):

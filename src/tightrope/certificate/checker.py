@@ -45,6 +45,8 @@ from tightrope.certificate.sets import box_of, proper_sets
 from tightrope.certificate.shape import Check, shape_check
 from tightrope.numerics.arrays import BoolArray, FloatArray
 
+SIDES = ("upper", "lower")
+
 
 def verify(certificate: Certificate) -> list[Check]:
     """All checks in order; the certificate is valid when all have passed."""
@@ -52,17 +54,29 @@ def verify(certificate: Certificate) -> list[Check]:
     shape = shape_check(problem, claim)
     if not shape.passed:
         return [shape]
-    operator = _Operator(problem, claim)
-    checks = [shape, proper_sets(problem, operator.box)]
+    operator = Operator(problem, claim, box_of(problem))
+    checks = [shape, proper_sets(operator.sets)]
     if not checks[-1].passed:
         return checks
-    if problem.upper_steps is not None or problem.kind == "NEXT":
-        return [*checks, _bounded(problem, claim, operator)]
+    for side in SIDES:
+        checks += prove_side(operator, side)
+    return [*checks, _verdict("lower ≤ upper", claim.lower > claim.upper, claim.lower)]
+
+
+def prove_side(operator: Operator, side: str) -> list[Check]:
+    """The checks behind one of the two bounds. They say nothing of the other one."""
+    problem, claim, upward = operator.problem, operator.claim, side == "upper"
+    if is_bounded(problem):
+        return [_bounded(operator, upward)]
     if problem.lower_steps > 0:
-        tail = tail_of(claim)
-        checks += [*_inductive(problem, tail, operator), *_ranked(problem, tail, operator)]
-        return [*checks, _after_steps(problem, claim, operator)]
-    return [*checks, *_inductive(problem, claim, operator), *_ranked(problem, claim, operator)]
+        tail = Operator(problem, tail_of(claim), operator.sets)
+        return [_inductive(tail, upward), *_ranked(tail, upward), _after_steps(operator, upward)]
+    return [_inductive(operator, upward), *_ranked(operator, upward)]
+
+
+def is_bounded(problem: Problem) -> bool:
+    """Whether a number of backups known in advance gives the value."""
+    return problem.upper_steps is not None or problem.kind == "NEXT"
 
 
 def tail_of(claim: Claim) -> Claim:
@@ -71,12 +85,11 @@ def tail_of(claim: Claim) -> Claim:
     return replace(claim, lower=claim.tail_lower, upper=claim.tail_upper)
 
 
-class _Operator:
-    """Φ_c and Φ as enclosures."""
+class Operator:
+    """Φ_c and Φ as enclosures, over boxes or over sets within boxes."""
 
-    def __init__(self, problem: Problem, claim: Claim):
-        self.problem, self.claim = problem, claim
-        self.box: Box = box_of(problem)
+    def __init__(self, problem: Problem, claim: Claim, sets: Box):
+        self.problem, self.claim, self.sets = problem, claim, sets
         self.discount = np.longdouble(1 if problem.discount is None else problem.discount)
         self.reward = (
             np.zeros(len(problem.transition_start) - 1) if problem.reward is None else problem.reward
@@ -88,7 +101,7 @@ class _Operator:
             maximise = self.problem.nature == "MAX"
         else:  # the one true distribution is somewhere in the box: take the worst
             maximise = upward
-        low, high = self.box.optimum(values, maximise)
+        low, high = self.sets.optimum(values, maximise)
         value = self.reward + self.discount * (high if upward else low)
         size = np.abs(self.reward) + np.abs(high if upward else low)
         slack = np.where(np.isfinite(size), 4 * np.finfo(np.longdouble).eps * size, 0)
@@ -114,7 +127,9 @@ class _Operator:
             terms = np.where(used, claim.weight * np.where(used, per_choice, 0), 0)
             total = np.add.reduceat(terms, problem.choice_start[:-1])
             count = np.diff(problem.choice_start)
-            mixed = np.add.reduceat(used.astype(np.int64), problem.choice_start[:-1]) > 1
+            mixed = (
+                np.add.reduceat((used & (claim.weight != 1)).astype(np.int64), problem.choice_start[:-1]) > 0
+            )
             size = np.add.reduceat(np.abs(terms), problem.choice_start[:-1])
             # The weights sum to 1 up to 2^-50: what is missing could go to any choice.
             slack = np.where(mixed, size * (2.0**-50 + (count + 2) * np.finfo(np.longdouble).eps), 0)
@@ -134,101 +149,94 @@ class _Operator:
         return result
 
 
-def _inductive(problem: Problem, claim: Claim, operator: _Operator) -> list[Check]:
+def _inductive(operator: Operator, upward: bool) -> Check:
+    problem, claim = operator.problem, operator.claim
+    bound = claim.upper if upward else claim.lower
     boundary, value = boundary_of(problem)
-    interior = ~boundary
-    checks = []
-    for name, bound, upward in (("upper", claim.upper, True), ("lower", claim.lower, False)):
-        per_choice = operator.choices(bound, upward)
-        owner = "MIN" if upward else "MAX"
-        backed = operator.states(per_choice, upward, own=problem.agent == owner)
-        wrong = interior & ((backed > bound) if upward else (backed < bound))
-        wrong |= boundary & ((value > bound) if upward else (value < bound))
-        if problem.kind in ("UNTIL", "TOTAL") and upward:
-            wrong |= bound < 0
-        checks.append(_verdict(f"{name} bound is inductive", wrong, bound))
-    crossed = claim.lower > claim.upper
-    checks.append(_verdict("lower ≤ upper", crossed, claim.lower))
-    return checks
+    per_choice = operator.choices(bound, upward)
+    owner = "MIN" if upward else "MAX"
+    backed = operator.states(per_choice, upward, own=problem.agent == owner)
+    wrong = ~boundary & ((backed > bound) if upward else (backed < bound))
+    wrong |= boundary & ((value > bound) if upward else (value < bound))
+    if problem.kind in ("UNTIL", "TOTAL") and upward:
+        wrong |= bound < 0
+    return _verdict(f"{'upper' if upward else 'lower'} bound is inductive", wrong, bound)
 
 
-def _ranked(problem: Problem, claim: Claim, operator: _Operator) -> list[Check]:
+def _ranked(operator: Operator, upward: bool) -> list[Check]:
+    """What the inequality alone leaves open: does the play stop?"""
+    problem, claim, reward = operator.problem, operator.claim, operator.reward
     if problem.kind == "DISCOUNTED":
         return []
-    reward = operator.reward
     used = _used_choices(problem, claim)
     if problem.kind in ("REACH_REWARD", "TOTAL") and np.any(reward[used] < 0):
         return [Check("rewards", False, "a negative reward voids the argument for unbounded rewards")]
-    assert claim.ranking is not None
-    progress = Progress(problem, claim, operator.box)
+    if upward and problem.kind != "REACH_REWARD":
+        return []
+    progress = Progress(problem, claim, operator.sets)
     boundary, _ = boundary_of(problem)
+    bound = claim.upper if upward else claim.lower
     if problem.kind == "UNTIL":
-        needed = ~boundary & (claim.lower > 0)
-        absorbed = (claim.lower == 0) | _target(problem)
-        strict = operator.strict(claim.lower, False)
-        missing = needed & ~progress.towards(absorbed, "MAX", claim.lower, strict)
-        return [_verdict("the play behind the lower bound stops", missing, claim.lower)]
+        needed = ~boundary & (bound > 0)
+        absorbed = (bound == 0) | _target(problem)
+        missing = needed & ~progress.towards(absorbed, "MAX", bound, operator.strict(bound, False))
+        return [_verdict("the play behind the lower bound stops", missing, bound)]
+    if problem.kind == "REACH_REWARD" and upward:
+        finite = ~boundary & np.isfinite(bound)
+        missing = finite & ~progress.towards(_target(problem), "MIN", bound, operator.strict(bound, True))
+        return [_verdict("the play behind the upper bound reaches the target", missing, bound)]
+    endless = ~boundary & np.isinf(bound)
     if problem.kind == "REACH_REWARD":
-        finite = ~boundary & np.isfinite(claim.upper)
-        strict = operator.strict(claim.upper, True)
-        missing = finite & ~progress.towards(_target(problem), "MIN", claim.upper, strict)
-        endless = ~boundary & np.isinf(claim.lower)
         unsure = endless & ~progress.misses(endless)
-        return [
-            _verdict("the play behind the upper bound reaches the target", missing, claim.upper),
-            _verdict("the target is missed where the lower bound is infinite", unsure, claim.lower),
-        ]
-    finite = (claim.lower > 0) & np.isfinite(claim.lower)
-    strict = operator.strict(claim.lower, False)
-    missing = finite & ~progress.towards(claim.lower == 0, "MAX", claim.lower, strict, reward)
-    endless = np.isinf(claim.lower)
+        return [_verdict("the target is missed where the lower bound is infinite", unsure, bound)]
+    finite = (bound > 0) & np.isfinite(bound)
+    missing = finite & ~progress.towards(bound == 0, "MAX", bound, operator.strict(bound, False), reward)
     unsure = endless & ~progress.earns_forever(endless, reward)
     return [
-        _verdict("the play behind the lower bound stops or earns", missing, claim.lower),
-        _verdict("the reward never ends where the lower bound is infinite", unsure, claim.lower),
+        _verdict("the play behind the lower bound stops or earns", missing, bound),
+        _verdict("the reward never ends where the lower bound is infinite", unsure, bound),
     ]
 
 
-def _bounded(problem: Problem, claim: Claim, operator: _Operator) -> Check:
+def _bounded(operator: Operator, upward: bool) -> Check:
     """The backups of a bounded horizon, made again."""
+    problem, claim = operator.problem, operator.claim
     states = len(problem.choice_start) - 1
     target = _target(problem) if problem.target is not None else np.zeros(states, dtype=np.bool_)
     allowed = np.ones(states, dtype=np.bool_) if problem.allowed is None else problem.allowed
     steps = 1 if problem.kind == "NEXT" else problem.upper_steps
     assert steps is not None
-    low, high = np.zeros(states), np.zeros(states)
-    if problem.kind != "CUMULATIVE":
-        low[target] = high[target] = 1
-        if problem.kind == "UNTIL" and problem.lower_steps > steps:
-            low[:] = high[:] = 0
+    reached = np.zeros(states)
+    if problem.kind != "CUMULATIVE" and not (problem.kind == "UNTIL" and problem.lower_steps > steps):
+        reached[target] = 1
     for step in range(steps, 0, -1):
-        bounds = []
-        for bound, upward in ((low, False), (high, True)):
-            backed = operator.states(operator.choices(bound, upward), upward, own=False)
-            rounded = _to_double(backed, upward)
-            if problem.kind == "UNTIL":
-                # The state is visited after step − 1 steps: a target counts from lower_steps on.
-                counts = target & (step - 1 >= problem.lower_steps)
-                rounded = np.where(counts, 1.0, np.where(allowed, rounded, 0.0))
-            bounds.append(rounded)
-        low, high = bounds
-    wrong = (claim.lower > low) | (claim.upper < high)
-    return _verdict(f"{steps} backups lie within the bounds", wrong, claim.lower)
+        backed = operator.states(operator.choices(reached, upward), upward, own=False)
+        reached = _to_double(backed, upward)
+        if problem.kind == "UNTIL":
+            # The state is visited after step − 1 steps: a target counts from lower_steps on.
+            counts = target & (step - 1 >= problem.lower_steps)
+            reached = np.where(counts, 1.0, np.where(allowed, reached, 0.0))
+    bound = claim.upper if upward else claim.lower
+    wrong = ~(reached <= bound) if upward else ~(bound <= reached)
+    return _verdict(
+        f"{steps} backups lie {'below the upper' if upward else 'above the lower'} bound", wrong, bound
+    )
 
 
-def _after_steps(problem: Problem, claim: Claim, operator: _Operator) -> Check:
-    """`lower_steps` backups within the allowed states lead from the tail's bounds to the claim's."""
+def _after_steps(operator: Operator, upward: bool) -> Check:
+    """`lower_steps` backups within the allowed states lead from the tail's bound to the claim's."""
+    problem, claim = operator.problem, operator.claim
     tail = tail_of(claim)
-    low, high = tail.lower, tail.upper
+    reached = tail.upper if upward else tail.lower
     for _ in range(problem.lower_steps):
-        bounds = []
-        for bound, upward in ((low, False), (high, True)):
-            backed = operator.states(operator.choices(bound, upward), upward, own=False)
-            rounded = _to_double(backed, upward)
-            bounds.append(rounded if problem.allowed is None else np.where(problem.allowed, rounded, 0.0))
-        low, high = bounds
-    wrong = ~((claim.lower <= low) & (high <= claim.upper))
-    return _verdict(f"{problem.lower_steps} backups of the tail lie within the bounds", wrong, claim.lower)
+        backed = operator.states(operator.choices(reached, upward), upward, own=False)
+        reached = _to_double(backed, upward)
+        if problem.allowed is not None:
+            reached = np.where(problem.allowed, reached, 0.0)
+    bound = claim.upper if upward else claim.lower
+    wrong = ~(reached <= bound) if upward else ~(bound <= reached)
+    end = "below the upper" if upward else "above the lower"
+    return _verdict(f"{problem.lower_steps} backups of the tail lie {end} bound", wrong, bound)
 
 
 def _to_double(values: Extended, upward: bool) -> FloatArray:

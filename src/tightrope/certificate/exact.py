@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.certificate.certificate import Certificate
-from tightrope.certificate.checker import boundary_of, tail_of
+from tightrope.certificate.certificate import Certificate, Claim
+from tightrope.certificate.checker import SIDES, boundary_of, is_bounded, tail_of
 from tightrope.certificate.rational import Number, RationalGame, RationalRow, number
 from tightrope.certificate.shape import Check, shape_check
 
@@ -25,18 +25,27 @@ def verify_exactly(certificate: Certificate) -> list[Check]:
     if not shape.passed:
         return [shape]
     game = RationalGame(problem, claim)
-    sets = _proper_sets(game)
-    if not sets.passed:
-        return [shape, sets]
-    if problem.upper_steps is not None or problem.kind == "NEXT":
-        return [shape, sets, _bounded(game)]
+    checks = [shape, proper_sets(game)]
+    if not checks[-1].passed:
+        return checks
+    for side in SIDES:
+        checks += prove_side_exactly(game, side)
+    crossed = np.flatnonzero(claim.lower > claim.upper).tolist()
+    return [*checks, _verdict("lower ≤ upper", crossed, len(claim.lower))]
+
+
+def prove_side_exactly(game: RationalGame, side: str) -> list[Check]:
+    """As `checker.prove_side`, in rationals."""
+    problem, upward = game.problem, side == "upper"
+    if is_bounded(problem):
+        return [_bounded(game, upward)]
     if problem.lower_steps > 0:
-        tail = RationalGame(problem, tail_of(claim))
-        return [shape, sets, *_inductive(tail), *_ranked(tail), _after_steps(game)]
-    return [shape, sets, *_inductive(game), *_ranked(game)]
+        tail = game.with_claim(tail_of(game.claim))
+        return [_inductive(tail, upward), *_ranked(tail, upward), _after_steps(game, upward)]
+    return [_inductive(game, upward), *_ranked(game, upward)]
 
 
-def _proper_sets(game: RationalGame) -> Check:
+def proper_sets(game: RationalGame) -> Check:
     """Distributions exist within the bounds; an exact point's probabilities sum to 1 exactly."""
     wrong = []
     for choice, row in enumerate(game.rows):
@@ -50,30 +59,25 @@ def _proper_sets(game: RationalGame) -> Check:
     return Check(name, True, f"at all {len(game.rows)} choices, in rationals")
 
 
-def _inductive(game: RationalGame) -> list[Check]:
+def _inductive(game: RationalGame, upward: bool) -> Check:
     problem, claim = game.problem, game.claim
     boundary, given = boundary_of(problem)
-    checks = []
-    for name, bound, upward in (("upper", claim.upper, True), ("lower", claim.lower, False)):
-        x = [number(v) for v in bound]
-        own = problem.agent == ("MIN" if upward else "MAX")
-        wrong = []
-        for s in range(len(x)):
-            needed = Fraction(float(given[s])) if boundary[s] else game.value(s, x.__getitem__, upward, own)
-            if (needed > x[s] if upward else needed < x[s]) or (
-                upward and problem.kind in ("UNTIL", "TOTAL") and x[s] < 0
-            ):
-                wrong.append(s)
-        checks.append(_verdict(f"{name} bound is inductive", wrong, len(x)))
-    crossed = np.flatnonzero(claim.lower > claim.upper).tolist()
-    return [*checks, _verdict("lower ≤ upper", crossed, len(claim.lower))]
+    x = [number(v) for v in (claim.upper if upward else claim.lower)]
+    own = problem.agent == ("MIN" if upward else "MAX")
+    wrong = []
+    for s in range(len(x)):
+        needed = Fraction(float(given[s])) if boundary[s] else game.value(s, x.__getitem__, upward, own)
+        if (needed > x[s] if upward else needed < x[s]) or (
+            upward and problem.kind in ("UNTIL", "TOTAL") and x[s] < 0
+        ):
+            wrong.append(s)
+    return _verdict(f"{'upper' if upward else 'lower'} bound is inductive", wrong, len(x))
 
 
-def _ranked(game: RationalGame) -> list[Check]:
+def _ranked(game: RationalGame, upward: bool) -> list[Check]:
     problem, claim = game.problem, game.claim
     if problem.kind == "DISCOUNTED":
         return []
-    assert claim.ranking is not None
     states = range(len(claim.lower))
     boundary, _ = boundary_of(problem)
     negative = any(
@@ -85,33 +89,24 @@ def _ranked(game: RationalGame) -> list[Check]:
     )
     if problem.kind != "UNTIL" and negative:
         return [Check("rewards", False, "a negative reward voids the argument for unbounded rewards")]
-    if problem.kind == "REACH_REWARD":
+    if upward:
+        if problem.kind != "REACH_REWARD":
+            return []
         assert problem.target is not None
         absorbed = [bool(v) for v in problem.target]
         finite = [s for s in states if not boundary[s] and np.isfinite(claim.upper[s])]
-        endless = [bool(not boundary[s] and np.isinf(claim.lower[s])) for s in states]
-        return [
-            _verdict(
-                "the play behind the upper bound reaches the target",
-                [s for s in finite if not _moves(game, s, absorbed, "MIN")],
-                len(states),
-            ),
-            _verdict(
-                "the target is missed where the lower bound is infinite",
-                [s for s in states if endless[s] and not _misses(game, s, endless)],
-                len(states),
-            ),
-        ]
+        missing = [s for s in finite if not _moves(game, s, absorbed, "MIN")]
+        return [_verdict("the play behind the upper bound reaches the target", missing, len(states))]
+    endless = [bool(not boundary[s] and np.isinf(claim.lower[s])) for s in states]
+    if problem.kind == "REACH_REWARD":
+        unsure = [s for s in states if endless[s] and not _misses(game, s, endless)]
+        return [_verdict("the target is missed where the lower bound is infinite", unsure, len(states))]
     zero = [bool(claim.lower[s] == 0 or (problem.kind == "UNTIL" and boundary[s])) for s in states]
     needed = [s for s in states if not boundary[s] and 0 < claim.lower[s] < np.inf]
-    stops = _verdict(
-        "the play behind the lower bound stops",
-        [s for s in needed if not _moves(game, s, zero, "MAX")],
-        len(states),
-    )
+    missing = [s for s in needed if not _moves(game, s, zero, "MAX")]
+    stops = _verdict("the play behind the lower bound stops", missing, len(states))
     if problem.kind == "UNTIL":
         return [stops]
-    endless = [bool(np.isinf(claim.lower[s])) for s in states]
     unsure = [s for s in states if endless[s] and not _earns(game, s, endless)]
     return [stops, _verdict("the reward never ends where the lower bound is infinite", unsure, len(states))]
 
@@ -226,7 +221,7 @@ def _reach_and_stay(
     return row.every(down), not leaves
 
 
-def _bounded(game: RationalGame) -> Check:
+def _bounded(game: RationalGame, upward: bool) -> Check:
     problem, claim = game.problem, game.claim
     states = range(len(claim.lower))
     steps = 1 if problem.kind == "NEXT" else problem.upper_steps
@@ -234,40 +229,33 @@ def _bounded(game: RationalGame) -> Check:
     target = [problem.target is not None and bool(problem.target[s]) for s in states]
     allowed = [problem.allowed is None or bool(problem.allowed[s]) for s in states]
     one, zero = Fraction(1), Fraction(0)
-    start: list[Number] = [one if target[s] and problem.kind != "CUMULATIVE" else zero for s in states]
-    results = []
-    for upward in (False, True):
-        x = start
-        for step in range(steps, 0, -1):
-            backed = [game.value(s, x.__getitem__, upward, own=False) for s in states]
-            if problem.kind == "UNTIL":
-                counted = step - 1 >= problem.lower_steps
-                backed = [one if target[s] and counted else backed[s] if allowed[s] else zero for s in states]
-            x = backed
-        results.append(x)
-    low, high = results
-    wrong = [
-        s for s in states if not (number(claim.lower[s]) <= low[s] and high[s] <= number(claim.upper[s]))
-    ]
-    return _verdict(f"{steps} backups lie within the bounds", wrong, len(states))
+    late = problem.kind == "UNTIL" and problem.lower_steps > steps
+    start = [one if target[s] and problem.kind != "CUMULATIVE" and not late else zero for s in states]
+    x: list[Number] = list(start)
+    for step in range(steps, 0, -1):
+        backed = [game.value(s, x.__getitem__, upward, own=False) for s in states]
+        if problem.kind == "UNTIL":
+            counted = step - 1 >= problem.lower_steps
+            backed = [one if target[s] and counted else backed[s] if allowed[s] else zero for s in states]
+        x = backed
+    return _within(x, claim, upward, f"{steps} backups")
 
 
-def _after_steps(game: RationalGame) -> Check:
+def _after_steps(game: RationalGame, upward: bool) -> Check:
     problem, claim = game.problem, game.claim
     tail = tail_of(claim)
     states = range(len(claim.lower))
-    results = []
-    for bound, upward in ((tail.lower, False), (tail.upper, True)):
-        x: list[Number] = [number(v) for v in bound]
-        for _ in range(problem.lower_steps):
-            backed = [game.value(s, x.__getitem__, upward, own=False) for s in states]
-            x = [backed[s] if problem.allowed is None or problem.allowed[s] else Fraction(0) for s in states]
-        results.append(x)
-    low, high = results
-    wrong = [
-        s for s in states if not (number(claim.lower[s]) <= low[s] and high[s] <= number(claim.upper[s]))
-    ]
-    return _verdict(f"{problem.lower_steps} backups of the tail lie within the bounds", wrong, len(states))
+    x: list[Number] = [number(v) for v in (tail.upper if upward else tail.lower)]
+    for _ in range(problem.lower_steps):
+        backed = [game.value(s, x.__getitem__, upward, own=False) for s in states]
+        x = [backed[s] if problem.allowed is None or problem.allowed[s] else Fraction(0) for s in states]
+    return _within(x, claim, upward, f"{problem.lower_steps} backups of the tail")
+
+
+def _within(x: list[Number], claim: Claim, upward: bool, what: str) -> Check:
+    bound = [number(v) for v in (claim.upper if upward else claim.lower)]
+    wrong = [s for s in range(len(x)) if (x[s] > bound[s] if upward else bound[s] > x[s])]
+    return _verdict(f"{what} lie {'below the upper' if upward else 'above the lower'} bound", wrong, len(x))
 
 
 def _verdict(name: str, wrong: list[int], states: int) -> Check:

@@ -7,6 +7,7 @@ for numbers within their margin, `interval` bounds are taken as written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -90,6 +91,12 @@ class RationalGame:
             for a, b in zip(problem.choice_start, problem.choice_start[1:], strict=False)
         ]
         self.discount = Fraction(1) if problem.discount is None else Fraction(problem.discount)
+
+    def with_claim(self, claim: Claim) -> RationalGame:
+        """The same game, another claim about it."""
+        other = copy(self)
+        other.claim = claim
+        return other
 
     def backed(self, choice: int, x: Callable[[int], Number], upward: bool) -> Number:
         row = self.rows[choice]

@@ -34,7 +34,7 @@ def box_of(problem: Problem) -> Box:
     return Box(problem.transition_start, problem.successor, lower, upper)
 
 
-def proper_sets(problem: Problem, box: Box) -> Check:
+def proper_sets(box: Box) -> Check:
     """Every choice has a distribution within its bounds: 0 ≤ lower ≤ upper ≤ 1, Σ lower ≤ 1 ≤ Σ upper."""
     wrong = ~((box.lower >= 0) & (box.lower <= box.upper) & (box.upper <= 1))
     starts = box.transition_start[:-1]

@@ -30,8 +30,50 @@ def shape_check(problem: Problem, claim: Claim) -> Check:
     return Check("shape", True, "the arrays fit together and the policy picks enabled choices")
 
 
+_KINDS = {
+    "choice_start": "iu",
+    "transition_start": "iu",
+    "successor": "iu",
+    "expression": "iu",
+    "policy": "iu",
+    "ranking": "iu",
+    "target": "b",
+    "allowed": "b",
+}
+"""The kind of number of each array (NumPy's letters); all others are float64."""
+
+
+def wrong_type(*holders: object) -> str | None:
+    """The first array that does not hold the kind of number it should."""
+    for holder in holders:
+        for name, value in vars(holder).items():
+            if isinstance(value, np.ndarray):
+                kinds = _KINDS.get(name)
+                fits = value.dtype == np.float64 if kinds is None else value.dtype.kind in kinds
+                if not fits or value.ndim != 1:
+                    return f"'{name}' is an array of {value.ndim} dimensions of {value.dtype}"
+            elif name in _KINDS and value is not None:
+                return f"'{name}' is not an array"
+    return None
+
+
+def _wrong_number(problem: Problem) -> str | None:
+    for name in ("initial", "lower_steps", "upper_steps"):
+        value = getattr(problem, name)
+        if not (type(value) is int or (value is None and name == "upper_steps")):
+            return f"'{name}' is not a whole number"
+    if problem.upper_steps is not None and problem.upper_steps < 0:
+        return "the upper step bound is negative"
+    if not (problem.discount is None or type(problem.discount) is float):
+        return "the discount factor is not a number"
+    return None if type(problem.complement) is bool else "'complement' is not a truth value"
+
+
 def _shape_problem(problem: Problem, claim: Claim) -> str | None:
     """Why the arrays cannot be what they say they are, or None."""
+    trouble = wrong_type(problem, claim) or _wrong_number(problem)
+    if trouble:
+        return trouble
     states, choices = len(problem.choice_start) - 1, len(problem.transition_start) - 1
     transitions = len(problem.successor)
     if (
@@ -42,6 +84,13 @@ def _shape_problem(problem: Problem, claim: Claim) -> str | None:
         return "the graph's offsets do not fit"
     if problem.successor.min() < 0 or problem.successor.max() >= states or not 0 <= problem.initial < states:
         return "a state's number is out of range"
+    if problem.expression is not None and (
+        problem.sets != "point"
+        or problem.expressions is None
+        or problem.expression.min() < 0
+        or problem.expression.max() >= len(problem.expressions["rows"])
+    ):
+        return "an expression's number is out of range"
     if problem.agent not in ("MAX", "MIN") or problem.nature not in ("MAX", "MIN"):
         return "the directions are not MAX or MIN"
     if problem.sets not in SETS or claim.policy_kind not in POLICIES:
@@ -85,10 +134,21 @@ def _shape_problem(problem: Problem, claim: Claim) -> str | None:
     for name, array in (("reward", problem.reward), ("terminal", problem.terminal)):
         if array is not None and not np.all(np.isfinite(array)):
             return f"'{name}' has an entry that is not finite"
-    for name, bound in (("lower", claim.lower), ("upper", claim.upper)):
-        if np.any(np.isnan(bound)):
-            return f"a {name} bound is not a number"
-    return _policy_problem(problem, claim)
+    return _bound_problem(problem, claim) or _policy_problem(problem, claim)
+
+
+def _bound_problem(problem: Problem, claim: Claim) -> str | None:
+    """Bounds are numbers. −∞ is never needed, and +∞ as a lower bound only where values can be infinite."""
+    may_be_infinite = problem.kind in ("REACH_REWARD", "TOTAL")
+    for name in ("lower", "upper", "tail_lower", "tail_upper"):
+        bound = getattr(claim, name)
+        if bound is None:
+            continue
+        if np.any(np.isnan(bound)) or np.any(bound == -np.inf):
+            return f"a {name} bound is not a number, or −∞"
+        if name.endswith("lower") and not may_be_infinite and np.any(np.isinf(bound)):
+            return f"a {name} bound is infinite, the value is not"
+    return None
 
 
 def _policy_problem(problem: Problem, claim: Claim) -> str | None:
@@ -96,6 +156,8 @@ def _policy_problem(problem: Problem, claim: Claim) -> str | None:
         assert claim.weight is not None
         total = np.add.reduceat(claim.weight, problem.choice_start[:-1])
         if np.any(claim.weight < 0) or np.any(np.abs(total - 1) > 2.0**-50):
+            return "the policy's weights are not distributions"
+        if not np.all(np.isfinite(claim.weight)):
             return "the policy's weights are not distributions"
     elif claim.policy is not None and (
         np.any(claim.policy < problem.choice_start[:-1]) or np.any(claim.policy >= problem.choice_start[1:])

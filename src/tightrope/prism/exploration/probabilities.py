@@ -86,14 +86,19 @@ class PolynomialProbabilities(Probabilities):
         return self.deferred.resolve(self._compute)
 
     def _compute(self, operation: Operation, left: OffsetArray, right: OffsetArray) -> IndexArray:
-        first = self.table.polynomials(left)
+        first = self._batch(left)
         match operation:
             case Operation.SUM:
-                return self.table.add_array(first + self.table.polynomials(right))
+                return self.table.add_array(first + self._batch(right))
             case Operation.PRODUCT:
-                return self.table.add_array(first * self.table.polynomials(right))
+                return self.table.add_array(first * self._batch(right))
             case Operation.SHARE:
                 return self.table.add_array(first.divide(RationalArray.from_integers(right)))
+
+    def _batch(self, entries: OffsetArray) -> PolynomialArray:
+        """Far fewer entries are distinct than there are pairs of them."""
+        distinct, position = np.unique(entries, return_inverse=True)
+        return self.table.polynomials(distinct).take(position.reshape(-1))
 
 
 class PolynomialDistribution(Distribution):

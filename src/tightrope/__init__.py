@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
+    from tightrope.data.counts import Counts
+    from tightrope.data.reading import read_counts
+    from tightrope.data.simulator import Simulator
     from tightrope.errors import CannotCertify, InputError, Location, TightropeError
     from tightrope.formats.drn import read_drn, write_drn
     from tightrope.formats.explicit import read_explicit, write_explicit
+    from tightrope.formats.policy import Policy
+    from tightrope.formats.umb import write_umb
+    from tightrope.learning.learn import learn, learn_all
+    from tightrope.learning.options import LearnOptions
+    from tightrope.learning.result import LearningResult
     from tightrope.model.builder import build_from_function, build_from_rows
     from tightrope.model.expressions import Expressions
     from tightrope.model.mdp import MDP, IntervalMDP
@@ -24,59 +32,83 @@ if TYPE_CHECKING:
     from tightrope.model.polynomial import Polynomial
     from tightrope.model.structure import RewardStructure, Structure
     from tightrope.prism.load import load_prism
+    from tightrope.solver.solution import Solution
+    from tightrope.solver.solve import solve
 
 _HOME = {
     "CannotCertify": "errors",
+    "Counts": "data.counts",
     "Direction": "model.objective",
     "Expressions": "model.expressions",
     "InputError": "errors",
     "IntervalMDP": "model.mdp",
+    "LearnOptions": "learning.options",
+    "LearningResult": "learning.result",
     "LinearConstraint": "model.parameters",
     "Location": "errors",
     "MDP": "model.mdp",
     "Objective": "model.objective",
     "ObjectiveKind": "model.objective",
-    "ParametricMDP": "model.parametric_mdp",
     "Parameters": "model.parameters",
+    "ParametricMDP": "model.parametric_mdp",
+    "Policy": "formats.policy",
     "Polynomial": "model.polynomial",
     "RewardStructure": "model.structure",
+    "Simulator": "data.simulator",
+    "Solution": "solver.solution",
     "Structure": "model.structure",
     "TightropeError": "errors",
     "build_from_function": "model.builder",
     "build_from_rows": "model.builder",
+    "learn": "learning.learn",
+    "learn_all": "learning.learn",
     "load_prism": "prism.load",
+    "read_counts": "data.reading",
     "read_drn": "formats.drn",
     "read_explicit": "formats.explicit",
+    "solve": "solver.solve",
     "write_drn": "formats.drn",
     "write_explicit": "formats.explicit",
+    "write_umb": "formats.umb",
 }
 """Where each public name lives, below this package; the imports above say the same to type checkers."""
 
 __all__ = [
     "MDP",
     "CannotCertify",
+    "Counts",
     "Direction",
     "Expressions",
     "InputError",
     "IntervalMDP",
+    "LearnOptions",
+    "LearningResult",
     "LinearConstraint",
     "Location",
     "Objective",
     "ObjectiveKind",
     "Parameters",
     "ParametricMDP",
+    "Policy",
     "Polynomial",
     "RewardStructure",
+    "Simulator",
+    "Solution",
     "Structure",
     "TightropeError",
     "__version__",
     "build_from_function",
     "build_from_rows",
+    "learn",
+    "learn_all",
     "load_prism",
+    "read_counts",
     "read_drn",
     "read_explicit",
+    "solve",
     "write_drn",
     "write_explicit",
+    "write_umb",
 ]
 
 

@@ -31,5 +31,6 @@ COMMANDS = (
     Command("check", "Certified bounds on the value of a model."),
     Command("verify", "Re-check a certificate, independently."),
     Command("sample", "Simulate a model at a point and write what was seen."),
+    Command("learn", "A robust policy and its certified interval from data."),
     Command("export", "Write a model in another format."),
 )

@@ -18,6 +18,7 @@ import numpy as np
 
 from tightrope.learning.result import Interval, PolicyValue
 from tightrope.learning.stages import Progress
+from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.solver.assumed_support import assume_support
@@ -40,18 +41,20 @@ def maximises(objective: Objective) -> bool:
     return (objective.agent is Direction.MAX) != objective.complement
 
 
-def kernel_of(sets: Sets, smallest: float | None = None) -> Kernel:
-    """The kernel that solves over these sets; `smallest` is the constant-support assumption."""
+def kernel_of(sets: Sets) -> Kernel:
+    """The kernel that solves over these sets."""
     if sets.kind is SetsKind.RECTANGULAR:
         from tightrope.solver.rectangular_kernel import RectangularKernel
 
         return RectangularKernel.of(sets)
-    return _interval_kernel(sets, smallest)
+    return IntervalKernel.of(sets.interval_model())
 
 
-def _interval_kernel(sets: Sets, smallest: float | None) -> IntervalKernel:
-    model = sets.interval_model()
-    return IntervalKernel.of(model if smallest is None else assume_support(model, smallest))
+def with_support(sets: Sets, smallest: float) -> Sets:
+    """The sets under the assumption that what can happen has at least this probability."""
+    raised = assume_support(sets.interval_model(), smallest)
+    assert isinstance(raised, IntervalMDP)
+    return replace(sets, lower=raised.lower)
 
 
 class PolicySolver:
@@ -66,8 +69,9 @@ class PolicySolver:
         deadline: float,
         progress: Progress,
     ):
-        self.sets, self.objective, self.precision, self.smallest = sets, objective, precision, smallest
-        self.kernel = kernel_of(sets, smallest)
+        self.sets = sets if smallest is None else with_support(sets, smallest)
+        self.objective, self.precision = objective, precision
+        self.kernel = kernel_of(self.sets)
         self.deadline, self.progress = deadline, progress
         self.notes: list[str] = []
         if smallest is not None:
@@ -107,7 +111,7 @@ class PolicySolver:
                 "the given policy is randomised: it was evaluated over the expression sets, "
                 "which enclose the rectangular ones"
             )
-            kernel = _interval_kernel(self.sets, self.smallest)
+            kernel = IntervalKernel.of(self.sets.interval_model())
         natures = (Direction.MIN, Direction.MAX)
         if self.objective.complement:
             natures = (Direction.MAX, Direction.MIN)

@@ -1,0 +1,133 @@
+"""What `tightrope learn` prints for people: one result as facts, or several kinds of sets side by side.
+
+Bars show intervals on one common scale; an end that is infinite, or off the scale, is drawn as an arrow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tightrope.cli.output import grouped, print_facts, print_table
+from tightrope.learning.result import Interval, LearningResult
+
+BAR = 22
+"""Characters of a bar: the table with it fits into 80 columns."""
+
+SHOWN_EVENTS = 3
+
+
+def print_result(title: str, result: LearningResult, true_value: Interval | None, files: str | None) -> None:
+    """One result, with the reasons for every default."""
+    facts: list[tuple[str, str]] = []
+    if result.verdict is not None:
+        facts += [("empty region", result.verdict), ("fallback", "tied sets, which need no region")]
+    facts.append(("guarantee", f"{_number(result.guarantee)} with confidence {1 - result.ledger.delta:g}"))
+    facts.append(("robust policy", f"value in {_interval(result.robust.interval)}"))
+    if result.value is not None:
+        facts.append(("given policy", f"value in {_interval(result.value.interval)}"))
+    if true_value is not None:
+        facts.append(("at the true point", f"{_number(true_value.lower)} is the best value"))
+    facts.append(("optimistic", f"{_number(result.optimistic_value)}: no policy does better"))
+    facts += _how(result)
+    facts += [("status", result.status), ("seconds", _seconds(result))]
+    if files is not None:
+        facts.append(("written", files))
+    print_facts(title, facts)
+
+
+def print_comparison(
+    title: str, results: Sequence[LearningResult], true_value: Interval | None, files: str | None
+) -> None:
+    """All kinds of sets in one table of at most 80 columns."""
+    shown = [result.value.interval if result.value else result.robust.interval for result in results]
+    low, high = _scale(shown, true_value)
+    rows = [
+        (
+            result.decisions.sets.value + ("*" if result.fallback else ""),
+            _number(interval.lower),
+            _number(interval.upper),
+            _number(interval.width),
+            bar(interval, low, high, true_value.lower if true_value else None),
+            f"{sum(result.seconds.values()):.2f}",
+        )
+        for result, interval in zip(results, shown, strict=True)
+    ]
+    whose = "given policy" if results[0].value else "robust policy"
+    print_table(title, (whose, "lower", "upper", "width", f"{_number(low)} … {_number(high)}", "s"), rows)
+    last = results[-1]
+    facts = [("confidence", f"{1 - last.ledger.delta:g} for each row on its own; choose before looking")]
+    if true_value is not None:
+        facts.append(("│", f"{_number(true_value.lower)}, the best value at the true point"))
+    if any(result.fallback for result in results):
+        verdict = next(result.verdict for result in results if result.verdict is not None)
+        facts.append(("* empty region", f"{verdict} Tied sets were used instead."))
+    facts += _how(last)
+    if files is not None:
+        facts.append(("written", files))
+    print_facts("", facts)
+
+
+def bar(interval: Interval, low: float, high: float, mark: float | None = None) -> str:
+    """The interval on the scale from low to high, with a mark for a value."""
+    span = high - low if high > low else 1.0
+
+    def place(value: float) -> int:
+        return round((min(max(value, low), high) - low) / span * (BAR - 1))
+
+    first, last = place(interval.lower), place(interval.upper)
+    cells = [" "] * BAR
+    cells[first : last + 1] = ["━"] * (last - first + 1)
+    if interval.lower < low:
+        cells[0] = "◀"
+    if interval.upper > high:
+        cells[-1] = "▶"
+    if mark is not None and low <= mark <= high:
+        cells[place(mark)] = "│"
+    return "".join(cells)
+
+
+def _scale(intervals: Sequence[Interval], true_value: Interval | None) -> tuple[float, float]:
+    """From the least to the largest end; ends a hundred times the median width away are left out."""
+    finite = sorted(i.width for i in intervals if math.isfinite(i.width))
+    typical = finite[len(finite) // 2] if finite else 1.0
+    ends = [e for i in intervals if i.width <= 100 * typical for e in (i.lower, i.upper) if math.isfinite(e)]
+    if true_value is not None and math.isfinite(true_value.lower):
+        ends.append(true_value.lower)
+    return (min(ends), max(ends)) if ends else (0.0, 1.0)
+
+
+def _how(result: LearningResult) -> list[tuple[str, str]]:
+    """How the numbers came about: choices with their reasons, the ledger, what binds, remarks."""
+    chosen = [f"sets {result.decisions.sets.value}"]
+    if result.decisions.region is not None:
+        chosen.append(f"region {result.decisions.region.value}")
+    facts = [("chosen", ", ".join(chosen))]
+    facts += [("default", reason) for reason in result.decisions.reasons]
+    facts += [("ledger" if i == 0 else "", line) for i, line in enumerate(result.ledger.lines)]
+    widths = result.widths
+    known = f"mean {widths.mean:.3g}, largest {widths.largest:.3g}"
+    facts.append(("widths", f"{grouped(len(widths.nonconstant))} unknown expressions: {known}"))
+    low, high = widths.parameter_lower, widths.parameter_upper
+    if low is not None and high is not None:
+        names = result.model.parameters.names
+        ends = [f"{n} in [{a:.5g}, {b:.5g}]" for n, a, b in zip(names, low, high, strict=True)]
+        facts.append(("parameters", ", ".join(ends)))
+    if result.binding.total:
+        named = [f"{e.text} ({e.side})" for e in result.binding.events[:SHOWN_EVENTS]]
+        more = result.binding.total - len(named)
+        facts.append(("binding", "; ".join(named) + (f"; and {more} more" if more > 0 else "")))
+    facts += [("note", note) for note in result.notes]
+    return facts
+
+
+def _number(value: float) -> str:
+    return f"{value:.5g}"
+
+
+def _interval(interval: Interval) -> str:
+    return f"[{interval.lower:.9g}, {interval.upper:.9g}]"
+
+
+def _seconds(result: LearningResult) -> str:
+    return ", ".join(f"{phase} {seconds:.3g}" for phase, seconds in result.seconds.items())

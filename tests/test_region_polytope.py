@@ -15,10 +15,12 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
 from tightrope.region.bounds import expression_bounds, parameter_box
 from tightrope.region.build import polytope_region
-from tightrope.region.halfspaces import Halfspaces, Origin
+from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
+from tightrope.region.lazy_program import programmed_bounds
 from tightrope.region.polytope import Polytope
 from tightrope.region.region import RegionKind, Relaxation
 from tightrope.region.tightening import tighten
+from tightrope.region.walk import walked_bounds
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.events import Budget
@@ -253,3 +255,32 @@ def test_inclusion_hierarchy_is_exact(intervals: EventIntervals) -> None:
         if vertices:
             low, high = exact_range(table.polynomial(e), vertices)
             assert F(float(over_box[0][e])) <= low and high <= F(float(over_box[1][e]))
+
+
+def test_linear_programs_agree_with_the_walk() -> None:
+    """Three roads to a support value: vertices, the walk along edges, and HiGHS where the walk gets stuck."""
+    rng = np.random.default_rng(5)
+    for size, rows in ((1, 3), (2, 8), (4, 60), (9, 120)):
+        matrix = rng.normal(size=(rows, size))
+        matrix /= np.abs(matrix).max(axis=1, keepdims=True)
+        bound = 0.4 * np.linalg.norm(matrix, axis=1) * (1 + 0.2 * rng.random(rows))
+        system = ScaledHalfspaces(matrix, bound, np.ones(rows), np.zeros(size), np.ones(size))
+        directions = rng.normal(size=(40, size)) * 10.0 ** rng.integers(-6, 6, size=(40, 1))
+        walked, reached = walked_bounds(system, directions)
+        programmed = programmed_bounds(system, directions)
+        assert reached.all()
+        assert np.allclose(walked, programmed, rtol=1e-9, atol=0)
+        points = rng.normal(size=(4000, size))
+        points *= (
+            0.99 / np.maximum((points @ matrix.T / bound).max(axis=1), np.abs(points).max(axis=1))[:, None]
+        )
+        assert np.all(points @ directions.T <= walked)
+
+
+def test_walk_without_a_common_point_is_stuck_but_safe() -> None:
+    system = ScaledHalfspaces(
+        np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([-0.5, -0.5]), np.ones(2), np.zeros(2), np.ones(2)
+    )
+    bounds, reached = walked_bounds(system, np.array([[1.0, 0.0], [0.0, 1.0]]))
+    assert not reached.any()
+    assert np.all(bounds >= -1.0)

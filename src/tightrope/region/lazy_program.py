@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.linear_program import LinearOutcome, LinearProgram, LinearStatus
+from tightrope.numerics.linear_program import LinearOutcome, LinearProgram, LinearStatus, dual_bounds
 from tightrope.region.halfspaces import ScaledHalfspaces
 
 _TOLERANCE = 1e-10
@@ -52,6 +52,23 @@ class LazyProgram:
     def _load(self, rows: OffsetArray) -> None:
         self._program.add_rows(self._system.matrix[rows], self._system.bound[rows])
         self.loaded = np.concatenate([self.loaded, rows])
+
+
+def programmed_bounds(system: ScaledHalfspaces, directions: FloatArray) -> FloatArray:
+    """Safe upper bounds of directions·y over the scaled system, by one lazy linear program each."""
+    size = system.matrix.shape[1]
+    program = LazyProgram(system)
+    found: list[FloatArray] = []
+    for direction in directions:
+        norm = float(np.abs(direction).max(initial=0.0))
+        outcome = program.maximise(direction / norm) if norm > 0.0 else None
+        solved = outcome is not None and outcome.status is LinearStatus.OPTIMAL
+        found.append(outcome.multipliers * norm if outcome is not None and solved else np.zeros(0))
+    multipliers = np.zeros((len(directions), len(program.loaded)))
+    for row, values in enumerate(found):
+        multipliers[row, : len(values)] = values
+    rows, ones = program.loaded, np.ones(size)
+    return dual_bounds(system.matrix[rows], system.bound[rows], -ones, ones, directions, multipliers)
 
 
 def deepest_point(

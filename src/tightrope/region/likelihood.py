@@ -18,14 +18,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.linear_program import LinearStatus
 from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
-from tightrope.region.lazy_program import LazyProgram
 from tightrope.region.polytope import MOST_VERTICES, Polytope
 from tightrope.region.region import RegionKind, Relaxation
 from tightrope.region.support_points import support_points
 from tightrope.region.tangent_cuts import LogLikelihood
 from tightrope.region.tightening import Tightened, tighten
+from tightrope.region.walk import walked_bounds
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Ledger
 
@@ -201,16 +200,11 @@ def _thinned(unit: FloatArray) -> FloatArray:
 
 
 def _maxima(tightened: Tightened, normals: FloatArray) -> FloatArray:
-    """The largest value of each normal over the system (plain float64)."""
+    """The largest value of each normal over the system."""
     scaled = ScaledHalfspaces.of(tightened.system)
-    program = LazyProgram(scaled)
-    values = np.full(len(normals), np.inf)
-    for i, normal in enumerate(normals):
-        direction = normal * scaled.half
-        outcome = program.maximise(direction / np.abs(direction).max())
-        if outcome.status is LinearStatus.OPTIMAL:
-            values[i] = normal @ scaled.to_x(outcome.point)
-    return values
+    values, _ = walked_bounds(scaled, normals * scaled.half)
+    result: FloatArray = values + normals @ scaled.centre
+    return result
 
 
 def _apart(corners: FloatArray, sticking: FloatArray, excess: float, centre: FloatArray) -> list[int]:

@@ -20,13 +20,13 @@ import numpy as np
 
 from tightrope.errors import CannotCertify
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.linear_program import LinearStatus, dual_bounds
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.region.halfspaces import Halfspaces, ScaledHalfspaces
-from tightrope.region.lazy_program import LazyProgram
+from tightrope.region.lazy_program import programmed_bounds
 from tightrope.region.region import Emptiness, RegionKind, Relaxation
 from tightrope.region.tightening import Tightened, Tightening
 from tightrope.region.vertices import MOST_DIMENSIONS, EnclosingVertices, enclosing_vertices
+from tightrope.region.walk import walked_bounds
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Ledger
 
@@ -134,7 +134,7 @@ class Polytope:
             return np.zeros(0), np.zeros(0)
         if self.enclosure is not None:
             return self._from_vertices(directions)
-        return -self._by_programs(-directions), self._by_programs(directions)
+        return -self._without_vertices(-directions), self._without_vertices(directions)
 
     def _from_vertices(self, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
         points = self.vertices
@@ -151,25 +151,18 @@ class Polytope:
         error = up(error * (1.0 + 1e-12) + 1e-300)
         return np.nextafter(lower - error, -np.inf), np.nextafter(upper + error, np.inf)
 
-    def _by_programs(self, directions: FloatArray) -> FloatArray:
-        """Upper bounds of directions·x by one lazy linear program each."""
+    def _without_vertices(self, directions: FloatArray) -> FloatArray:
+        """Upper bounds of directions·x by a walk along edges, by linear programs where the walk gets
+        stuck.
+        """
         scaled = self._scaled
-        size = self.coordinates.size
-        program = LazyProgram(scaled)
         in_y = directions * scaled.half
-        multipliers: list[FloatArray] = []
-        for direction in in_y:
-            norm = np.abs(direction).max(initial=0.0)
-            outcome = program.maximise(direction / norm) if norm > 0.0 else None
-            solved = outcome is not None and outcome.status is LinearStatus.OPTIMAL
-            multipliers.append(outcome.multipliers * norm if outcome is not None and solved else np.zeros(0))
-        table = np.zeros((len(directions), len(program.loaded)))
-        for row, values in enumerate(multipliers):
-            table[row, : len(values)] = values
-        ones = np.ones(size)
-        best = dual_bounds(
-            scaled.matrix[program.loaded], scaled.bound[program.loaded], -ones, ones, in_y, table
-        )
+        if self.coordinates.size == 0:
+            return np.zeros(len(directions))
+        best, reached = walked_bounds(scaled, in_y)
+        stuck = np.flatnonzero(~reached)
+        if len(stuck):
+            best[stuck] = np.minimum(best[stuck], programmed_bounds(scaled, in_y[stuck]))
         rounding = error_factor(3) * np.abs(in_y).sum(axis=1)
         shift = directions @ scaled.centre
         rounding += product_error(directions, scaled.centre[:, None])[:, 0]

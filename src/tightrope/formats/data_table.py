@@ -21,8 +21,8 @@ from tightrope.formats.data_metadata import COMMENT, CSV_PREFIX, KEY, Metadata, 
 CHUNK_ROWS = 1 << 17
 """Rows of a Parquet chunk."""
 
-CHUNK_BYTES = 1 << 22
-"""Bytes of a CSV chunk."""
+CHUNK_BYTES = 1 << 20
+"""Bytes of a CSV chunk. The reader queues some forty chunks ahead, so memory is about forty times this."""
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv",)

@@ -1,0 +1,136 @@
+"""Every region with every kind of sets on every family: it works and covers the truth, or is refused."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from learning_cases import FAMILIES, case, counts_of, options
+from tightrope.errors import InputError
+from tightrope.learning.learn import Learner, learn
+from tightrope.learning.options import WITHOUT_REGION, LearnOptions, decide
+from tightrope.learning.result import LearningResult
+from tightrope.region.region import RegionKind
+from tightrope.statistics.least_squares import EllipsoidVersion
+from tightrope.uncertainty.sets import SetsKind
+
+DELTA = 0.01
+OVER_A_REGION = tuple(kind for kind in SetsKind if kind not in WITHOUT_REGION)
+
+
+def all_sets(name: str, region: RegionKind) -> dict[SetsKind, LearningResult]:
+    known = case(name)
+    asked = LearnOptions(region=region)
+    learner = Learner(
+        known.model, counts_of(name), DELTA, known.objective, options=asked, policy=known.policy
+    )
+    kinds = OVER_A_REGION if region is not RegionKind.POLYTOPE else (SetsKind.TIED, *OVER_A_REGION)
+    return {kind: learner.result(asked.with_sets(kind)) for kind in kinds}
+
+
+@pytest.mark.parametrize("region", RegionKind)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_combination_covers_the_truth_and_nests(name: str, region: RegionKind) -> None:
+    known = case(name)
+    results = all_sets(name, region)
+    for kind, result in results.items():
+        assert result.verdict is None
+        assert result.is_certified, (kind, result.status)
+        assert result.value is not None
+        assert known.optimum in result.value.interval, kind
+        assert known.value_of(result.robust.policy) in result.robust.interval, kind
+        assert result.region is None or result.region.contains(known.instance.truth)
+        assert set(result.seconds) == {"statistics", "region", "sets", "solve"}
+        assert result.ledger.delta == DELTA
+        maximises = known.objective.agent.name == "MAX"
+        best = result.optimistic_value
+        assert (best >= known.optimum - 1e-9) if maximises else (best <= known.optimum + 1e-9)
+    nested = [SetsKind.EXPRESSION, SetsKind.RECTANGULAR]
+    _assert_nested(results, [SetsKind.PARAMETER, *nested])
+    if region is RegionKind.POLYTOPE:
+        _assert_nested(results, [SetsKind.TIED, *nested])
+
+
+def _assert_nested(results: dict[SetsKind, LearningResult], order: list[SetsKind]) -> None:
+    """Theorem 2 in certified values, to the precision of the solver."""
+    for outer, inner in zip(order, order[1:], strict=False):
+        wide, tight = results[outer].value, results[inner].value
+        assert wide is not None and tight is not None
+        for a, b, sign in (
+            (wide.interval.lower, tight.interval.lower, 1.0),
+            (wide.interval.upper, tight.interval.upper, -1.0),
+        ):
+            if math.isfinite(b):
+                assert sign * (b - a) >= -3e-6 * abs(b), (outer, inner)
+            else:
+                assert a == b
+        allowed = 3e-6 * abs(results[inner].guarantee)
+        if math.isfinite(results[outer].guarantee):
+            better = results[inner].guarantee - results[outer].guarantee
+            assert (better if _maximises(results[inner]) else -better) >= -allowed
+
+
+def _maximises(result: LearningResult) -> bool:
+    return result.objective.agent.name == "MAX"
+
+
+@pytest.mark.parametrize("kind", WITHOUT_REGION)
+def test_sets_without_a_region_refuse_one(kind: SetsKind) -> None:
+    known = case("betting(8)")
+    for region in RegionKind:
+        if kind is SetsKind.TIED and region is RegionKind.POLYTOPE:
+            assert decide(known.model, counts_of("betting(8)"), options(region, kind)).region is None
+            continue
+        with pytest.raises(InputError, match=f"they have no use for the region {region.value}"):
+            learn(known.model, counts_of("betting(8)"), DELTA, known.objective, options=options(region, kind))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (LearnOptions(sets=SetsKind.EXPRESSION, intersect=True), "lie within them already"),
+        (LearnOptions(sets=SetsKind.TIED, intersect=True), "are these intervals"),
+        (
+            LearnOptions(region=RegionKind.ELLIPSOID, sets=SetsKind.PARAMETER, intersect=True),
+            "hold together only where the region is made of these intervals; ellipsoid is not",
+        ),
+        (
+            LearnOptions(
+                region=RegionKind.POLYTOPE, sets=SetsKind.EXPRESSION, ellipsoid=EllipsoidVersion.PAPER
+            ),
+            "but the region polytope is used",
+        ),
+        (LearnOptions(sets=SetsKind.TIED, ellipsoid=EllipsoidVersion.PAPER), "but no region is used"),
+    ],
+)
+def test_combinations_without_a_meaning_are_refused(asked: LearnOptions, message: str) -> None:
+    known = case("betting(8)")
+    with pytest.raises(InputError, match=message):
+        learn(known.model, counts_of("betting(8)"), DELTA, known.objective, options=asked)
+
+
+def test_parameter_sets_met_with_the_tied_intervals_are_tighter() -> None:
+    known = case("rover(4,4)")
+    counts = counts_of("rover(4,4)")
+    wide = learn(known.model, counts, DELTA, known.objective, region="polytope", sets="parameter")
+    tight = learn(
+        known.model,
+        counts,
+        DELTA,
+        known.objective,
+        options=LearnOptions(sets=SetsKind.PARAMETER, intersect=True),
+    )
+    assert tight.region is not None and tight.region.kind is RegionKind.POLYTOPE
+    assert tight.guarantee > wide.guarantee
+    assert tight.widths.mean < wide.widths.mean
+    assert "met with the tied intervals" in tight.notes
+
+
+def test_the_published_ellipsoid_is_labelled() -> None:
+    known = case("engagement(8)")
+    asked = LearnOptions(sets=SetsKind.EXPRESSION, ellipsoid=EllipsoidVersion.PAPER)
+    result = learn(known.model, counts_of("engagement(8)"), DELTA, known.objective, options=asked)
+    assert result.decisions.region is RegionKind.ELLIPSOID
+    assert not result.ledger.holds
+    assert "unsound" in result.ledger.method

@@ -72,7 +72,7 @@ def enclose_likelihood(
         base, tightened, worst = _by_directions(
             coordinates, likelihood, centre, normals, excess, base, tightened
         )
-        where, most = "in the directions of coordinates and expressions", 0
+        where, most = f"in {len(normals)} directions of coordinates and expressions", 0
     cuts = int((base.origin == Origin.CUT).sum())
     region = Polytope.of(RegionKind.LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER, most)
     remark = f"{cuts} tangent cuts; the likelihood region is exceeded by at most {worst:.2%} {where}"
@@ -119,12 +119,13 @@ def _by_directions(
     """Cut at the maximisers over the likelihood region itself, which lie in it and so measure the excess."""
     if tightened.empty:
         return base, tightened, np.inf
-    kept = tightened.system.take(tightened.system.origin != Origin.CUT)
+    kept = ScaledHalfspaces.of(tightened.system.take(tightened.system.origin != Origin.CUT))
     eye = np.eye(len(centre))
-    spare = 1e-9 * (kept.upper - kept.lower)
     matrix = np.concatenate([kept.matrix, eye, -eye])
-    bound = np.concatenate([kept.bound, kept.upper + spare, -(kept.lower - spare)])
-    points = support_points(likelihood, matrix, bound, centre, normals)
+    bound = np.concatenate([kept.bound, np.full(2 * len(centre), 1.0 + 1e-9)])
+    start = (centre - kept.centre) / kept.half
+    search = likelihood.rescaled(kept.centre, kept.half)
+    points = kept.to_x(support_points(search, matrix, bound, start, normals * kept.half))
     if len(points) == 0:
         return base, tightened, np.inf
     base = _with_cuts(base, likelihood, centre, points)
@@ -133,7 +134,8 @@ def _by_directions(
         return base, tightened, np.inf
     outer = _maxima(tightened, normals) - normals @ centre
     inner = ((points - centre) * normals).sum(axis=1)
-    return base, tightened, float(np.max(outer / np.maximum(inner, 1e-300)) - 1.0)
+    found = inner > 1e-6 * outer
+    return base, tightened, float(np.max(outer[found] / inner[found], initial=1.0) - 1.0)
 
 
 def _with_cuts(

@@ -81,7 +81,7 @@ class Polytope:
     def notes(self) -> tuple[str, ...]:
         shape = f"{len(self.system)} rows in {self.coordinates.size} coordinates"
         if self.enclosure is not None:
-            shape += f", {len(self.enclosure.points)} vertices"
+            shape += f", {len(self.enclosure.facets)} facets, {len(self.enclosure.points)} vertices"
         lifted = (self.tightening.text(),) if self.coordinates.is_lifted else ()
         return (shape, *lifted, *self.remarks)
 
@@ -103,7 +103,13 @@ class Polytope:
 
     @property
     def facets(self) -> tuple[FloatArray, FloatArray]:
-        return self.system.matrix, self.system.bound
+        """The rows that carry vertices, the box's included; all rows where the vertices are not known."""
+        eye = np.eye(self.coordinates.size)
+        matrix = np.concatenate([self.system.matrix, eye, -eye])
+        bound = np.concatenate([self.system.bound, self.system.upper, -self.system.lower])
+        if self.enclosure is None:
+            return matrix, bound
+        return matrix[self.enclosure.facets], bound[self.enclosure.facets]
 
     @cached_property
     def _scaled(self) -> ScaledHalfspaces:

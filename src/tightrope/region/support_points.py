@@ -15,7 +15,7 @@ from tightrope.region.tangent_cuts import LogLikelihood
 
 _GAP = 0.005
 _GROWTH = 30.0
-_NEWTON = 12
+_NEWTON = 25
 
 
 def support_points(
@@ -43,7 +43,6 @@ def _climb(
     likelihood: LogLikelihood, matrix: FloatArray, bound: FloatArray, start: FloatArray, normal: FloatArray
 ) -> FloatArray:
     x = start
-    last = (len(bound) + 1.0) / _GAP
     tau = 1.0
     while True:
         for _ in range(_NEWTON):
@@ -51,9 +50,11 @@ def _climb(
             if moved is None:
                 break
             x = moved
-        if tau >= last:
+        gained = max(float(normal @ (x - start)), 1e-4)
+        enough = (len(bound) + 1.0) / (_GAP * gained)
+        if tau >= enough:
             return x
-        tau = min(tau * _GROWTH, last)
+        tau = min(tau * _GROWTH, enough)
 
 
 def _newton(

@@ -31,6 +31,13 @@ class LogLikelihood:
         self.weight = weight[used]
         self.level = level
 
+    def rescaled(self, origin: FloatArray, scale: FloatArray) -> LogLikelihood:
+        """The same function of y with x = origin + scale·y, in plain float64: for searching, not for
+        proving.
+        """
+        everything = AffineFunctions(self.linear * scale, self.constant + self.linear @ origin, self.slack)
+        return LogLikelihood(everything, self.weight, self.level)
+
     def values(self, points: FloatArray) -> FloatArray:
         """ℓ at points [n, coordinates] in plain float64; −∞ where some f ≤ 0."""
         probability = points @ self.linear.T + self.constant

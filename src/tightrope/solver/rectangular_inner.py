@@ -1,0 +1,205 @@
+"""Nature's problem at one choice of rectangular sets: a linear function over the region, no linear program.
+
+Σ_j f_j = 1, so p·x = x_0 + Σ_{j≥1} f_j·δ_j with δ_j = x_j − x_0, and with f_j = middle_j + slope_j·z
+
+    opt p·x = x_0 + Σ δ_j·middle_j + opt_z q·z,        q = Σ δ_j·slope_j,
+
+the support function of the region (METHODS §5). Subtracting x_0 first keeps rounding proportional to the
+differences of values: equal values give q = 0, and nothing moves. For a polytope opt q·z comes from
+`tightrope.solver.vertex_walk`; for an ellipsoid it is β·‖Gq‖ (`tightrope.solver.region_shape`).
+
+The intervals of the choice bound p·x too, and the tighter of the two is taken: the value of a game in which
+nature has to respect whichever of the two sets is the harder on it. So P_R ⊆ P_Λ holds of computed values as
+well. Where a value is infinite the intervals decide alone.
+
+`affine[e]` = (middle, fuzz, slope …); `ball` holds G and in two more rows β, too large and too small, and is
+empty for a polytope.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import inlined, kernel
+from tightrope.solver.pouring import pour_masses, pour_safely
+from tightrope.solver.vertex_walk import inner_value, outer_value, walk
+
+
+@inlined
+def _direction(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    values: FloatArray,
+    maximise: bool,
+    expression: IndexArray,
+    affine: FloatArray,
+    q: FloatArray,
+) -> tuple[float, float]:
+    """(Σ δ·middle, its error together with that of q·z) and q, turned round where nature minimises."""
+    x = values[successor[first]]
+    size = len(q)
+    for i in range(size):
+        q[i] = 0.0
+    base, error = 0.0, 0.0
+    for t in range(first + 1, last):
+        delta = values[successor[t]] - x
+        if delta != 0.0:
+            e = expression[t]
+            base += delta * affine[e, 0]
+            error += abs(delta) * affine[e, 1]
+            if not maximise:
+                delta = -delta
+            for i in range(size):
+                q[i] += delta * affine[e, 2 + i]
+    return base, error
+
+
+@inlined
+def _image(ball: FloatArray, q: FloatArray, out: FloatArray) -> tuple[float, float]:
+    """out = G·q, its norm and a bound on the norm's error."""
+    square, spread = 0.0, 0.0
+    for i in range(len(q)):
+        value, magnitude = 0.0, 0.0
+        for c in range(len(q)):
+            value += ball[i, c] * q[c]
+            magnitude += abs(ball[i, c] * q[c])
+        out[i] = value
+        square += value * value
+        spread += magnitude * magnitude
+    return np.sqrt(square), (len(q) + 8) * 2.0**-52 * np.sqrt(spread) + 1e-150
+
+
+@kernel
+def inner(
+    c: int,
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    values: FloatArray,
+    maximise: bool,
+    expression: IndexArray,
+    affine: FloatArray,
+    joint: BoolArray,
+    vertex_of: IndexArray,
+    rows: FloatArray,
+    reach: FloatArray,
+    vertex: FloatArray,
+    link: IndexArray,
+    table: IndexArray,
+    used: OffsetArray,
+    ball: FloatArray,
+    order: IndexArray,
+    key: FloatArray,
+    mass: FloatArray,
+    q: FloatArray,
+    work: FloatArray,
+) -> float:
+    """The optimum of p·values in plain floating point, and a distribution that attains it in mass[0:k].
+
+    The distribution has no negative entries and sum 1; where the region is only a relaxation it is near
+    the optimum, no more (it serves as an accelerator)."""
+    pour_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
+    x = 0.0
+    for i in range(last - first):
+        if mass[i] > 0.0:
+            x += mass[i] * values[successor[first + i]]
+    if not joint[c]:
+        return x
+    base, error = _direction(first, last, successor, values, maximise, expression, affine, q)
+    if not 0.0 < error < np.inf:
+        return x
+    size = len(q)
+    best = 0.0
+    if len(ball) > 0:
+        norm, _ = _image(ball, q, work)
+        best = ball[size, 0] * norm
+    else:
+        v = walk(rows, vertex, link, table, used, vertex_of[c] if vertex_of[c] >= 0 else used[2], q, work)
+        vertex_of[c] = v
+        for i in range(size):
+            best += q[i] * vertex[v, i]
+    y = values[successor[first]] + base + (best if maximise else -best)
+    if (y >= x) if maximise else (y <= x):
+        return x
+    if len(ball) > 0:  # the optimal point β·GᵀGq/‖Gq‖, kept in q
+        norm, _ = _image(ball, q, work)
+        for i in range(size):
+            q[i] = 0.0
+            for j in range(size):
+                q[i] += ball[j, i] * work[j]
+            q[i] *= ball[size, 0] / max(norm, 1e-300)
+    else:
+        for i in range(size):
+            q[i] = vertex[vertex_of[c], i]
+    total = 0.0
+    for t in range(first, last):
+        p = affine[expression[t], 0]
+        for i in range(size):
+            p += affine[expression[t], 2 + i] * q[i]
+        mass[t - first] = p if p > 1e-15 else 0.0
+        total += mass[t - first]
+    for i in range(last - first):
+        mass[i] /= total
+    return y
+
+
+@kernel
+def inner_safely(
+    c: int,
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    values: FloatArray,
+    maximise: bool,
+    upward: bool,
+    expression: IndexArray,
+    affine: FloatArray,
+    joint: BoolArray,
+    vertex_of: IndexArray,
+    rows: FloatArray,
+    reach: FloatArray,
+    vertex: FloatArray,
+    link: IndexArray,
+    table: IndexArray,
+    used: OffsetArray,
+    ball: FloatArray,
+    order: IndexArray,
+    key: FloatArray,
+    mass: FloatArray,
+    q: FloatArray,
+    work: FloatArray,
+) -> float:
+    """The optimum of p·values, rounded up or down by a bound on all errors."""
+    x = pour_safely(first, last, successor, lower, upper, False, values, maximise, upward, order, key, mass)
+    if not joint[c]:
+        return x
+    base, error = _direction(first, last, successor, values, maximise, expression, affine, q)
+    if not 0.0 < error < np.inf:
+        return x
+    outward = maximise == upward
+    best = 0.0
+    if len(ball) > 0:
+        norm, off = _image(ball, q, work)
+        best = ball[len(q), 0] * (norm + off) if outward else ball[len(q) + 1, 0] * max(norm - off, 0.0)
+    else:
+        v = walk(rows, vertex, link, table, used, vertex_of[c] if vertex_of[c] >= 0 else used[2], q, work)
+        vertex_of[c] = v
+        best = outer_value(rows, link, reach, v, q, work) if outward else inner_value(vertex, v, q)
+    start = values[successor[first]]
+    error = error * (1.0 + 1e-9) + 2.0**-51 * (abs(start) + abs(base) + abs(best)) + 1e-300
+    y = start + base + (best if maximise else -best)
+    y = y + error if upward else y - error
+    # p·x lies between the smallest and the largest value, which keeps 0 and 1 exact.
+    smallest, largest = np.inf, -np.inf
+    for t in range(first, last):
+        if upper[t] > 0.0:
+            smallest = min(smallest, values[successor[t]])
+            largest = max(largest, values[successor[t]])
+    y = min(max(y, smallest), largest)
+    return min(x, y) if maximise else max(x, y)

@@ -1,12 +1,12 @@
 """Linear functions maximised over a polytope by walking from vertex to vertex; what was found is remembered.
 
 The polytope is { z : rows·z ≤ bound, |z| ≤ reach }, its box being among the rows. A vertex is a *basis*: d
-rows I with regular A_I, the point A_I⁻¹ b_I and one neighbour for each row of I, reached by leaving that row
-and moving along the edge until another row blocks. For a direction q let λ = q·A_I⁻¹. If λ ≥ 0 the vertex is
-optimal; else leaving a row with λ_i < 0 climbs. That is the simplex method; what makes it cheap here is that inverses
-and neighbours stay in a *pool*: in the iterations of a solver the same few vertices come up again and
-again, a query costs d² operations, and every choice starts where it ended the last time. Nothing is
-enumerated in advance, so neither the dimension nor the number of vertices is limited.
+rows I with regular A_I, the point A_I⁻¹ b_I and one neighbour for each row of I, reached by leaving that
+row and moving along the edge until another row blocks. For a direction q let λ = q·A_I⁻¹. If λ ≥ 0 the
+vertex is optimal; else leaving a row with λ_i < 0 climbs. That is the simplex method; what makes it cheap
+here is that inverses and neighbours stay in a *pool*: in the iterations of a solver the same few vertices
+come up again and again, a query costs d² operations, and every choice starts where it ended the last time.
+Nothing is enumerated in advance, so neither the dimension nor the number of vertices is limited.
 
 **Safe whatever the walk did.** For any λ ≥ 0, weak duality gives, for every z of the polytope,
 

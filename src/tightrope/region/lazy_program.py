@@ -95,6 +95,8 @@ def deepest_point(
     outcome = program.maximise(np.append(np.zeros(size), 1.0))
     if outcome.status is LinearStatus.INFEASIBLE:  # even r = −1 is too much: the ray is the proof
         outcome = LinearOutcome(outcome.status, np.full(size + 1, -1.0), outcome.multipliers)
+    elif outcome.status is LinearStatus.FAILED:  # nothing is known: treated as a set without interior
+        outcome = LinearOutcome(outcome.status, np.zeros(size + 1), outcome.multipliers)
     real = program.loaded < len(system.bound)
     return (
         outcome.status,

@@ -18,10 +18,10 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import down
 from tightrope.statistics.confidence_sequence import beta_binomial
-from tightrope.statistics.events import Budget, Events
+from tightrope.statistics.events import Budget, Events, constant_values
 from tightrope.statistics.intervals import clopper_pearson, hoeffding
 from tightrope.statistics.ledger import Assumption, Ledger, assumption_holds
-from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.outcomes import Outcomes, check_counts
 
 
 class IntervalMethod(Enum):
@@ -107,13 +107,14 @@ def transition_intervals(
 ) -> TransitionIntervals:
     """The untied intervals: each non-constant transition from its own choice's visits."""
     check_delta(delta)
-    Outcomes.of(model).check(counts)
+    check_counts(model, counts)
     table = model.expressions
     unknown = np.flatnonzero(~table.is_constant[model.expression])
     gamma = share(delta, len(unknown))
-    lower, upper = (
-        bound[model.expression] for bound in table.ranges(model.parameters.lower, model.parameters.upper)
-    )
+    known_lower, known_upper = np.zeros(len(table)), np.ones(len(table))
+    constant, value_lower, value_upper = constant_values(table)
+    known_lower[constant], known_upper[constant] = value_lower, value_upper
+    lower, upper = known_lower[model.expression], known_upper[model.expression]
     trials = np.repeat(counts.visits, np.diff(model.transition_start))[unknown]
     low, high = method.interval(counts.transition[unknown], trials, gamma)
     lower[unknown], upper[unknown] = low, high

@@ -66,12 +66,12 @@ class Outcomes:
 
     def pooled(self, counts: Counts) -> OffsetArray:
         """How often each outcome was seen."""
-        self.check(counts)
+        check_counts(self.model, counts)
         return self._sum(self.of_transition, counts.transition)
 
     def pooled_batches(self, counts: Counts) -> list[OffsetArray]:
         """How often each outcome was seen in each batch, in time order; one batch where there are none."""
-        self.check(counts)
+        check_counts(self.model, counts)
         if counts.batches is None:
             return [self.pooled(counts)]
         return [self._sum(self.of_transition[seen], count) for seen, count in counts.batches]
@@ -86,14 +86,6 @@ class Outcomes:
         """Some choice in which this outcome can be seen."""
         return int(np.argmax(self.model.signatures.of_choice == self.signature[outcome]))
 
-    def check(self, counts: Counts) -> None:
-        if len(counts.transition) != self.model.transitions:
-            raise InputError(
-                f"the data count {len(counts.transition)} transitions, "
-                f"the model has {self.model.transitions}",
-                hint="build the model with the constants and the domain that the data were collected with",
-            )
-
     def _sum(self, outcome: IndexArray, count: OffsetArray) -> OffsetArray:
         """Sums of counts per outcome, in integers (float64 weights are exact below 2⁵³)."""
         if int(count.sum()) < 2**53:
@@ -102,3 +94,12 @@ class Outcomes:
         result = np.zeros(len(self), dtype=np.int64)
         np.add.at(result, outcome, count)
         return result
+
+
+def check_counts(model: ParametricMDP, counts: Counts) -> None:
+    """Refuse data that count the transitions of another model."""
+    if len(counts.transition) != model.transitions:
+        raise InputError(
+            f"the data count {len(counts.transition)} transitions, the model has {model.transitions}",
+            hint="build the model with the constants and the domain that the data were collected with",
+        )

@@ -66,12 +66,12 @@ class Outcomes:
 
     def pooled(self, counts: Counts) -> OffsetArray:
         """How often each outcome was seen."""
-        check_counts(self.model, counts)
+        self.check(counts)
         return self._sum(self.of_transition, counts.transition)
 
     def pooled_batches(self, counts: Counts) -> list[OffsetArray]:
         """How often each outcome was seen in each batch, in time order; one batch where there are none."""
-        check_counts(self.model, counts)
+        self.check(counts)
         if counts.batches is None:
             return [self.pooled(counts)]
         return [self._sum(self.of_transition[seen], count) for seen, count in counts.batches]
@@ -85,6 +85,10 @@ class Outcomes:
     def example_choice(self, outcome: int) -> int:
         """Some choice in which this outcome can be seen."""
         return int(np.argmax(self.model.signatures.of_choice == self.signature[outcome]))
+
+    def check(self, counts: Counts) -> None:
+        """Refuse data that count the transitions of another model."""
+        check_counts(self.model, counts)
 
     def _sum(self, outcome: IndexArray, count: OffsetArray) -> OffsetArray:
         """Sums of counts per outcome, in integers (float64 weights are exact below 2⁵³)."""

@@ -263,3 +263,35 @@ def test_a_recorded_dataset_that_does_not_fit_is_refused() -> None:
         count_minari(Dataset(Episode(np.array([[5], [5]]), np.array([0]))), model)
     with pytest.raises(InputError, match="episode 0, step 0: the model has no transition of choice 'step'"):
         count_minari(Dataset(Episode(np.array([[1], [4]]), np.array([0]))), model)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_real_minari_dataset_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    import minari
+    from minari.data_collector.episode_buffer import EpisodeBuffer
+
+    ends = {"terminations": np.zeros(3, bool), "truncations": np.array([0, 0, 1], bool)}
+    episodes = [
+        EpisodeBuffer(
+            id=i,
+            observations=np.array([[1], [2], [1], [2]]),
+            actions=np.array([0, 0, 1]),
+            rewards=np.zeros(3),
+            infos={},
+            **ends,
+        )
+        for i in range(2)
+    ]
+    minari.create_dataset_from_buffers(
+        "corridor/recorded-v0",
+        episodes,
+        observation_space=CorridorEnv.observation_space,
+        action_space=CorridorEnv.action_space,
+        data_format="arrow",
+    )
+    counts = count_minari(load_minari("corridor/recorded-v0"), corridor())
+    assert (counts.design.kind, counts.design.episodes, counts.steps) == (SamplingKind.ADAPTIVE, 2, 6)
+    assert sorted(counts.transition[counts.transition > 0].tolist()) == [2, 2, 2]
+    with pytest.raises(InputError, match="cannot load the Minari dataset 'corridor/missing-v0'"):
+        load_minari("corridor/missing-v0")

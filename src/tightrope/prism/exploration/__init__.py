@@ -6,5 +6,5 @@
 * `relevance`, `synchronise`, `alternatives`: what can happen in a state
 * `polynomial_index`, `deferred`: distinct polynomials, and combinations of them computed in the end
 * `probabilities`, `interval_probabilities`: what stands on transitions
-* `assemble`, `observe`: the finished rows; labels, rewards and valuations
+* `assemble`, `merge`, `observe`: the finished rows; labels, rewards and valuations
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_every_combination_covers_the_truth_and_nests(name: str, region: RegionK
 
 def _assert_nested(results: dict[SetsKind, LearningResult], order: list[SetsKind]) -> None:
     """Theorem 2 in certified values, to the precision of the solver."""
-    for outer, inner in zip(order, order[1:], strict=False):
+    for outer, inner in pairwise(order):
         wide, tight = results[outer].value, results[inner].value
         assert wide is not None and tight is not None
         for a, b, sign in (

@@ -25,8 +25,9 @@ from tightrope.solver.assumed_support import assume_support
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.solution import Solution
-from tightrope.solver.solve import Limits, solve
-from tightrope.uncertainty.sets import Sets, SetsKind
+from tightrope.solver.solve import Limits
+from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.uncertainty.sets import Sets
 
 
 def depends_on_step(objective: Objective) -> bool:
@@ -39,15 +40,6 @@ def depends_on_step(objective: Objective) -> bool:
 def maximises(objective: Objective) -> bool:
     """Whether the agent wants the reported value to be large."""
     return (objective.agent is Direction.MAX) != objective.complement
-
-
-def kernel_of(sets: Sets) -> Kernel:
-    """The kernel that solves over these sets."""
-    if sets.kind is SetsKind.RECTANGULAR:
-        from tightrope.solver.rectangular_kernel import RectangularKernel
-
-        return RectangularKernel.of(sets)
-    return IntervalKernel.of(sets.interval_model())
 
 
 def with_support(sets: Sets, smallest: float) -> Sets:
@@ -127,7 +119,7 @@ class PolicySolver:
         self, kernel: Kernel, nature: Direction, policy: OffsetArray | FloatArray | None = None
     ) -> Solution:
         left = max(self.deadline - time.perf_counter(), 0.0)
-        return solve(
+        return solve_sets(
             kernel,
             replace(self.objective, nature=nature),
             policy=policy,

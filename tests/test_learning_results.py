@@ -1,0 +1,188 @@
+"""What learning returns in the corners: wrong models, no data, step bounds, mixed policies, limits."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from learning_cases import PAPER, case, counts_of
+from tightrope import Parameters, build_from_function
+from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.formats.policy import Policy
+from tightrope.learning.learn import learn, learn_all
+from tightrope.learning.options import LearnOptions
+from tightrope.learning.stages import EmptyRegion
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.region.region import RegionKind
+from tightrope.uncertainty.sets import SetsKind
+
+
+def two_coins() -> ParametricMDP:
+    """`a` wins with p, `b` with p/2: data can contradict that."""
+    parameters = Parameters.box(p=("0", "1"))
+    (p,) = parameters.symbols()
+    half = Fraction(1, 2)
+
+    def successors(state: str) -> object:
+        if state == "start":
+            return {"a": {"won": p, "lost": 1 - p}, "b": {"won": p * half, "lost": 1 - p * half}}
+        return {"stay": {state: 1}}
+
+    return build_from_function("start", successors, parameters, labels={"won": lambda s: s == "won"})
+
+
+def counted(model: ParametricMDP, a: tuple[int, int], b: tuple[int, int]) -> Counts:
+    counts = np.zeros(model.transitions, np.int64)
+    counts[:4] = [*a, *b]
+    design = SamplingDesign(SamplingKind.GENERATIVE_FIXED, None, int(counts.sum()), True)
+    return Counts(counts, model.transition_start, design, model.hash())
+
+
+@pytest.mark.parametrize("region", [RegionKind.POLYTOPE, RegionKind.L1])
+@pytest.mark.parametrize("sets", [SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANGULAR])
+def test_an_empty_region_is_a_verdict_and_tied_sets_take_over(region: RegionKind, sets: SetsKind) -> None:
+    model = two_coins()
+    counts = counted(model, (900, 100), (100, 900))
+    result = learn(model, counts, 0.01, 'Pmax=? [ F "won" ]', region=region, sets=sets)
+    assert result.verdict is not None
+    assert "no parameters of the domain explain the data at confidence 0.99" in result.verdict
+    assert result.conflict is not None and len(result.conflict.texts) == 2
+    assert result.fallback
+    assert result.decisions.sets is sets and result.sets.kind is SetsKind.TIED
+    tied = learn(model, counts, 0.01, 'Pmax=? [ F "won" ]', sets="tied")
+    assert result.robust.interval == tied.robust.interval
+    assert result.ledger == tied.ledger
+    assert result.binding.total == 0 and result.widths.parameter_lower is None
+    facts = result.to_json()
+    assert facts["empty"] is True and facts["fallback"] is True
+    assert facts["conflict"] == list(result.conflict.texts)
+    with pytest.raises(EmptyRegion, match="contradict each other") as caught:
+        asked = LearnOptions(region=region, sets=sets, fallback=False)
+        learn(model, counts, 0.01, 'Pmax=? [ F "won" ]', options=asked)
+    assert caught.value.exit_code == 1
+    assert caught.value.conflict == result.conflict
+
+
+def test_consistent_data_are_no_verdict() -> None:
+    model = two_coins()
+    result = learn(
+        model, counted(model, (800, 200), (400, 600)), 0.01, 'Pmax=? [ F "won" ]', region="polytope"
+    )
+    assert result.verdict is None and not result.fallback and result.conflict is None
+    assert 0.8 in result.robust.interval
+    assert {event.event for event in result.binding.events} <= {0, 1}
+    assert result.binding.total >= 1
+
+
+def test_without_data_the_whole_domain_is_possible() -> None:
+    model = two_coins()
+    nothing = counted(model, (0, 0), (0, 0))
+    for kind, result in learn_all(model, nothing, 0.01, 'Pmax=? [ F "won" ]').items():
+        assert result.robust.interval.lower == pytest.approx(0.0, abs=1e-9), kind
+        assert result.optimistic_value == pytest.approx(1.0, abs=1e-9), kind
+
+
+def test_expressions_never_seen_can_make_a_cost_infinite() -> None:
+    known = case("engagement(8)")
+    counts = known.counts(episodes=2, seed=1)
+    unseen = learn(known.model, counts, 0.01, known.objective, sets="tied", policy=known.policy)
+    assert unseen.value is not None
+    assert unseen.value.interval.upper == math.inf
+    assert unseen.value.interval.width == math.inf
+    assert unseen.is_certified
+    assumed = LearnOptions(sets=SetsKind.TIED, assume_support=0.2)
+    bounded = learn(known.model, counts, 0.01, known.objective, options=assumed, policy=known.policy)
+    assert bounded.value is not None
+    assert math.isfinite(bounded.value.interval.upper)
+    assert bounded.value.interval.upper > 100
+    assert any("at least probability 0.2" in note for note in bounded.notes)
+
+
+@pytest.mark.parametrize("sets", ["tied", "rectangular"])
+def test_a_step_bound_makes_the_policy_depend_on_the_step(sets: str) -> None:
+    known = case("aircraft(8,4)")
+    counts = counts_of("aircraft(8,4)")
+    bounded = learn(
+        known.model, counts, 0.01, 'Pmax=? [ !"collision" U<=8 "goal" ]', sets=sets, policy=known.policy
+    )
+    free = learn(known.model, counts, 0.01, known.objective, sets=sets, policy=known.policy)
+    assert bounded.guarantee == pytest.approx(free.guarantee, rel=1e-5)
+    assert bounded.robust.interval.upper == pytest.approx(bounded.optimistic_value, rel=1e-5)
+    assert bounded.value is not None and free.value is not None
+    assert bounded.value.interval.lower == pytest.approx(free.value.interval.lower, rel=1e-5)
+    assert any("depends on the step" in note for note in bounded.notes)
+    assert not any("depends on the step" in note for note in free.notes)
+
+
+@pytest.mark.parametrize("sets", ["expression", "rectangular"])
+def test_a_randomised_policy_lies_between(sets: str) -> None:
+    known = case("engagement(8)")
+    uniform = Policy.uniform(known.model.structure).probability
+    counts = counts_of("engagement(8)")
+    result = learn(known.model, counts, 0.01, known.objective, sets=sets, policy=uniform)
+    assert result.value is not None
+    assert known.value_of(uniform) in result.value.interval
+    assert any("randomised" in note for note in result.notes) == (sets == "rectangular")
+
+
+def test_a_time_limit_is_a_status_and_the_bounds_still_hold() -> None:
+    known = case("engagement(8)")
+    asked = LearnOptions(sets=SetsKind.EXPRESSION, seconds=1e-9)
+    result = learn(known.model, counts_of("engagement(8)"), 0.01, known.objective, options=asked)
+    assert not result.is_certified
+    assert "time limit" in result.status
+    assert known.value_of(result.robust.policy) in result.robust.interval
+
+
+def test_the_same_data_give_the_same_answer() -> None:
+    known = case("betting(8)")
+    first, second = (
+        learn_all(known.model, known.counts(500, 7), 0.01, known.objective, policy=known.policy)
+        for _ in range(2)
+    )
+    for kind in first:
+        a, b = first[kind].to_json(), second[kind].to_json()
+        assert a.pop("seconds") and b.pop("seconds")
+        assert a == b
+        assert np.array_equal(first[kind].robust.policy, second[kind].robust.policy)
+        assert np.array_equal(first[kind].sets.lower, second[kind].sets.lower)
+
+
+def test_more_data_tighten_the_guarantee() -> None:
+    known = case("betting(8)")
+    few, many = (
+        learn(known.model, known.counts(n, 3), 0.01, known.objective, region=r)
+        for r, n in (("likelihood", 100), ("likelihood", 10_000))
+    )
+    assert many.guarantee > few.guarantee
+    assert many.widths.mean < few.widths.mean
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_betting_50_as_published(seed: int) -> None:
+    """BENCHMARKS: tied [14.3-14.9, 64.0-66.9], parameter-wise [25.3-25.9, 28.1-28.7]; V* = 27.011."""
+    known = case("betting(50)")
+    assert known.optimum == pytest.approx(27.011, abs=5e-4)
+    results = learn_all(
+        known.model,
+        known.counts(100_000, seed),
+        0.001,
+        known.objective,
+        kinds=(SetsKind.TIED, SetsKind.PARAMETER, SetsKind.EXPRESSION),
+        region="polytope",
+        options=PAPER,
+        policy=known.policy,
+    )
+    intervals = {kind: result.value.interval for kind, result in results.items() if result.value}
+    assert 14.3 <= intervals[SetsKind.TIED].lower <= 14.9
+    assert 64.0 <= intervals[SetsKind.TIED].upper <= 66.9
+    assert 25.3 <= intervals[SetsKind.PARAMETER].lower <= 25.9
+    assert 28.1 <= intervals[SetsKind.PARAMETER].upper <= 28.7
+    assert intervals[SetsKind.EXPRESSION].width <= intervals[SetsKind.PARAMETER].width * (1 + 1e-6)
+    ledger = results[SetsKind.TIED].ledger
+    assert (ledger.events, ledger.budget) == (2612, "paper")
+    assert not ledger.holds

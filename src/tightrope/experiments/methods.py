@@ -1,0 +1,105 @@
+"""The methods a campaign compares: the sets of the paper's three result tables, and ours beyond them.
+
+The paper's methods run as it describes them: Clopper–Pearson intervals at δ / |Λ_unk| (`budget=paper`), and
+for ellipsoids its own radius (R = 1/2), whose proof has a gap. Whether a method's assumption holds of the
+protocol's trajectories is said by the ledger of each cell.
+
+    >>> [method.name for method in choose_methods("tied,expression/likelihood")]
+    ['tied', 'expression/likelihood']
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    from tightrope.learning.options import LearnOptions
+
+PAPER, OURS, ALL = "paper", "ours", "all"
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way from counts to sets; `name` is `sets` or `sets/region`, as in `PublishedResult.method`.
+
+    `region`, `interval`, `budget` and `ellipsoid` are the values of `tightrope learn`'s options of these
+    names; None leaves a choice that does not matter here. `label` is what a table's row is called.
+    """
+
+    name: str
+    label: str
+    sets: str
+    region: str | None
+    interval: str | None
+    budget: str
+    ellipsoid: str
+    in_paper: bool
+
+    def options(self, seconds: float = float("inf")) -> LearnOptions:
+        """The options of `learn` that make this method."""
+        from tightrope.learning.options import LearnOptions
+        from tightrope.region.region import RegionKind
+        from tightrope.statistics.estimates import IntervalMethod
+        from tightrope.statistics.events import Budget
+        from tightrope.statistics.least_squares import EllipsoidVersion
+        from tightrope.uncertainty.sets import SetsKind
+
+        return LearnOptions(
+            region=None if self.region is None else RegionKind(self.region),
+            sets=SetsKind(self.sets),
+            interval=None if self.interval is None else IntervalMethod(self.interval),
+            budget=Budget(self.budget),
+            ellipsoid=EllipsoidVersion(self.ellipsoid),
+            seconds=seconds,
+        )
+
+
+def _paper(name: str, label: str, ellipsoid: str = "sound") -> Method:
+    sets, _, region = name.partition("/")
+    return Method(name, label, sets, region or None, "clopper-pearson", "paper", ellipsoid, True)
+
+
+def _ours(name: str, label: str, sets: str, region: str | None, interval: str | None = None) -> Method:
+    return Method(name, label, sets, region, interval, "tied", "sound", False)
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        _paper("tied", "parameter tying"),
+        _paper("parameter/polytope", "parameter-wise"),
+        _paper("expression/polytope", "expression-wise"),
+        _paper("rectangular/polytope", "rectangular"),
+        _paper("parameter/ellipsoid", "parameter-wise, ellipsoid", "paper"),
+        _paper("expression/ellipsoid", "expression-wise, ellipsoid", "paper"),
+        _paper("rectangular/ellipsoid", "rectangular, ellipsoid", "paper"),
+        _ours("untied", "untied", "untied", None, "clopper-pearson"),
+        _ours("expression/likelihood", "expression-wise, likelihood", "expression", "likelihood"),
+        _ours("rectangular/likelihood", "rectangular, likelihood", "rectangular", "likelihood"),
+        _ours("expression/anytime", "expression-wise, anytime", "expression", "polytope", "beta-binomial"),
+        _ours("rectangular/anytime", "rectangular, anytime", "rectangular", "polytope", "beta-binomial"),
+        _ours("expression/sound-ellipsoid", "expression-wise, sound ell.", "expression", "ellipsoid"),
+        _ours("expression/l1", "expression-wise, L1", "expression", "l1"),
+    )
+}
+"""By name, in the order of the tables."""
+
+
+def choose_methods(text: str) -> tuple[Method, ...]:
+    """Methods by name, separated by commas, in the tables' order; `paper`, `ours` and `all` are groups."""
+    chosen: set[str] = set()
+    for part in (part.strip() for part in text.split(",")):
+        if part in (PAPER, OURS, ALL):
+            chosen |= {m.name for m in METHODS.values() if part == ALL or m.in_paper == (part == PAPER)}
+        elif part in METHODS:
+            chosen.add(part)
+        else:
+            close = get_close_matches(part, METHODS, 1)
+            suggestion = f"did you mean {close[0]}? " if close else ""
+            names = ", ".join((PAPER, OURS, ALL, *METHODS))
+            raise InputError(f"--methods: there is no method '{part}'", hint=f"{suggestion}there are {names}")
+    return tuple(method for name, method in METHODS.items() if name in chosen)

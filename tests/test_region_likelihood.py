@@ -18,6 +18,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.region.bounds import expression_bounds, parameter_box
 from tightrope.region.build import likelihood_region, model_check
+from tightrope.region.halfspaces import Origin
 from tightrope.region.region import Relaxation
 from tightrope.region.tangent_cuts import LogLikelihood
 from tightrope.statistics.coordinates import Coordinates
@@ -134,6 +135,11 @@ def test_every_parameter_above_the_threshold_is_in_the_polytope(
     assert np.all(every >= e_low - 1e-12) and np.all(every <= e_high + 1e-12)
     assert np.all(thetas[above] >= low - 1e-12) and np.all(thetas[above] <= high + 1e-12)
     assert any("tangent cuts" in note for note in region.notes)
+    assert region.evidence is not None and region.cut_points is not None
+    for row in np.flatnonzero(region.system.origin == Origin.CUT):
+        point = region.cut_points[region.system.index[row]]
+        again, limit = likelihood.cut(point, region.coordinates.lower, region.coordinates.upper)
+        assert np.array_equal(again, region.system.matrix[row]) and limit == region.system.bound[row]
 
 
 def test_five_parameters_use_directions_and_stay_within_the_excess() -> None:

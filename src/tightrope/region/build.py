@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -178,7 +178,8 @@ def likelihood_region(
     likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
     centre = LikelihoodMaximiser(coordinates, functions).lifted(evidence.estimate)
     directions = functions.linear[model.expressions.nonconstant]
-    return enclose_likelihood(coordinates, ledger, likelihood, centre, directions, excess).region
+    region = enclose_likelihood(coordinates, ledger, likelihood, centre, directions, excess)
+    return replace(region, evidence=evidence)
 
 
 def _scaled(functions: AffineFunctions, times: FloatArray, coordinates: Coordinates) -> AffineFunctions:

@@ -13,7 +13,7 @@ themselves are checked and the excess is measured; beyond that the maximisers in
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,15 +35,6 @@ _CUTS_A_ROUND = 64
 _DIRECTIONS = 256
 
 
-@dataclass(frozen=True, eq=False)
-class CutResult:
-    """The polytope of the cuts, how many there are, and the largest excess seen (∞: not measured)."""
-
-    region: Polytope
-    cuts: int
-    excess: float
-
-
 def enclose_likelihood(
     coordinates: Coordinates,
     ledger: Ledger,
@@ -51,32 +42,30 @@ def enclose_likelihood(
     centre: FloatArray,
     directions: FloatArray,
     excess: float = DEFAULT_EXCESS,
-) -> CutResult:
+) -> Polytope:
     """Cut until no vertex (or no maximiser in the given directions) sticks out by more than `excess`."""
     base = Halfspaces.of_domain(coordinates)
     if not np.isfinite(likelihood.level) or len(likelihood.weight) == 0:
         tightened = tighten(coordinates, base)
         region = Polytope.of(RegionKind.LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER)
-        return CutResult(
-            replace(region, remarks=("no evidence after the pilot: the whole domain",)), 0, np.inf
-        )
+        return replace(region, remarks=("no evidence after the pilot: the whole domain",))
     steps, normals = _spread(likelihood, centre, directions)
-    base = _with_cuts(base, likelihood, centre, centre + steps)
+    points: list[FloatArray] = []
+    base = _with_cuts(base, likelihood, centre, centre + steps, points)
     tightened = tighten(coordinates, base)
     if coordinates.size <= MOST_CUT_DIMENSIONS:
         base, tightened, worst = _by_vertices(
-            coordinates, ledger, likelihood, centre, excess, base, tightened
+            coordinates, ledger, likelihood, centre, excess, base, tightened, points
         )
         where, most = "everywhere", MOST_VERTICES
     else:
         base, tightened, worst = _by_directions(
-            coordinates, likelihood, centre, normals, excess, base, tightened
+            coordinates, likelihood, centre, normals, base, tightened, points
         )
         where, most = f"in {len(normals)} directions of coordinates and expressions", 0
-    cuts = int((base.origin == Origin.CUT).sum())
     region = Polytope.of(RegionKind.LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER, most)
-    remark = f"{cuts} tangent cuts; the likelihood region is exceeded by at most {worst:.2%} {where}"
-    return CutResult(replace(region, remarks=(remark,)), cuts, worst)
+    remark = f"{len(points)} tangent cuts; the likelihood region is exceeded by at most {worst:.2%} {where}"
+    return replace(region, remarks=(remark,), cut_points=np.array(points).reshape(-1, coordinates.size))
 
 
 def _by_vertices(
@@ -87,6 +76,7 @@ def _by_vertices(
     excess: float,
     base: Halfspaces,
     tightened: Tightened,
+    points: list[FloatArray],
 ) -> tuple[Halfspaces, Tightened, float]:
     """Cut off vertices until none sticks out by more than `excess`."""
     worst = np.inf
@@ -102,7 +92,7 @@ def _by_vertices(
         if worst <= excess:
             break
         chosen = _apart(corners, sticking, excess, centre)
-        base = _with_cuts(base, likelihood, centre, corners[chosen])
+        base = _with_cuts(base, likelihood, centre, corners[chosen], points)
         tightened = tighten(coordinates, base)
     return base, tightened, worst
 
@@ -112,9 +102,9 @@ def _by_directions(
     likelihood: LogLikelihood,
     centre: FloatArray,
     normals: FloatArray,
-    excess: float,
     base: Halfspaces,
     tightened: Tightened,
+    points: list[FloatArray],
 ) -> tuple[Halfspaces, Tightened, float]:
     """Cut at the maximisers over the likelihood region itself, which lie in it and so measure the excess."""
     if tightened.empty:
@@ -125,33 +115,39 @@ def _by_directions(
     bound = np.concatenate([kept.bound, np.full(2 * len(centre), 1.0 + 1e-9)])
     start = (centre - kept.centre) / kept.half
     search = likelihood.rescaled(kept.centre, kept.half)
-    points = kept.to_x(support_points(search, matrix, bound, start, normals * kept.half))
-    if len(points) == 0:
+    maxima = kept.to_x(support_points(search, matrix, bound, start, normals * kept.half))
+    if len(maxima) == 0:
         return base, tightened, np.inf
-    base = _with_cuts(base, likelihood, centre, points)
+    base = _with_cuts(base, likelihood, centre, maxima, points)
     tightened = tighten(coordinates, base)
     if tightened.empty:
         return base, tightened, np.inf
     outer = _maxima(tightened, normals) - normals @ centre
-    inner = ((points - centre) * normals).sum(axis=1)
+    inner = ((maxima - centre) * normals).sum(axis=1)
     found = inner > 1e-6 * outer
     return base, tightened, float(np.max(outer[found] / inner[found], initial=1.0) - 1.0)
 
 
 def _with_cuts(
-    base: Halfspaces, likelihood: LogLikelihood, centre: FloatArray, towards: FloatArray
+    base: Halfspaces,
+    likelihood: LogLikelihood,
+    centre: FloatArray,
+    towards: FloatArray,
+    points: list[FloatArray],
 ) -> Halfspaces:
-    """Tangents where the rays from the centre leave the region."""
+    """Tangents where the rays from the centre leave the region; their points are appended to `points`."""
     fraction = likelihood.boundary(centre, towards)
+    first = len(points)
     rows: list[FloatArray] = []
     bounds: list[float] = []
     for t, point in zip(fraction.tolist(), towards, strict=True):
         if np.isfinite(t) and t > 0.0:
-            row, bound = likelihood.cut(centre + t * (point - centre), base.lower, base.upper)
+            points.append(centre + t * (point - centre))
+            row, bound = likelihood.cut(points[-1], base.lower, base.upper)
             rows.append(row)
             bounds.append(bound)
-    size = len(centre)
-    return base.with_rows(np.array(rows).reshape(-1, size), np.array(bounds), Origin.CUT)
+    matrix = np.array(rows).reshape(-1, len(centre))
+    return base.with_rows(matrix, np.array(bounds), Origin.CUT, np.arange(first, len(points)))
 
 
 def _spread(

@@ -29,6 +29,7 @@ from tightrope.region.vertices import MOST_DIMENSIONS, EnclosingVertices, enclos
 from tightrope.region.walk import walked_bounds
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Ledger
+from tightrope.statistics.prequential import Evidence
 
 MOST_VERTICES = 60_000
 _SMALLEST_DEPTH = 1e-9
@@ -37,7 +38,11 @@ _CHUNK = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Polytope:
-    """{ x : system.matrix·x ≤ system.bound } in the box of `system`, which encloses it tightly."""
+    """{ x : system.matrix·x ≤ system.bound } in the box of `system`, which encloses it tightly.
+
+    A likelihood region also keeps its evidence and the points of its cuts: row i of origin `CUT` is the
+    tangent at cut_points[system.index[i]].
+    """
 
     kind: RegionKind
     coordinates: Coordinates
@@ -48,6 +53,8 @@ class Polytope:
     tightening: Tightening
     enclosure: EnclosingVertices | None
     remarks: tuple[str, ...] = ()
+    evidence: Evidence | None = None
+    cut_points: FloatArray | None = None
 
     @staticmethod
     def of(

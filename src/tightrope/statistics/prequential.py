@@ -51,7 +51,8 @@ PILOT_STEP = 10
 class Evidence:
     """The truth satisfies Σ weight·log f(θ) ≥ threshold with the confidence it was made for.
 
-    `estimate` is the smoothed maximum of the left side, `pilot` the number of batches left out of it.
+    `estimate` is the smoothed maximum of the left side, `pilot` the number of batches left out of it,
+    `plug_ins` the free parameters that predicted each batch after the pilot.
     """
 
     weight: FloatArray
@@ -60,6 +61,7 @@ class Evidence:
     pilot: int
     batches: int
     assumption: Assumption
+    plug_ins: FloatArray
 
 
 def prequential(
@@ -81,9 +83,11 @@ def prequential(
         so_far += seen
     weight = np.zeros(len(functions))
     guess = maximiser.start
+    plug_ins: list[FloatArray] = []
     terms: list[float] = [-math.log(1.0 / delta) - price - 1e-12]
     for seen in by_batch[pilot:]:
         guess = maximiser.estimate(so_far * informative, guess)
+        plug_ins.append(guess)
         met = np.flatnonzero((seen > 0) & informative)
         inside = maximiser.is_inside(guess)
         at = maximiser.lifted(guess)
@@ -93,7 +97,9 @@ def prequential(
     weight *= informative
     total = math.fsum(terms)
     threshold = total - 4.0 * UNIT * math.fsum(abs(term) for term in terms)
-    return Evidence(weight, threshold, maximiser.estimate(weight, guess), pilot, len(by_batch), assumption)
+    estimate = maximiser.estimate(weight, guess)
+    predictions = np.array(plug_ins).reshape(-1, len(coordinates.free))
+    return Evidence(weight, threshold, estimate, pilot, len(by_batch), assumption, predictions)
 
 
 def _pilot(counts: Counts, sizes: FloatArray) -> tuple[int, float, Assumption]:

@@ -1,7 +1,7 @@
 # Needs python3 (3.11 or newer), make and a package registry; everything else lives in .venv.
 #
 #   make setup   create .venv and install tightrope with its development tools
-#   make demo    build an embedded model and show what is in it
+#   make demo    the rover story: build, simulate, learn with all sets; results under demo-output/
 #   make test    ruff, strict types, import contracts, pytest
 #   make lint    the first three of these
 #   make format  apply the house formatting
@@ -28,7 +28,7 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/tightrope info 'bench:betting(25)'
+	$(BIN)/tightrope demo -o demo-output
 
 test: lint
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)

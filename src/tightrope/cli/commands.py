@@ -33,4 +33,5 @@ COMMANDS = (
     Command("sample", "Simulate a model at a point and write what was seen."),
     Command("learn", "A robust policy and its certified interval from data."),
     Command("export", "Write a model in another format."),
+    Command("demo", "The rover story end to end on an embedded model."),
 )

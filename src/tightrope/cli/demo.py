@@ -1,0 +1,131 @@
+"""`tightrope demo`: the rover story end to end, from an embedded model to a certified policy."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tightrope.cli.learn_table import print_comparison
+from tightrope.cli.options import Json
+from tightrope.cli.output import grouped, print_json
+from tightrope.cli.phases import phase_progress
+from tightrope.errors import InputError
+
+MODEL = "bench:rover(10,10)"
+DELTA = 0.001
+
+STORY = """\
+A rover crosses a field of 10 by 10 cells. It must report its moves: after six unreported ones it is lost.
+Sending succeeds with a probability that depends on the place and on six unknown weights of the radio
+channel. It drives around at random for a while; from what it sees we learn how to cross safely, and how
+safely at least."""
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="Where data and results go.")
+    ] = Path("demo-output"),
+    episodes: Annotated[
+        int, typer.Option("--episodes", metavar="N", min=1, help="Number of random drives.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="Same seed, same drives.")] = 1,
+    json: Json = False,
+) -> None:
+    """The rover story end to end: build a model, simulate it, learn with all kinds of sets.
+
+    Writes the data, the results, the policies and the learned models, and says where they are.
+
+    Example: tightrope demo -o demo-output
+    """
+    from tightrope.data.simulator import Simulator
+    from tightrope.data.stopping import decided_states
+    from tightrope.data.writing import write_counts
+    from tightrope.experiments.suite import load, parse_bench, question
+    from tightrope.learning.document import Setting, document
+    from tightrope.learning.learn import learn_all
+    from tightrope.learning.options import LearnOptions
+    from tightrope.learning.result import Interval
+    from tightrope.learning.result_files import check_directory, write_results
+    from tightrope.solver.solve import solve
+
+    begin = time.perf_counter()
+    _prepare(output)
+    data, results_at = output / "data.parquet", output / "results"
+    check_directory(results_at)
+    if not json:
+        typer.echo(STORY + "\n")
+    with phase_progress() as progress:
+        progress("building the model")
+        instance = parse_bench(MODEL)
+        model = load(instance)
+        asked = question(instance, model.structure)
+        progress("driving around")
+        truth = model.instantiate(instance.truth)
+        stop = decided_states(asked.objective, model.states)
+        counts = Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
+        about: dict[str, object] = {"source": MODEL, "seed": seed, "policy": "uniform"}
+        write_counts(data, counts, model.structure, extra=about)
+        results = learn_all(model, counts, DELTA, asked.objective, progress=progress)
+        best = solve(truth, asked.objective)
+        initial = model.initial
+        optimum = Interval(float(best.lower[initial]), float(best.upper[initial]))
+        tightest = list(results.values())[-1]
+        earned = solve(truth, asked.objective, policy=tightest.robust.policy)
+        setting = Setting(
+            model=MODEL,
+            property=asked.text,
+            delta=DELTA,
+            data={"file": str(data), "sampled": about},
+            command=["tightrope", *sys.argv[1:]],
+            truth=dict(pair.split("=", 1) for pair in instance.truth_text.split(",")),
+            true_value=optimum,
+        )
+        ordered = list(results.values())
+        content = document(ordered, counts, LearnOptions(), setting)
+        files = write_results(results_at, ordered, content, progress=progress)
+    if json:
+        facts = {
+            "model": MODEL,
+            "episodes": episodes,
+            "steps": counts.steps,
+            "guarantee": tightest.guarantee,
+            "true_value_of_the_policy": float(earned.lower[initial]),
+            "optimum": optimum.to_json(),
+            "all": [result.to_json() for result in ordered],
+            "output": str(output),
+            "files": [str(file) for file in (data, *files)],
+            "seconds": round(time.perf_counter() - begin, 6),
+        }
+        print_json(facts)
+        return
+    typer.echo(
+        f"model      {MODEL}: {grouped(model.states)} states, {grouped(model.transitions)} transitions, "
+        f"{len(model.parameters.names)} unknown weights\n"
+        f"data       {grouped(episodes)} random drives, {grouped(counts.steps)} steps (seed {seed})\n"
+        f"question   {asked.text}\n"
+    )
+    print_comparison("How safe is the robust policy?", ordered, optimum, str(results_at))
+    typer.echo(
+        f"The {tightest.decisions.sets.value} sets guarantee {tightest.guarantee:.4f} with confidence "
+        f"{1 - DELTA:g}. In the true world, which nobody\ntold the learner, that policy crosses with "
+        f"probability {float(earned.lower[initial]):.4f}; the best there is has {optimum.lower:.4f}.\n\n"
+        f"results    {results_at / 'result.json'}\n"
+        f"policy     {results_at / tightest.decisions.sets.value / 'robust-policy.json'}\n"
+        f"data       {data}\n"
+        f"again      tightrope learn '{MODEL}' --data {data} --sets all\n"
+        f"seconds    {time.perf_counter() - begin:.1f}"
+    )
+
+
+def _prepare(output: Path) -> None:
+    """The directory of the demo, made if needed; nothing else is touched."""
+    try:
+        output.mkdir(exist_ok=True)
+    except FileExistsError:
+        raise InputError(f"cannot write {output}: it is a file, but results go into a directory") from None
+    except OSError as error:
+        raise InputError(f"cannot write {output}: {error.strerror}") from None

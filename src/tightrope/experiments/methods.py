@@ -27,11 +27,13 @@ class Method:
     """One way from counts to sets; `name` is `sets` or `sets/region`, as in `PublishedResult.method`.
 
     `region`, `interval`, `budget` and `ellipsoid` are the values of `tightrope learn`'s options of these
-    names; None leaves a choice that does not matter here. `label` is what a table's row is called.
+    names; None leaves a choice that does not matter here. `label` is what a table's row is called, `short`
+    the same where there is little room.
     """
 
     name: str
     label: str
+    short: str
     sets: str
     region: str | None
     interval: str | None
@@ -58,32 +60,34 @@ class Method:
         )
 
 
-def _paper(name: str, label: str, ellipsoid: str = "sound") -> Method:
+def _paper(name: str, label: str, short: str, ellipsoid: str = "sound") -> Method:
     sets, _, region = name.partition("/")
-    return Method(name, label, sets, region or None, "clopper-pearson", "paper", ellipsoid, True)
+    return Method(name, label, short, sets, region or None, "clopper-pearson", "paper", ellipsoid, True)
 
 
-def _ours(name: str, label: str, sets: str, region: str | None, interval: str | None = None) -> Method:
-    return Method(name, label, sets, region, interval, "tied", "sound", False)
+def _ours(name: str, label: str, short: str, region: str | None, interval: str | None = None) -> Method:
+    return Method(name, label, short, name.partition("/")[0], region, interval, "tied", "sound", False)
 
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        _paper("tied", "parameter tying"),
-        _paper("parameter/polytope", "parameter-wise"),
-        _paper("expression/polytope", "expression-wise"),
-        _paper("rectangular/polytope", "rectangular"),
-        _paper("parameter/ellipsoid", "parameter-wise, ellipsoid", "paper"),
-        _paper("expression/ellipsoid", "expression-wise, ellipsoid", "paper"),
-        _paper("rectangular/ellipsoid", "rectangular, ellipsoid", "paper"),
+        _paper("tied", "parameter tying", "tied"),
+        _paper("parameter/polytope", "parameter-wise", "parameter"),
+        _paper("expression/polytope", "expression-wise", "expression"),
+        _paper("rectangular/polytope", "rectangular", "rectangular"),
+        _paper("parameter/ellipsoid", "parameter-wise, ellipsoid", "param. ellipsoid", "paper"),
+        _paper("expression/ellipsoid", "expression-wise, ellipsoid", "expr. ellipsoid", "paper"),
+        _paper("rectangular/ellipsoid", "rectangular, ellipsoid", "rect. ellipsoid", "paper"),
         _ours("untied", "untied", "untied", None, "clopper-pearson"),
-        _ours("expression/likelihood", "expression-wise, likelihood", "expression", "likelihood"),
-        _ours("rectangular/likelihood", "rectangular, likelihood", "rectangular", "likelihood"),
-        _ours("expression/anytime", "expression-wise, anytime", "expression", "polytope", "beta-binomial"),
-        _ours("rectangular/anytime", "rectangular, anytime", "rectangular", "polytope", "beta-binomial"),
-        _ours("expression/sound-ellipsoid", "expression-wise, sound ell.", "expression", "ellipsoid"),
-        _ours("expression/l1", "expression-wise, L1", "expression", "l1"),
+        _ours("expression/likelihood", "expression-wise, likelihood", "expr. likelihood", "likelihood"),
+        _ours("rectangular/likelihood", "rectangular, likelihood", "rect. likelihood", "likelihood"),
+        _ours("expression/anytime", "expression-wise, anytime", "expr. anytime", "polytope", "beta-binomial"),
+        _ours("rectangular/anytime", "rectangular, anytime", "rect. anytime", "polytope", "beta-binomial"),
+        _ours(
+            "expression/sound-ellipsoid", "expression-wise, sound ellipsoid", "expr. sound ell.", "ellipsoid"
+        ),
+        _ours("expression/l1", "expression-wise, L1", "expr. L1", "l1"),
     )
 }
 """By name, in the order of the tables."""

@@ -1,0 +1,210 @@
+"""`tightrope bench [NAME…] --methods … --seeds … -o DIR`: the paper's tables, beside the paper's figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tightrope.cli.options import Json
+from tightrope.cli.output import print_json, say
+from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    from tightrope.experiments.campaign import Campaign
+    from tightrope.experiments.records import Record
+
+
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Instances such as 'betting(50)', or families such as betting; all the paper's.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Where data and records are kept; with --tables the file to write (.md, .tex or .txt).",
+            show_default=False,
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            metavar="M,M,…",
+            help="paper, ours, all (the default), or names such as tied,expression/likelihood.",
+            show_default=False,
+        ),
+    ] = None,
+    seeds: Annotated[str, typer.Option("--seeds", metavar="1-5", help="Seeds, one simulation each.")] = "1",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One small instance a family, five methods: a few minutes.")
+    ] = False,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="local|dask|dask://HOST:PORT", help="Where the cells are run."),
+    ] = "local",
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            min=1,
+            help="Cells at once; one for every two cores by default.",
+            show_default=False,
+        ),
+    ] = None,
+    time_limit: Annotated[
+        str, typer.Option("--time-limit", metavar="T", help="For a cell, such as 90s, 10min or 2h.")
+    ] = "2h",
+    memory_limit: Annotated[
+        str, typer.Option("--memory-limit", metavar="M", help="For a cell, such as 20GiB.")
+    ] = "20GiB",
+    delta: Annotated[float, typer.Option("--delta", metavar="D", help="Bounds hold at level 1 − D.")] = 0.001,
+    episodes: Annotated[
+        int, typer.Option("--episodes", metavar="N", min=1, help="Trajectories of a simulation.")
+    ] = 100_000,
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            "--tables",
+            metavar="DIR",
+            help="Run nothing: tables of the records in DIR, printed or written to -o FILE.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run the paper's tables, beside the paper's figures.
+
+    A cell is an instance, a method and a seed: the certified interval of the true-optimal policy from
+    simulated trajectories. Each runs in its own process under the limits. Records go to DIR/records.jsonl;
+    a campaign that was interrupted goes on where it stopped.
+
+    Example: tightrope bench --quick -o quick
+    """
+    if tables is not None:
+        _show_tables(tables, output, json)
+        return
+    if output is None:
+        raise InputError("-o DIR is missing: where the data and the records of the campaign are kept")
+    campaign = _campaign(
+        names, methods, seeds, quick, engine, jobs, time_limit, memory_limit, delta, episodes, output
+    )
+    records = campaign.run(_progress)
+    _print(records, json)
+    failed = [record for record in records if record.status == "error"]
+    if failed:
+        first = failed[0]
+        say(f"error: {len(failed)} of {len(records)} cells failed; {first.cell}: {first.message}")
+        raise typer.Exit(1)
+
+
+def _campaign(
+    names: list[str] | None,
+    methods: str | None,
+    seeds: str,
+    quick: bool,
+    engine: str,
+    jobs: int | None,
+    time_limit: str,
+    memory_limit: str,
+    delta: float,
+    episodes: int,
+    output: Path,
+) -> Campaign:
+    from tightrope.experiments.campaign import Campaign
+    from tightrope.experiments.cells import (
+        CellLimits,
+        Protocol,
+        campaign_cells,
+        choose_instances,
+        parse_duration,
+        parse_seeds,
+        parse_size,
+        quick_selection,
+    )
+    from tightrope.experiments.engines import parse_engine
+    from tightrope.experiments.methods import choose_methods
+
+    quick_instances, quick_methods = quick_selection()
+    instances = quick_instances if quick and not names else choose_instances(names or ())
+    if methods is not None:
+        chosen = choose_methods(methods)
+    else:
+        chosen = quick_methods if quick else choose_methods("all")
+    protocol = Protocol(episodes, delta)
+    cells = campaign_cells(instances, chosen, parse_seeds(seeds), protocol)
+    limits = CellLimits(parse_duration(time_limit), parse_size(memory_limit))
+    return Campaign(cells, limits, parse_engine(engine, jobs), output)
+
+
+def _progress(record: Record, done: int, total: int) -> None:
+    """One line a cell on stderr."""
+    from tightrope.experiments.figures import gap_text, interval_text, seconds_text
+    from tightrope.experiments.records import OK
+
+    if record.status == OK:
+        shown = (
+            f"{interval_text(record.lower, record.upper)} gap {gap_text(record.relative_gap)}, "
+            f"{seconds_text(record.build_seconds)} + {seconds_text(record.solve_seconds)} s"
+        )
+    else:
+        shown = f"{record.status}: {record.message}"
+    say(f"[{done}/{total}] {record.cell}: {shown}")
+
+
+def _print(records: list[Record], as_json: bool) -> None:
+    from tightrope.experiments.comparison import summary
+    from tightrope.experiments.table_formats import text_summary, text_tables
+    from tightrope.experiments.tables import instance_tables
+
+    if as_json:
+        print_json({"rows": [record.to_json() for record in records]})
+        return
+    shown = instance_tables(records)
+    typer.echo(text_tables(shown))
+    typer.echo(text_summary(summary(shown)), nl=False)
+
+
+def _show_tables(directory: Path, output: Path | None, as_json: bool) -> None:
+    from tightrope.experiments.records import FILE_NAME, read_records
+
+    records = read_records(directory if directory.is_file() else directory / FILE_NAME)
+    if output is None:
+        _print(records, as_json)
+        return
+    from tightrope.formats.atomic import atomic_write
+
+    text = _rendered(records, directory, output)
+    with atomic_write(output) as file:
+        file.write(text)
+    say(f"{output} written from {len(records)} records")
+
+
+def _rendered(records: list[Record], directory: Path, output: Path) -> str:
+    """The tables in the format that the file's name asks for."""
+    from tightrope.experiments.comparison import summary
+    from tightrope.experiments.results_page import results_page
+    from tightrope.experiments.table_formats import latex_tables, text_summary, text_tables
+    from tightrope.experiments.tables import instance_tables
+
+    shown = instance_tables(records, with_missing=True)
+    match output.suffix:
+        case ".md":
+            return results_page(records, directory.as_posix(), output.as_posix())
+        case ".tex":
+            return latex_tables(shown)
+        case ".txt":
+            return text_tables(shown) + "\n" + text_summary(summary(shown))
+    raise InputError(
+        f"cannot tell what {output} should be", hint="end its name in .md (Markdown), .tex (LaTeX) or .txt"
+    )

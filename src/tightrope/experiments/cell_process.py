@@ -26,10 +26,7 @@ PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """Do what stdin says, and say how it went."""
-    parent = os.getppid()
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+    end_with_parent()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)
     task = json.loads(sys.stdin.read())
@@ -48,6 +45,14 @@ def main() -> None:
         say(status="refused", message=str(error))
     except Exception as error:
         say(status="error", message=f"{type(error).__name__}: {error}")
+
+
+def end_with_parent() -> None:
+    """From now on the system kills this process when the one that started it dies."""
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def perform(task: dict[str, Any], progress: Any) -> dict[str, object]:

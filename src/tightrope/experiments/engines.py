@@ -32,6 +32,8 @@ class Engine:
     kind: str
     address: str | None = None
     jobs: int | None = None
+    command: tuple[str, ...] | None = None
+    """What runs a cell, where it is not `cell_process`."""
 
     @property
     def parallel(self) -> int:
@@ -47,7 +49,8 @@ class Engine:
             work = joblib.Parallel(
                 n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs"
             )
-            yield from work(joblib.delayed(run_cell)(cell, limits, directory) for cell in cells)
+            tasks = (joblib.delayed(run_cell)(cell, limits, directory, self.command) for cell in cells)
+            yield from work(tasks)
 
     @contextmanager
     def _backend(self, joblib: Any) -> Iterator[int]:

@@ -47,28 +47,33 @@ class _Ending:
     result: dict[str, object] = field(default_factory=dict)
 
 
-def run_cell(cell: Cell, limits: CellLimits, directory: str) -> Record:
+def run_cell(
+    cell: Cell, limits: CellLimits, directory: str, command: tuple[str, ...] | None = None
+) -> Record:
     """The record of a cell, whatever happens to it. Runs wherever an engine puts it.
 
-    A machine that does not see the campaign's directory makes the shared files for itself.
+    A machine that does not see the campaign's directory makes the shared files for itself. `command` is what is
+    run instead of `cell_process`.
     """
     shared = Path(directory)
     if shared.is_dir():
-        return _run_within(cell, limits, shared)
+        return _run_within(cell, limits, shared, command or CHILD)
     with tempfile.TemporaryDirectory(prefix="tightrope-") as private:
-        return _run_within(cell, limits, Path(private))
+        return _run_within(cell, limits, Path(private), command or CHILD)
 
 
-def _run_within(cell: Cell, limits: CellLimits, directory: Path) -> Record:
+def _run_within(cell: Cell, limits: CellLimits, directory: Path, command: tuple[str, ...]) -> Record:
     ending = _Ending(status=OK)
     if not is_prepared(directory, cell):
-        ending = run_task("prepare", cell, limits, directory)
+        ending = _run_task("prepare", cell, limits, directory, command)
     if ending.status == OK:
-        ending = run_task("measure", cell, limits, directory)
+        ending = _run_task("measure", cell, limits, directory, command)
     return _record(cell, limits, ending)
 
 
-def run_task(task: str, cell: Cell, limits: CellLimits, directory: Path) -> _Ending:
+def _run_task(
+    task: str, cell: Cell, limits: CellLimits, directory: Path, command: tuple[str, ...]
+) -> _Ending:
     """Run a task in its own process until it answers, ends or is killed."""
     order = {
         "task": task,
@@ -83,7 +88,7 @@ def run_task(task: str, cell: Cell, limits: CellLimits, directory: Path) -> _End
     }
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
         )
         try:
             assert process.stdin is not None

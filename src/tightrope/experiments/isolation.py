@@ -52,8 +52,8 @@ def run_cell(
 ) -> Record:
     """The record of a cell, whatever happens to it. Runs wherever an engine puts it.
 
-    A machine that does not see the campaign's directory makes the shared files for itself. `command` is what is
-    run instead of `cell_process`.
+    A machine that does not see the campaign's directory makes the shared files for itself. `command` is what
+    is run instead of `cell_process`.
     """
     shared = Path(directory)
     if shared.is_dir():

@@ -1,0 +1,129 @@
+"""Campaigns on a Dask cluster: a real scheduler and two workers, one of which is killed midway."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import campaign_child as child
+from tightrope.errors import InputError
+from tightrope.experiments.campaign import Campaign
+from tightrope.experiments.cells import Cell, CellLimits
+from tightrope.experiments.engines import Engine, parse_engine
+from tightrope.experiments.records import read_records
+
+COMMAND = (sys.executable, child.__file__)
+LIMITS = CellLimits(60.0, 1 << 30)
+CELLS = [Cell("betting(5)", "tied", child.SLOW + number) for number in range(6)]
+
+
+@contextmanager
+def started(*arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as output:
+        process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=output, stderr=output)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def cluster(directory: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The address of a scheduler on loopback, and its two workers."""
+    log = directory / "scheduler.log"
+    arguments = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    with started("distributed.cli.dask_scheduler", *arguments, log=log):
+        address = _address(log)
+        scratch = ("--local-directory", str(directory))
+        options = (address, "--nthreads", "1", "--no-nanny", "--no-dashboard", *scratch)
+        with (
+            started("distributed.cli.dask_worker", *options, log=directory / "worker1.log") as first,
+            started("distributed.cli.dask_worker", *options, log=directory / "worker2.log") as second,
+        ):
+            yield address, [first, second]
+
+
+def _address(log: Path) -> str:
+    for _ in range(600):
+        for line in log.read_text().splitlines():
+            if "Scheduler at:" in line:
+                return line.rpartition("Scheduler at:")[2].strip()
+        time.sleep(0.05)
+    raise TimeoutError(log.read_text())
+
+
+def _runs(directory: Path) -> list[tuple[int, int]]:
+    """(seed, worker) of every cell that was begun."""
+    path = directory / "runs"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [(int(line.split()[0]), int(line.split()[1])) for line in lines]
+
+
+def test_no_cell_is_lost_or_doubled_when_a_worker_is_killed(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    with cluster(tmp_path) as (address, workers):
+        pids = {worker.pid for worker in workers}
+
+        def kill_one() -> None:
+            """Once both work and something has been finished."""
+            for _ in range(1200):
+                begun = _runs(results)
+                if {worker for _, worker in begun} == pids and len(begun) >= 3:
+                    os.kill(begun[-1][1], signal.SIGKILL)
+                    return
+                time.sleep(0.02)
+
+        killer = threading.Thread(target=kill_one)
+        killer.start()
+        engine = Engine("dask", address, command=COMMAND)
+        records = Campaign(CELLS, LIMITS, engine, results).run()
+        killer.join()
+        assert sorted(worker.poll() is None for worker in workers) == [False, True]
+    assert [record.cell for record in records] == CELLS
+    assert {record.status for record in records} == {"ok"}
+    assert [record.lower for record in records] == [cell.seed for cell in CELLS]
+    written = Counter(record.cell.seed for record in read_records(results / "records.jsonl"))
+    assert written == Counter(cell.seed for cell in CELLS)
+    assert (results / "records.jsonl").read_text().count("\n") == len(CELLS)
+    begun = Counter(seed for seed, _ in _runs(results))
+    assert set(begun) == {cell.seed for cell in CELLS}
+    assert begun.total() > len(CELLS)  # what the dead worker had begun was begun again
+
+
+def test_a_finished_campaign_needs_no_cluster(tmp_path: Path) -> None:
+    Campaign(CELLS[:1], LIMITS, Engine("local", command=COMMAND), tmp_path).run()
+    nobody = Engine("dask", "tcp://127.0.0.1:9")
+    (record,) = Campaign(CELLS[:1], LIMITS, nobody, tmp_path).run()
+    assert record.lower == child.SLOW
+
+
+def test_engines_by_name() -> None:
+    assert parse_engine("local", 3) == Engine("local", None, 3)
+    assert parse_engine("dask").parallel == max(1, len(os.sched_getaffinity(0)) // 2)
+    assert parse_engine("dask://host.example:8786") == Engine("dask", "tcp://host.example:8786")
+    assert parse_engine("dask://[::1]:80").address == "tcp://[::1]:80"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ray", "dask:8786", "dask://host", "dask://host:0", "dask://host:99999"]
+)
+def test_what_is_no_engine_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="is not an engine"):
+        parse_engine(text)
+
+
+def test_jobs_are_for_this_machine() -> None:
+    with pytest.raises(InputError, match="--jobs does not go with a running scheduler"):
+        parse_engine("dask://host:8786", 2)

@@ -15,6 +15,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
 from tightrope.region.bounds import expression_bounds, parameter_box
 from tightrope.region.build import polytope_region
+from tightrope.region.conflict import irreducible
 from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.region.lazy_program import programmed_bounds
 from tightrope.region.polytope import Polytope
@@ -165,6 +166,21 @@ def test_contradicting_events_are_named_and_irreducible() -> None:
     with pytest.raises(CannotCertify):
         region.support(np.eye(2))
     assert not region.contains([F(1, 2), F(1, 2)])
+
+
+def test_irreducible_conflicts_are_found_among_many_candidates() -> None:
+    rng = np.random.default_rng(2)
+    for size in (1, 2, 3, 5):
+        needed = set(rng.choice(300, size, replace=False).tolist())
+        asked = 0
+
+        def is_empty(some: list[int], needed: set[int] = needed) -> bool:
+            nonlocal asked
+            asked += 1
+            return needed <= set(some)
+
+        assert set(irreducible(range(300), is_empty)) == needed
+        assert asked < 40 * size
 
 
 def test_witness_of_a_region_lies_in_it() -> None:

@@ -1,9 +1,9 @@
 """Why a region is empty: a smallest set of events that contradict each other.
 
 The multipliers that prove emptiness (Farkas' lemma) rest on few rows: at most one more than there are
-coordinates in an affine system. The events of these rows are candidates; a deletion filter then leaves out
-one after the other for as long as what remains is still provably empty. What is left is irreducible: every
-one of its events is needed.
+coordinates in an affine system. The events of these rows are candidates, which are then divided and
+thinned out for as long as what remains is still provably empty. What is left is irreducible: every one of
+its events is needed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,22 @@ from tightrope.statistics.coordinates import Coordinates
 
 
 def irreducible(candidates: Sequence[int], is_empty: Callable[[list[int]], bool]) -> tuple[int, ...]:
-    """Drop candidates one by one while `is_empty` of the rest stays true."""
-    kept = list(candidates)
-    for candidate in candidates:
-        rest = [c for c in kept if c != candidate]
-        if is_empty(rest):
-            kept = rest
-    return tuple(kept)
+    """A smallest subset that is still empty, given that all candidates together are (QuickXplain).
+
+    Halves are tried before single candidates: about k·log(n) questions for a conflict of k among n.
+    """
+
+    def explain(background: list[int], grown: bool, options: list[int]) -> list[int]:
+        if grown and is_empty(background):
+            return []
+        if len(options) <= 1:
+            return options
+        first, second = options[: len(options) // 2], options[len(options) // 2 :]
+        needed_second = explain(background + first, True, second)
+        needed_first = explain(background + needed_second, bool(needed_second), first)
+        return needed_first + needed_second
+
+    return tuple(sorted(explain([], False, list(candidates))))
 
 
 def conflicting_events(

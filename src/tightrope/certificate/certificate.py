@@ -9,24 +9,18 @@ is checked, and why it suffices, stands in `tightrope.certificate.checker`.
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tightrope.certificate.archive import DAMAGE, Archive, split
 from tightrope.errors import InputError, Location
-from tightrope.formats.atomic import atomic_write_bytes
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 
-FORMAT = 1
+KIND = "value"
 
 SETS = ("plain", "point", "interval")
 """plain: doubles, each the nearest to the probability meant. point: exact expressions at a rational
@@ -101,86 +95,25 @@ class Certificate:
 
     def digest(self) -> str:
         """SHA-256 over everything the claim speaks of; written into the file, and its short name."""
-        hashed = hashlib.sha256(json.dumps(self._header(), sort_keys=True).encode())
-        for name, array in sorted(self._arrays().items()):
-            hashed.update(f"{name}{array.dtype.str}{array.shape}".encode())
-            hashed.update(np.ascontiguousarray(array).tobytes())
-        return hashed.hexdigest()
-
-    def _header(self) -> dict[str, Any]:
-        header: dict[str, Any] = {"format": FORMAT}
-        for part, holder in (("problem", self.problem), ("claim", self.claim)):
-            header[part] = {
-                name: value for name, value in vars(holder).items() if not isinstance(value, np.ndarray)
-            }
-        return header
-
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        return {
-            f"{part}.{name}": value
-            for part, holder in (("problem", self.problem), ("claim", self.claim))
-            for name, value in vars(holder).items()
-            if isinstance(value, np.ndarray)
-        }
-
-    # --- files -----------------------------------------------------------------------------
+        return self._archive().digest()
 
     def save(self, path: str | Path) -> None:
-        header = {**self._header(), "about": dict(self.about), "digest": self.digest()}
-        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        with atomic_write_bytes(path) as file:
-            np.savez_compressed(file, allow_pickle=False, header=text, **self._arrays())
+        self._archive().save(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
         """Read and check the shape of the file; what it claims is the checker's business."""
-        place = Location(str(path))
+        return cls.of_archive(Archive.load(path), path)
+
+    @classmethod
+    def of_archive(cls, archive: Archive, path: str | Path) -> Certificate:
         try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", place) from error
-        try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            header = json.loads(arrays.pop("header").tobytes())
-            certificate = cls(
-                _filled(Problem, "problem", header, arrays),
-                _filled(Claim, "claim", header, arrays),
-                header.get("about", {}),
-            )
-        except _DAMAGE as error:
-            raise InputError("this is not a certificate, or it is damaged", place) from error
-        if header.get("format") != FORMAT:
-            raise InputError(f"certificate format {header.get('format')}, this version reads {FORMAT}", place)
-        if header.get("digest") != certificate.digest():
-            raise InputError(
-                "the file's contents do not match its digest: it was changed after it was written", place
-            )
-        return certificate
+            if archive.kind != KIND:
+                raise ValueError(archive.kind)
+            return cls(Problem(**archive.part("problem")), Claim(**archive.part("claim")), archive.about)
+        except DAMAGE as error:
+            raise InputError("this is not a certificate of values", Location(str(path))) from error
 
-
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    ValueError,
-    KeyError,
-    TypeError,
-    EOFError,
-    OSError,
-    AttributeError,
-    NotImplementedError,
-    RuntimeError,
-)
-"""What NumPy, zipfile and json raise on files that are not what they should be."""
-
-
-def _filled(kind: type[Any], part: str, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
-    fields = dict(header[part])
-    fields.update(
-        {
-            name.removeprefix(f"{part}."): array
-            for name, array in arrays.items()
-            if name.startswith(f"{part}.")
-        }
-    )
-    return kind(**fields)
+    def _archive(self) -> Archive:
+        header, arrays = split({"problem": self.problem, "claim": self.claim})
+        return Archive(KIND, header, arrays, self.about)

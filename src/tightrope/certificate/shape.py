@@ -107,6 +107,7 @@ def _shape_problem(problem: Problem, claim: Claim) -> str | None:
         return "a cumulative reward without its number of steps"
     if problem.lower_steps < 0 or (problem.lower_steps > 0 and problem.kind != "UNTIL"):
         return "the lower step bound does not fit the objective"
+    randomised = claim.policy_kind == "randomised"
     has_tail = problem.lower_steps > 0 and problem.upper_steps is None
     sizes = [
         ("target", problem.target, states, problem.kind in ("UNTIL", "NEXT", "REACH_REWARD")),
@@ -121,8 +122,8 @@ def _shape_problem(problem: Problem, claim: Claim) -> str | None:
         ("claim.upper", claim.upper, states, True),
         ("claim.tail_lower", claim.tail_lower, states, has_tail),
         ("claim.tail_upper", claim.tail_upper, states, has_tail),
-        ("policy", claim.policy, states, claim.policy_kind != "randomised" and not bounded),
-        ("weight", claim.weight, choices, claim.policy_kind == "randomised"),
+        ("policy", claim.policy, states, claim.policy_kind == "fixed" or not (randomised or bounded)),
+        ("weight", claim.weight, choices, randomised),
         ("ranking", claim.ranking, states, not bounded and problem.kind != "DISCOUNTED"),
     ]
     for name, array, size, required in sizes:

@@ -1,0 +1,276 @@
+"""The chain behind a learned result, link by link: counts, statistics, region, sets, vectors.
+
+With probability at least 1 − δ, if the data were collected as `assumption` says and the model is right, all
+statistical statements hold together (1). Then the true parameters satisfy every row of the region (2), every
+projected bound (3), and every transition's probability lies within its bounds (4). So the true operator of a
+fixed policy lies between nature's best and worst over the bounds, or over the region where bases are given,
+and the inductive vectors bound its value (5): see `tightrope.certificate.checker`. Both vectors are checked
+against all distributions of the sets, never for one that nature would have to choose: sets may be larger
+than they need be.
+
+Nothing of the program that made the certificate is used: no statistics, regions, sets or solvers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.certificate.archive import DAMAGE
+from tightrope.certificate.balls import Balls
+from tightrope.certificate.certificate import Claim, Problem
+from tightrope.certificate.checker import Operator, is_bounded, prove_side
+from tightrope.certificate.exact import prove_side_exactly
+from tightrope.certificate.inner import Box
+from tightrope.certificate.learning import Guarantee, LearningCertificate
+from tightrope.certificate.likelihood_check import LikelihoodCuts
+from tightrope.certificate.polynomials import Polynomial, added, is_constant, key, read_polynomials
+from tightrope.certificate.projection_check import (
+    Bounds,
+    Link,
+    event_links,
+    needed_ends,
+    proved_by_bases,
+    shrunk_box,
+)
+from tightrope.certificate.rational import RationalGame
+from tightrope.certificate.region_rows import ExpressionEnds, Origin, RowWriter, Source
+from tightrope.certificate.region_sets import RegionSets
+from tightrope.certificate.sets import box_of, proper_sets
+from tightrope.certificate.shape import Check, shape_check, wrong_type
+from tightrope.certificate.space import Space
+from tightrope.certificate.statistics_check import budget_check, event_check, transition_check
+from tightrope.certificate.support_check import Rows
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+
+SETS = ("untied", "tied", "parameter", "expression", "rectangular")
+
+
+def verify_learning(certificate: LearningCertificate, exactly: bool = False) -> list[Check]:
+    """All links in order; the certificate is valid when all have passed."""
+    try:
+        return Chain(certificate, exactly).checks()
+    except (*DAMAGE, OverflowError, ZeroDivisionError, AssertionError) as error:
+        return [Check("shape", False, f"the parts do not fit together: {error}")]
+
+
+class Chain:
+    """The links one after the other; who writes certificates asks it what is still unproved."""
+
+    def __init__(self, certificate: LearningCertificate, exactly: bool = False):
+        self.certificate, self.exactly = certificate, exactly
+        self.problem, self.data = certificate.problem, certificate.data
+
+        self.links: dict[int, list[Link]] = {}
+        self.sources: dict[Origin, Source] = {}
+        self.rows: Rows | None = None
+        self.polynomials = read_polynomials(self.data.expressions)
+        self.space = Space(self.data.domain, self.data.coordinates)
+
+    def checks(self) -> list[Check]:
+        shape = self._shape()
+        if not shape.passed:
+            return [shape]
+        checks = [shape, self._distributions()]
+        self.box = box_of(self.problem)
+        if self.data.sets == "untied":
+            checks += self._untied()
+        else:
+            checks += [*self.statistics(), *self.projected()]
+        checks.append(proper_sets(self.box))
+        if all(check.passed for check in checks):
+            for guarantee in self.certificate.guarantees:
+                checks += self._guarantee(guarantee)
+        return checks
+
+    def writer(self) -> RowWriter:
+        return RowWriter(self.data, self.space, self.polynomials, self.sources)
+
+    def unproved(self) -> list[tuple[int, int]]:
+        """(expression, side) of the transitions' bounds that do not follow; side 1 is the upper one."""
+        low, high = self.ends()
+        return [
+            (e, side)
+            for e in np.unique(self.data.expression).tolist()
+            for side, end in ((0, low[e]), (1, high[e]))
+            if not self.bounds.holds(e, side, float(end))
+        ]
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        assert self.problem.lower is not None and self.problem.upper is not None
+        return needed_ends(self.data, self.problem.lower, self.problem.upper, len(self.polynomials))
+
+    def _shape(self) -> Check:
+        problem, data, guarantees = self.problem, self.data, self.certificate.guarantees
+        transitions = len(problem.successor)
+        trouble = wrong_type(problem)
+        if problem.sets != "interval" or data.sets not in SETS:
+            trouble = trouble or "unknown kind of sets"
+        if data.counts.dtype != np.int64 or data.counts.shape != (transitions,) or data.counts.min() < 0:
+            trouble = trouble or "the counts do not fit the transitions"
+        if data.expression.dtype.kind not in "iu" or data.expression.shape != (transitions,):
+            trouble = trouble or "the expressions do not fit the transitions"
+        elif data.expression.min() < 0 or data.expression.max() >= len(self.polynomials):
+            trouble = trouble or "an expression's number is out of range"
+        if not guarantees:
+            trouble = trouble or "nothing is guaranteed"
+        for guarantee in guarantees:
+            for side in ("lower", "upper"):
+                found = shape_check(problem, _claim(problem, guarantee, side))
+                if not found.passed:
+                    trouble = trouble or f"{guarantee.name}, {side}: {found.detail}"
+            if np.any(guarantee.lower > guarantee.upper):
+                trouble = trouble or f"{guarantee.name}: a lower bound above the upper one"
+        return Check("shape", trouble is None, trouble or "the parts fit together")
+
+    def _distributions(self) -> Check:
+        """Σ of the expressions of every choice is the polynomial 1."""
+        name = "probabilities of every choice sum to 1"
+        one = key({(): Fraction(1)})
+        examples = example_rows(self.problem.transition_start, self.data.expression)
+        for row in examples:
+            total: Polynomial = {}
+            for e in row:
+                total = added(total, self.polynomials[e])
+            if key(total) != one:
+                return Check(name, False, f"expressions {row} do not sum to 1")
+        return Check(name, True, f"{len(examples)} signatures, in rationals")
+
+    def _untied(self) -> list[Check]:
+        problem, data = self.problem, self.data
+        assert problem.lower is not None and problem.upper is not None
+        bounds = Bounds(data, self.space, self.polynomials, {})
+        checks, wrong = transition_check(
+            data, problem.transition_start, self.polynomials, problem.lower, problem.upper, self.exactly
+        )
+        for t in np.flatnonzero(wrong).tolist():
+            e = int(data.expression[t])
+            wrong[t] = not (
+                bounds.holds(e, 0, float(problem.lower[t])) and bounds.holds(e, 1, float(problem.upper[t]))
+            )
+        unknown = np.array([not is_constant(p) for p in self.polynomials])
+        low, high = needed_ends(data, problem.lower, problem.upper, len(self.polynomials))
+        known = [e for e in np.unique(data.expression).tolist() if not unknown[e]]
+        fits = all(bounds.holds(e, 0, float(low[e])) and bounds.holds(e, 1, float(high[e])) for e in known)
+        passed = fits and not wrong.any()
+        detail = f"{len(wrong)} transitions by {data.method}"
+        if not passed:
+            detail = f"fails for {int(wrong.sum())} transitions, first for number {int(np.argmax(wrong))}"
+        return [*checks, Check("transitions' bounds follow from their counts", passed, detail)]
+
+    def statistics(self) -> list[Check]:
+        """Link 1; it also makes what rows are written from."""
+        data, problem = self.data, self.problem
+        proof = self.certificate.region
+        if data.method == "weissman":
+            balls = Balls(data, self.space, self.polynomials, problem.transition_start)
+            self.sources[Origin.L1] = balls
+            return [budget_check(data.delta, data.gamma, len(balls.uncertain), "signatures")]
+        if data.method == "likelihood":
+            assert data.batch_counts is not None and proof is not None
+            pooled = np.zeros(len(self.polynomials), dtype=np.int64)
+            np.add.at(pooled, data.expression, data.counts)
+            whole = data.batch_counts
+            if whole.dtype != np.int64 or whole.ndim != 2 or np.any(whole < 0) or data.pilot < 0:
+                raise ValueError("the batches are not counts")
+            split = bool(np.array_equal(whole.sum(axis=0), pooled))
+            budget = budget_check(data.delta, data.gamma, 1, "region")
+            cuts = LikelihoodCuts(data, self.space, self.polynomials, proof.cut_point)
+            self.sources[Origin.CUT] = cuts
+            words = f"{len(whole)} batches, pilot {data.pilot}, threshold {float(cuts.threshold):.6f}"
+            return [budget, Check("the batches are the counts", split, words)]
+        self.links = event_links(data, problem.transition_start, self.polynomials)
+        return event_check(data, problem.transition_start, self.polynomials, self.exactly)
+
+    def projected(self) -> list[Check]:
+        """Links 2 to 4: rows, boxes, and the bounds of every transition."""
+        proof = self.certificate.region
+        self.bounds = Bounds(self.data, self.space, self.polynomials, self.links)
+        checks = []
+        if proof is not None:
+            early = proof.row[proof.row[:, 0] != Origin.EXPRESSION]
+            if not np.array_equal(early, proof.row[: len(early)]):
+                raise ValueError("rows that rest on proved bounds come last")
+            box, trouble = shrunk_box(self.writer(), replace(proof, row=early), self.exactly)
+            words = trouble or f"{len(early)} rows, {len(proof.box_lower)} stages"
+            checks.append(Check("the region's box follows from its rows", trouble is None, words))
+            rows = self.writer().rows(early, box)
+            self.bounds.bases = proved_by_bases(rows, self.space, self.polynomials, proof, self.exactly)
+            self.bounds.box = box if len(proof.box_lower) else None
+            self.sources[Origin.EXPRESSION] = ExpressionEnds(
+                self.data, self.space, self.polynomials, self.ends()
+            )
+            self.rows = self.writer().rows(proof.row, box)
+        wrong = self.unproved()
+        name = "transitions' bounds contain what was proved of their expressions"
+        if wrong:
+            words = f"fails for {len(wrong)} ends, first for one of expression {wrong[0][0]}"
+        else:
+            words = f"{len(self.polynomials)} expressions, {len(self.bounds.bases)} ends from bases"
+        return [*checks, Check(name, not wrong, words)]
+
+    def _guarantee(self, guarantee: Guarantee) -> list[Check]:
+        checks = []
+        for side, nature in (("lower", "MIN"), ("upper", "MAX")):
+            problem = replace(self.problem, nature=nature)
+            claim = _claim(problem, guarantee, side)
+            basis = guarantee.lower_basis if side == "lower" else guarantee.upper_basis
+            if self.exactly and basis is None:
+                found = prove_side_exactly(RationalGame(problem, claim), side)
+            else:
+                found = prove_side(Operator(problem, claim, self._sets(basis)), side)
+            checks += [replace(check, name=f"{guarantee.name}: {check.name}") for check in found]
+        return checks
+
+    def _sets(self, basis: IndexArray | None) -> Box:
+        if basis is None:
+            return self.box
+        proof = self.certificate.region
+        if self.rows is None or proof is None or self.data.sets != "rectangular":
+            raise ValueError("bases without rectangular sets")
+        return RegionSets.of(
+            self.box, self.data.expression, self.space, self.polynomials, self.rows, proof.choice_basis, basis
+        )
+
+
+def _claim(problem: Problem, guarantee: Guarantee, side: str) -> Claim:
+    """One end as a claim; both bounds are the same vector, of which one side is checked."""
+    bound = guarantee.lower if side == "lower" else guarantee.upper
+    ranking = guarantee.lower_ranking if side == "lower" else guarantee.upper_ranking
+    tail = guarantee.lower_tail if side == "lower" else guarantee.upper_tail
+    if guarantee.policy_kind == "free" and not is_bounded(problem) and problem.lower_steps == 0:
+        raise ValueError("a guarantee without its policy")
+    if side == "upper" and ranking is None:
+        ranking = np.zeros(len(bound), dtype=np.int64)
+    stand_in = np.where(np.isinf(bound), 0.0, bound) if side == "upper" else bound
+    return Claim(
+        lower=stand_in,
+        upper=bound,
+        policy_kind=guarantee.policy_kind,
+        policy=guarantee.policy,
+        weight=guarantee.weight,
+        ranking=ranking,
+        tail_lower=tail if tail is None or side == "lower" else np.where(np.isinf(tail), 0.0, tail),
+        tail_upper=tail,
+    )
+
+
+def example_rows(transition_start: OffsetArray, expression: IndexArray) -> list[list[int]]:
+    """One row of expressions for every distinct multiset of them that labels a choice."""
+    length = np.diff(transition_start)
+    result: list[list[int]] = []
+    for k in np.unique(length).tolist():
+        first = transition_start[:-1][length == k]
+        table = expression[first[:, None] + np.arange(k)]
+        if k > 1:
+            table = np.sort(table, axis=1)
+        number = table[:, 0].astype(np.int64)
+        for j in range(1, k):
+            number = number * (int(expression.max()) + 1) + table[:, j]
+            _, number = np.unique(number, return_inverse=True)
+            number = number.reshape(-1).astype(np.int64)
+        _, example = np.unique(number, return_index=True)
+        result += table[example].tolist()
+    return result

@@ -1,0 +1,278 @@
+"""The certificate of a learned result: from counts to values, for a checker that trusts none of it.
+
+What the checker needs beyond the result is computed here, once and only when a certificate is wanted: bases
+that prove the projected bounds, the steps of bound tightening, plug-ins and cut points of the likelihood
+region, and a basis for every choice of rectangular sets.
+
+Proofs are checked with more digits than results are computed with, so bounds usually follow as they are.
+Where one does not, by rounding or because it rested on something the checker does not know, it is moved
+outward to what is proved and the policies are evaluated again over the larger sets: a certificate never
+claims more than it proves, and its own values are the certified ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate.certificate import Problem
+from tightrope.certificate.learning import Data, Guarantee, LearningCertificate
+from tightrope.certificate.learning_check import Chain
+from tightrope.data.counts import Counts
+from tightrope.errors import CannotCertify
+from tightrope.learning.certificate_proof import region_proof, with_choice_bases
+from tightrope.learning.certificate_rows import Name
+from tightrope.learning.policies import PolicySolver
+from tightrope.learning.result import LearningResult, PolicyValue
+from tightrope.model.objective import Direction
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.region.region import RegionKind
+from tightrope.solver.solution import Solution
+from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.ledger import Assumption
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.prequential import prequential
+from tightrope.uncertainty.sets import Sets, SetsKind
+
+
+def certificate_of(
+    result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
+) -> LearningCertificate:
+    """The certificate of a result and the counts it was learned from."""
+    region = result.region if result.verdict is None else None
+    if region is not None and region.kind is RegionKind.ELLIPSOID:
+        raise CannotCertify(
+            "certificates do not cover ellipsoid regions yet: their least squares are not derived again"
+        )
+    if region is not None and result.ledger.assumption is Assumption.NONE:
+        raise CannotCertify("the ledger says that nothing is guaranteed: there is nothing to certify")
+    outcomes = Outcomes.of(result.model)
+    data = _data(result, counts, outcomes)
+    first = result.robust.solutions[0]
+    sets = _solved_sets(result, first)
+    problem = _problem(result, first, sets)
+    draft = LearningCertificate(problem, data, ())
+    names: list[Name | None] = []
+    if region is not None:
+        proof, names = region_proof(result, counts, outcomes, draft)
+        draft = replace(draft, region=proof)
+    widened = _widened(draft, sets)
+    values = [("robust policy", result.robust)]
+    if result.value is not None:
+        values.append(("given policy", result.value))
+    if widened is not None:
+        draft = replace(draft, problem=replace(problem, lower=widened.lower, upper=widened.upper))
+        values = [(name, _again(result, value, widened)) for name, value in values]
+    guarantees = tuple(_guarantee(name, value) for name, value in values)
+    draft = replace(draft, guarantees=guarantees, about=about or {})
+    draft = with_choice_bases(draft, names, [value for _, value in values])
+    return replace(draft, covers=_covers(draft, result))
+
+
+def _data(result: LearningResult, counts: Counts, outcomes: Outcomes) -> Data:
+    model, ledger, intervals = result.model, result.ledger, result.intervals
+    used = result.region if result.verdict is None else None
+    coordinates = (
+        used.coordinates if used is not None else Coordinates.of(model.expressions, model.parameters)
+    )
+    parameters = model.parameters
+    fields: dict[str, Any] = {}
+    method = ledger.method
+    kind = None if used is None else used.kind
+    if result.sets.kind is not SetsKind.UNTIED and kind in (None, RegionKind.POLYTOPE):
+        assert intervals is not None
+        fields = {
+            "event_expression": intervals.events.expression,
+            "event_multiplicity": intervals.events.multiplicity,
+            "event_lower": intervals.lower,
+            "event_upper": intervals.upper,
+        }
+    elif kind is RegionKind.LIKELIHOOD:
+        method = "likelihood"
+        fields = _evidence(result, counts, outcomes, coordinates)
+    raised = result.robust.solutions[0].kernel.lower
+    raised = raised[raised > result.sets.lower]
+    return Data(
+        delta=ledger.delta,
+        method=method,
+        gamma=ledger.gamma,
+        assumption=ledger.assumption.value,
+        sets=result.sets.kind.value,
+        expressions=_expressions(model),
+        domain={
+            "lower": [str(value) for value in parameters.lower],
+            "upper": [str(value) for value in parameters.upper],
+            "constraints": [
+                [[str(c) for c in row.coefficients], str(row.bound), row.is_equality]
+                for row in parameters.constraints
+            ],
+        },
+        coordinates={
+            "free": list(coordinates.free),
+            "substitution": [
+                _affine(polynomial.terms, len(coordinates.free)) for polynomial in coordinates.substitution
+            ],
+            "products": [list(pair) for pair in coordinates.products],
+        },
+        expression=model.expression,
+        counts=np.array(counts.transition),
+        assumed_support=float(raised.max()) if len(raised) else None,
+        **fields,
+    )
+
+
+def _affine(terms: Mapping[Any, Fraction], size: int) -> list[str]:
+    row = [terms.get(((j, 1),), Fraction(0)) for j in range(size)]
+    return [str(value) for value in (*row, terms.get((), Fraction(0)))]
+
+
+def _expressions(model: ParametricMDP) -> dict[str, Any]:
+    table = model.expressions
+    terms = [[int(m), str(c)] for m, c in zip(table.monomial, table.coefficient.to_fractions(), strict=True)]
+    return {
+        "parameters": list(table.parameter_names),
+        "monomials": [[list(factor) for factor in monomial] for monomial in table.monomials],
+        "rows": [terms[a:b] for a, b in pairwise(table.row_start.tolist())],
+    }
+
+
+def _evidence(
+    result: LearningResult, counts: Counts, outcomes: Outcomes, coordinates: Coordinates
+) -> dict[str, Any]:
+    """Batches by expression, and the plug-ins that predicted them."""
+    table = result.model.expressions
+    functions = coordinates.functions(table)
+    by_batch = np.array(
+        [
+            np.bincount(outcomes.expression, weights=seen, minlength=len(table)).astype(np.int64)
+            for seen in outcomes.pooled_batches(counts)
+        ]
+    )
+    evidence = prequential(coordinates, functions, outcomes, counts, result.ledger.delta)
+    return {
+        "batch_counts": by_batch,
+        "plug_in": np.array(evidence.plug_ins).reshape(-1, len(coordinates.free)),
+        "pilot": evidence.pilot,
+        "fixed_amount": evidence.assumption is Assumption.TRAJECTORIES,
+    }
+
+
+def _solved_sets(result: LearningResult, solution: Solution) -> Sets:
+    """The sets as they were solved, assumptions about supports included."""
+    kernel = solution.kernel
+    return replace(result.sets, lower=kernel.lower, upper=kernel.upper)
+
+
+def _problem(result: LearningResult, solution: Solution, sets: Sets) -> Problem:
+    objective, structure = solution.objective, result.model.structure
+    return Problem(
+        kind=objective.kind.name,
+        agent=objective.agent.name,
+        nature="MIN",
+        choice_start=structure.choice_start,
+        transition_start=structure.transition_start,
+        successor=structure.successor,
+        initial=structure.initial,
+        sets="interval",
+        lower=sets.lower,
+        upper=sets.upper,
+        lower_steps=objective.lower_steps,
+        upper_steps=objective.upper_steps,
+        discount=objective.discount,
+        complement=objective.complement,
+        reward=None if objective.reward is None else objective.reward.per_choice(structure),
+        target=objective.target,
+        allowed=objective.allowed,
+        terminal=objective.terminal,
+    )
+
+
+def _widened(draft: LearningCertificate, sets: Sets) -> Sets | None:
+    """Sets moved outward to what is proved, or None where everything is proved as it is."""
+    if draft.data.sets == "untied":
+        return None
+    chain = Chain(draft)
+    chain.statistics()
+    chain.projected()
+    lower, upper = sets.lower.copy(), sets.upper.copy()
+    changed = False
+    for expression, side in chain.unproved():
+        changed = True
+        proved = chain.bounds.proved(expression, side)
+        at = draft.data.expression == expression
+        if side:
+            upper[at] = np.maximum(upper[at], min(_up(proved), 1.0))
+        else:
+            lower[at] = np.minimum(lower[at], max(-_up(-proved), 0.0))
+    return replace(sets, lower=lower, upper=upper) if changed else None
+
+
+def _up(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
+
+
+def _again(result: LearningResult, value: PolicyValue, sets: Sets) -> PolicyValue:
+    """The same policy over other sets."""
+    low = value.solutions[0]
+    solver = PolicySolver(sets, result.objective, low.precision, None, math.inf, lambda _: None)
+    if value is result.robust and _depends_on_step(low):
+        return solver.robust()
+    return solver.evaluate(value.policy)
+
+
+def _guarantee(name: str, value: PolicyValue) -> Guarantee:
+    """Nature against the value gives its lower vector, nature for it the upper one."""
+    ends = {solution.objective.nature: solution for solution in value.solutions}
+    low, high = ends[Direction.MIN], ends[Direction.MAX]
+    policy = value.policy
+    randomised = bool(np.issubdtype(policy.dtype, np.floating))
+    fields: dict[str, Any] = (
+        {"policy_kind": "randomised", "weight": policy}
+        if randomised
+        else {
+            "policy_kind": "fixed",
+            "policy": np.asarray(policy, dtype=np.int64),
+        }
+    )
+    if name == "robust policy" and _depends_on_step(low):
+        fields = {"policy_kind": "free"}
+    return Guarantee(
+        name=name,
+        lower=low.fixpoint_lower,
+        upper=high.fixpoint_upper,
+        lower_ranking=low.ranking,
+        upper_ranking=high.ranking,
+        **fields,
+    )
+
+
+def _depends_on_step(solution: Solution) -> bool:
+    objective = solution.objective
+    return objective.is_bounded or objective.lower_steps > 0
+
+
+def _covers(certificate: LearningCertificate, result: LearningResult) -> tuple[str, ...]:
+    data = certificate.data
+    chosen = result.decisions.region
+    region = "no region" if certificate.region is None or chosen is None else f"the {chosen.value} region"
+    lines = [
+        f"counts of {len(data.counts)} transitions, {data.method} at δ = {data.delta:g}, "
+        f"{data.sets} sets, {region}",
+        "the confidence level assumes that the model is right and that the data were collected as the "
+        f"ledger says ({data.assumption})",
+    ]
+    if data.method == "likelihood":
+        lines.append(
+            "not covered: that the plug-in of each batch was computed before it, and that batches were "
+            "not cut by outcomes"
+        )
+    if data.assumed_support is not None:
+        lines.append(f"assumed: what can happen has at least probability {data.assumed_support:g}")
+    return tuple(lines)

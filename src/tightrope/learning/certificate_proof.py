@@ -1,0 +1,217 @@
+"""The part of a certificate that speaks of a region: row names, boxes, bases.
+
+Rows are written by the checker's own writer, bases are found over them by linear programs, and only rows that
+some basis uses are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.certificate.learning import LearningCertificate, RegionProof, Table
+from tightrope.certificate.learning_check import Chain
+from tightrope.certificate.region_rows import Origin as Kind
+from tightrope.certificate.space import Box, product_range
+from tightrope.certificate.support_check import upper_bounds
+from tightrope.data.counts import Counts
+from tightrope.learning.certificate_bases import BasisFinder
+from tightrope.learning.certificate_rows import Name, domain_names, envelope_names, row_names
+from tightrope.learning.result import LearningResult, PolicyValue
+from tightrope.model.objective import Direction
+from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.region.polytope import Polytope
+from tightrope.solver.rectangular_kernel import RectangularKernel
+from tightrope.solver.solution import Solution
+from tightrope.statistics.outcomes import Outcomes
+
+_EXTRA_ROUNDS = 2
+
+
+def region_proof(
+    result: LearningResult, counts: Counts, outcomes: Outcomes, draft: LearningCertificate
+) -> tuple[RegionProof, list[Name | None]]:
+    """Boxes and bases for everything that was projected from the region, and the names of its rows."""
+    region = result.region
+    assert isinstance(region, Polytope)
+    aligned, points = row_names(result, counts, outcomes, region.system)
+    named = [name for name in aligned if name is not None and name[0] != Kind.ENVELOPE]
+    names = list(
+        dict.fromkeys([*domain_names(region.coordinates), *named, *envelope_names(region.coordinates)])
+    )
+    size = region.coordinates.size
+    proof = RegionProof(
+        row=np.array(names, dtype=np.int64).reshape(-1, 3),
+        cut_point=points,
+        box_lower=np.zeros((0, size)),
+        box_upper=np.zeros((0, size)),
+        box_basis=np.zeros((0, 2 * size, size), dtype=np.int32),
+        bound_expression=np.zeros(0, dtype=np.int32),
+        bound_side=np.zeros(0, dtype=np.int8),
+        bound_basis=np.zeros((0, size), dtype=np.int32),
+        choice_basis=np.zeros((0, size), dtype=np.int32),
+    )
+    chain = Chain(replace(draft, region=proof))
+    chain.statistics()
+    if region.coordinates.is_lifted:
+        proof = _with_stages(chain, proof, region.tightening.rounds + _EXTRA_ROUNDS)
+        chain = Chain(replace(draft, region=proof))
+        chain.statistics()
+    chain.projected()
+    assert chain.rows is not None
+    open_ends = chain.unproved()
+    finder = BasisFinder(chain.rows)
+    functions = region.coordinates.functions(result.model.expressions)
+    bases = [finder.find(functions.linear[e] if side else -functions.linear[e]) for e, side in open_ends]
+    proof = replace(
+        proof,
+        bound_expression=np.array([e for e, _ in open_ends], dtype=np.int32),
+        bound_side=np.array([side for _, side in open_ends], dtype=np.int8),
+        bound_basis=np.array(bases, dtype=np.int32).reshape(-1, size),
+    )
+    return proof, aligned
+
+
+def _with_stages(chain: Chain, proof: RegionProof, rounds: int) -> RegionProof:
+    """Bound tightening once more, each round with the bases that prove it."""
+    space = chain.space
+    size = space.size
+    box: Box = space.start_box()
+    directions = np.zeros((2 * size, size))
+    for j in range(size):
+        directions[2 * j, j], directions[2 * j + 1, j] = 1.0, -1.0
+    lower, upper, bases = [], [], []
+    for _ in range(rounds):
+        rows = chain.writer().rows(proof.row, box)
+        basis = BasisFinder(rows).all(directions)
+        best = upper_bounds(rows, directions.astype(np.longdouble), basis)
+        new_upper = np.minimum(_outward(best[::2]), [_float(v, 1) for v in box[1]])
+        new_lower = np.maximum(-_outward(best[1::2]), [_float(v, -1) for v in box[0]])
+        for j, (left, right) in enumerate(space.products):
+            z = size - len(space.products) + j
+            low, high = product_range(
+                (Fraction(float(new_lower[left])), Fraction(float(new_upper[left]))),
+                (Fraction(float(new_lower[right])), Fraction(float(new_upper[right]))),
+                left == right,
+            )
+            new_lower[z] = max(new_lower[z], _float(low, -1))
+            new_upper[z] = min(new_upper[z], _float(high, 1))
+        if np.any(new_lower > new_upper):
+            break
+        lower.append(new_lower)
+        upper.append(new_upper)
+        bases.append(basis)
+        box = ([Fraction(float(v)) for v in new_lower], [Fraction(float(v)) for v in new_upper])
+    return replace(
+        proof,
+        box_lower=np.array(lower).reshape(-1, size),
+        box_upper=np.array(upper).reshape(-1, size),
+        box_basis=np.array(bases, dtype=np.int32).reshape(-1, 2 * size, size),
+    )
+
+
+def _outward(values: Table) -> FloatArray:
+    """Longdouble to the next float64 above."""
+    nearest = values.astype(np.float64)
+    result: FloatArray = np.where(nearest < values, np.nextafter(nearest, np.inf), nearest)
+    return result
+
+
+def _float(value: Fraction, side: int) -> float:
+    nearest = float(value)
+    if (nearest < value) if side > 0 else (nearest > value):
+        return float(np.nextafter(nearest, side * np.inf))
+    return nearest
+
+
+def with_choice_bases(
+    draft: LearningCertificate, aligned: Sequence[Name | None], values: Sequence[PolicyValue]
+) -> LearningCertificate:
+    """Bases for the choices of rectangular sets, and the region's rows cut down to those in use."""
+    proof = draft.region
+    if proof is None:
+        return draft
+    guarantees = list(draft.guarantees)
+    found: list[tuple[int, str, Table, IndexArray]] = []
+    for i, value in enumerate(values):
+        for solution in value.solutions:
+            if isinstance(solution.kernel, RectangularKernel):
+                side = "lower" if solution.objective.nature is Direction.MIN else "upper"
+                found.append((i, side, *_choice_bases(solution, solution.kernel, side)))
+    if found:
+        kernel = next(
+            s.kernel for v in values for s in v.solutions if isinstance(s.kernel, RectangularKernel)
+        )
+        known = [(int(o), int(i), int(p)) for o, i, p in proof.row]
+        names, codes = _kernel_names(aligned, kernel, known)
+        proof = replace(proof, row=np.array(names, dtype=np.int64).reshape(-1, 3))
+        tables = np.concatenate([table for _, _, table, _ in found])
+        distinct, number = np.unique(codes[tables], axis=0, return_inverse=True)
+        proof = replace(proof, choice_basis=distinct.astype(np.int32))
+        start = 0
+        for i, side, table, which in found:
+            place = number.reshape(-1)[start : start + len(table)]
+            start += len(table)
+            basis = np.where(which >= 0, place[np.maximum(which, 0)], -1).astype(np.int32)
+            if side == "lower":
+                guarantees[i] = replace(guarantees[i], lower_basis=basis)
+            else:
+                guarantees[i] = replace(guarantees[i], upper_basis=basis)
+    return replace(draft, region=_pruned(proof), guarantees=tuple(guarantees))
+
+
+def _choice_bases(solution: Solution, kernel: RectangularKernel, side: str) -> tuple[Table, IndexArray]:
+    """(bases by the kernel's rows, which one each choice has) that answer the vector of this end."""
+    vector = solution.fixpoint_lower if side == "lower" else solution.fixpoint_upper
+    kernel.answer(vector, side == "upper")
+    size = len(kernel.shape.reach)
+    usable = kernel.shape.joint & (kernel.shape.vertex_of >= 0)
+    vertices, which = np.unique(np.where(usable, kernel.shape.vertex_of, -1), return_inverse=True)
+    which = which.reshape(-1)
+    if len(vertices) and vertices[0] < 0:
+        vertices, which = vertices[1:], which - 1
+    return kernel.shape.link[vertices, :size].astype(np.int64), which.astype(np.int32)
+
+
+def _kernel_names(
+    aligned: Sequence[Name | None], kernel: RectangularKernel, known: list[Name]
+) -> tuple[list[Name], Table]:
+    """Names for the rows of a kernel: (all names, the basis code of every row of the kernel)."""
+    size = len(kernel.shape.reach)
+    names = list(known)
+    number = {name: i for i, name in enumerate(names)}
+    codes = np.full(len(kernel.shape.rows), -1, dtype=np.int64)
+    for r, name in enumerate(aligned):
+        if name is not None and name in number:
+            codes[r] = number[name]
+    count = len(aligned)
+    codes[count : count + size] = -1 - 2 * np.arange(size)
+    codes[count + size : count + 2 * size] = -2 - 2 * np.arange(size)
+    slopes = kernel.shape.affine[:, 2:]
+    slopes = slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1e-300)
+    for r in range(count + 2 * size, len(codes)):  # bounds of expressions
+        row = kernel.shape.rows[r, :-1]
+        match = slopes @ (row / np.linalg.norm(row))
+        e = int(np.argmax(np.abs(match)))
+        name = (int(Kind.EXPRESSION), e, 0 if match[e] > 0 else 1)
+        codes[r] = number.setdefault(name, len(names))
+        if codes[r] == len(names):
+            names.append(name)
+    return names, codes
+
+
+def _pruned(proof: RegionProof) -> RegionProof:
+    """Only the rows and cuts that some basis uses."""
+    tables = (proof.box_basis, proof.bound_basis, proof.choice_basis)
+    used = np.unique(np.concatenate([table[table >= 0].reshape(-1) for table in tables]).astype(np.int64))
+    rank = np.zeros(len(proof.row) + 1, dtype=np.int64)
+    rank[used] = np.arange(len(used))
+    row = proof.row[used].copy()
+    cuts = np.flatnonzero(row[:, 0] == Kind.CUT)
+    points = proof.cut_point[row[cuts, 1]]
+    row[cuts, 1] = np.arange(len(cuts))
+    box, bound, choice = (np.where(table >= 0, rank[table], table).astype(np.int32) for table in tables)
+    return replace(proof, row=row, cut_point=points, box_basis=box, bound_basis=bound, choice_basis=choice)

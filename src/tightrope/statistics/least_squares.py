@@ -30,6 +30,7 @@ from enum import Enum
 
 import numpy as np
 
+from tightrope.errors import CannotCertify
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import error_factor, product_error
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
@@ -81,20 +82,22 @@ def least_squares(
     # What a slope or a level may be off by, relative to the whole function on the box.
     extent = np.abs(functions.linear) @ (np.abs(origin) + scale) + np.abs(functions.constant)
     fuzz = (functions.slack + error_factor(size + 6) * extent)[expression] * times
-    sparse = seen > 0
-    seen_float = seen.astype(np.float64)
-
-    weighted = slope * visits[:, None]
-    matrix = ridge * np.eye(size) + weighted.T @ slope
-    rounding = product_error(weighted.T, slope, 4).sum()
+    counted = seen.astype(np.float64)
     largest = np.abs(slope).max(axis=1, initial=0.0)
-    spectral = float(rounding + size * (visits * fuzz * (2.0 * largest + fuzz)).sum() * 1.01 + 1e-15)
 
-    target = seen_float - visits * level
-    vector = slope.T @ target
-    weight = np.where(sparse, seen_float, 0.0) + visits * np.abs(level)
-    drift = product_error(slope.T, (np.abs(target) + weight)[:, None], 4).sum()
-    drift += float((visits * fuzz * (largest + fuzz) + fuzz * np.abs(target)).sum()) * size * 1.01
+    gram, gram_error = _summed(slope * visits[:, None], slope)
+    matrix = ridge * np.eye(size) + gram
+    spectral = float(gram_error.sum() + size * (visits * fuzz * (2.0 * largest + fuzz)).sum() * 1.01 + 1e-15)
+    if spectral > 0.25 * ridge:
+        raise CannotCertify("the ellipsoid cannot be bounded in float64: there are too many observations")
+
+    target = counted - visits * level
+    vector, vector_error = _summed(slope, target[:, None])
+    vector = vector[:, 0]
+    weight = counted + visits * np.abs(level)
+    drift = float(vector_error.sum())
+    drift += size * float((largest * weight * error_factor(4)).sum()) * 1.01
+    drift += size * float((visits * fuzz * (largest + fuzz) + fuzz * np.abs(target)).sum()) * 1.01
 
     centre = np.linalg.solve(matrix, vector).astype(np.float64)
     residual = np.abs(vector - matrix @ centre) + product_error(matrix, centre[:, None], 2)[:, 0]
@@ -106,3 +109,19 @@ def least_squares(
     beta = noise * np.sqrt(growth + 2.0 * np.log(1.0 / delta)) + np.sqrt(ridge) * reach
     radius = float((beta + off / np.sqrt(ridge) * 1.01) * np.sqrt(1.0 + spectral / ridge) * (1.0 + 1e-12))
     return LeastSquares(matrix, centre, radius, ridge - spectral, origin, scale)
+
+
+def _summed(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """leftᵀ·right over many rows, in two levels of about √rows summands each, and a bound on its error.
+
+    The worst case of rounding grows with the number of summands in a row; two levels take it from n to 2√n.
+    """
+    rows = len(left)
+    block = int(np.ceil(np.sqrt(max(rows, 1))))
+    padding = block * block - rows
+    left = np.pad(left, ((0, padding), (0, 0))).reshape(block, block, -1)
+    right = np.pad(right, ((0, padding), (0, 0))).reshape(block, block, -1)
+    value: FloatArray = np.einsum("bki,bkj->bij", left, right).sum(axis=0)
+    size = np.einsum("bki,bkj->bij", np.abs(left), np.abs(right)).sum(axis=0)
+    error: FloatArray = error_factor(2 * block + 8) * size + 1e-300
+    return value, error

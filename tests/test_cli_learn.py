@@ -1,0 +1,294 @@
+"""`tightrope learn` and `tightrope demo`: JSON keys, exit codes, tables, files that are whole or absent."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tightrope.cli.app import run
+from tightrope.cli.learn_table import BAR, bar
+from tightrope.learning.result import Interval
+
+MODEL = "bench:betting(8)"
+KEYS = {"empty", "fallback", "value", "robust_policy", "widths", "ledger", "seconds"}
+
+COINS = """mdp
+const double p;
+module coins
+  s : [0..2] init 0;
+  [a] s=0 -> p : (s'=1) + 1-p : (s'=2);
+  [b] s=0 -> p/2 : (s'=1) + 1-p/2 : (s'=2);
+  [stay] s>0 -> true;
+endmodule
+label "won" = s=1;
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("data") / "betting.parquet"
+    assert run(["sample", MODEL, "--episodes", "2000", "--seed", "3", "-o", str(file)]) == 0
+    return file
+
+
+@pytest.fixture
+def coins(tmp_path: Path) -> tuple[Path, Path]:
+    """A model and counts that contradict it."""
+    model, file = tmp_path / "coins.prism", tmp_path / "coins.csv"
+    model.write_text(COINS)
+    rows = ["0,a,1,900", "0,a,2,100", "0,b,1,100", "0,b,2,900"]
+    file.write_text("s,action,s_next,count\n" + "\n".join(rows) + "\n")
+    return model, file
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> dict[str, Any]:
+    assert run(["learn", *arguments, "--json"]) == code
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    result: dict[str, Any] = json.loads(out)
+    return result
+
+
+def test_the_keys_of_the_design(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = answer(capsys, MODEL, "--data", str(data), "--delta", "0.01")
+    assert set(result) >= KEYS
+    assert (result["empty"], result["fallback"], result["value"]) == (False, False, None)
+    assert set(result["seconds"]) == {"build", "statistics", "region", "sets", "solve"}
+    assert result["robust_policy"]["lower"] == result["guarantee"] < result["robust_policy"]["upper"]
+    assert (result["region"], result["sets"]) == ("likelihood", "rectangular")
+    assert len(result["reasons"]) == 2
+    assert result["ledger"]["delta"] == 0.01
+    assert result["widths"]["expressions"] == 372
+    assert set(result["widths"]["parameters"]) == {"p", "q"}
+    assert result["status"] == "certified"
+
+
+def test_a_policy_and_all_sets(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = answer(
+        capsys,
+        MODEL,
+        "--data",
+        str(data),
+        "--sets",
+        "all",
+        "--region",
+        "polytope",
+        "--policy",
+        "optimal-at-truth",
+        "-o",
+        str(tmp_path / "out"),
+    )
+    rows = {row["sets"]: row["value"] for row in result["all"]}
+    assert list(rows) == ["untied", "tied", "parameter", "expression", "rectangular"]
+    true = result["true_value"]["lower"]
+    for value in rows.values():
+        assert value["lower"] <= true <= value["upper"]
+    width = {sets: value["upper"] - value["lower"] for sets, value in rows.items()}
+    assert width["tied"] > width["expression"] >= width["rectangular"] * (1 - 1e-6)
+    assert result["output"] == str(tmp_path / "out")
+    written = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert written["truth"]["at"] == {"p": "0.55", "q": "0.0004"}
+    assert [r["sets"] for r in written["results"]] == list(rows)
+    for entry in written["results"]:
+        assert all((tmp_path / "out" / name).is_file() for name in entry["files"])
+
+
+def test_the_written_policy_can_be_given_again(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = (MODEL, "--data", str(data), "--sets", "expression")
+    first = answer(capsys, *common, "-o", str(tmp_path / "out"), "--no-model")
+    assert sorted(f.name for f in (tmp_path / "out").iterdir()) == [
+        "optimistic-policy.json",
+        "result.json",
+        "robust-policy.json",
+    ]
+    again = answer(capsys, *common, "--policy", str(tmp_path / "out" / "robust-policy.json"))
+    assert again["value"]["lower"] == pytest.approx(first["robust_policy"]["lower"], rel=1e-6)
+    assert again["value"]["upper"] == pytest.approx(first["robust_policy"]["upper"], rel=1e-6)
+
+
+def test_the_learned_model_is_checked_to_the_same_values(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    result = answer(capsys, MODEL, "--data", str(data), "--sets", "tied", "-o", str(out))
+    for file in ("learned.drn", "learned.tra"):
+        for prop, expected in (("Rmaxmin", result["guarantee"]), ("Rmaxmax", result["optimistic"])):
+            assert run(["check", str(out / file), "--prop", f'{prop}=? [ F "done" ]', "--json"]) == 0
+            checked = json.loads(capsys.readouterr().out)
+            assert checked["lower"] == pytest.approx(expected, rel=2e-6)
+
+
+def test_tables_fit_into_80_columns_and_explain_themselves(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["learn", MODEL, "--data", str(data)]) == 0
+    text = capsys.readouterr().out
+    assert run(["learn", MODEL, "--data", str(data), "--sets", "all", "--policy", "optimal-at-truth"]) == 0
+    table = capsys.readouterr().out
+    for line in (text + table).splitlines():
+        assert len(line) <= 80
+    for word in ("guarantee", "robust policy", "optimistic", "default", "ledger", "widths", "parameters"):
+        assert word in text
+    for word in ("untied", "tied", "parameter", "expression", "rectangular", "━", "│", "confidence"):
+        assert word in table
+
+
+def test_bars() -> None:
+    assert bar(Interval(0.0, 1.0), 0.0, 1.0) == "━" * BAR
+    assert bar(Interval(0.0, 0.0), 0.0, 1.0) == "━" + " " * (BAR - 1)
+    assert bar(Interval(0.5, math.inf), 0.0, 1.0).endswith("━▶")
+    assert bar(Interval(-5.0, 0.0), 0.0, 1.0).startswith("◀")
+    assert bar(Interval(0.2, 0.8), 0.0, 1.0, 0.5).count("│") == 1
+    assert len(bar(Interval(2.0, 2.0), 2.0, 2.0, 2.0)) == BAR
+
+
+def test_an_empty_region(coins: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    model, file = coins
+    common = (str(model), "--prop", 'Pmax=? [ F "won" ]', "--data", str(file), "--region", "polytope")
+    result = answer(capsys, *common)
+    assert (result["empty"], result["fallback"], result["sets"]) == (True, True, "tied")
+    assert len(result["conflict"]) == 2
+    assert "no parameters of the domain explain the data" in result["verdict"]
+    assert result["robust_policy"]["lower"] > 0.8
+    stopped = answer(capsys, *common, "--no-fallback", code=1)
+    assert set(stopped) >= KEYS
+    assert (stopped["empty"], stopped["fallback"], stopped["robust_policy"]) == (True, False, None)
+    assert stopped["conflict"] == result["conflict"]
+    assert run(["learn", *common]) == 0
+    captured = capsys.readouterr()
+    assert "empty region" in captured.out
+    assert "warning: the region is empty" in captured.err
+
+
+def test_limits_are_exit_code_1(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    limited = ("bench:engagement(8)", "--time-limit", "1e-9", "--sets", "tied")
+    file = data.parent / "engagement.parquet"
+    assert run(["sample", "bench:engagement(8)", "--episodes", "50", "-o", str(file)]) == 0
+    capsys.readouterr()
+    result = answer(capsys, *limited, "--data", str(file), code=1)
+    assert "time limit" in result["status"]
+    assert result["robust_policy"]["upper"] == "inf"
+
+
+def test_a_nominal_confidence_is_said_aloud(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [MODEL, "--data", str(data), "--sets", "tied", "--interval", "clopper-pearson"]
+    assert run(["learn", *arguments]) == 0
+    assert "the confidence is nominal" in capsys.readouterr().err
+    assert run(["learn", *arguments[:-2]]) == 0
+    assert capsys.readouterr().err == ""
+    paper = ["--sets", "expression", "--ellipsoid", "paper"]
+    assert run(["learn", MODEL, "--data", str(data), *paper]) == 0
+    assert "nothing is guaranteed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--delta", "0"], "0 < delta < 1"),
+        (["--sets", "loose"], "loose"),
+        (["--region", "likelihood", "--sets", "tied"], "no use for the region likelihood"),
+        (["--sets", "untied", "--region", "polytope"], "no use for the region polytope"),
+        (["--intersect"], "lie within them already"),
+        (["--sets", "all", "--certificate", "x.cert"], "goes with one kind of sets"),
+        (["--prop", 'P>=0.5 [ F "done" ]'], "is true or false"),
+        (["--prop", 'Rmax=? [ F "nowhere" ]'], "nowhere"),
+        (["--policy", "nosuch.json"], "nosuch.json"),
+        (["--prop", 'Pmax=? [ F<=3 "done" ]', "--policy", "optimal-at-truth"], "depends on the step"),
+        (["--precision", "0"], "the precision is 0"),
+        (["--time-limit", "0"], "the time limit is 0"),
+        (["--assume-support", "2"], "the smallest probability assumed is 2"),
+        (["-o", "/nonexistent/out"], "there is no directory"),
+    ],
+)
+def test_wrong_input(
+    arguments: list[str], message: str, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["learn", MODEL, "--data", str(data), *arguments]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+
+
+def test_wrong_data_and_models(
+    data: Path, coins: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, file = coins
+    assert run(["learn", "bench:betting(9)", "--data", str(data)]) == 2
+    assert "sampled from a different model" in capsys.readouterr().err
+    prop = ["--prop", 'Pmax=? [ F "won" ]']
+    assert run(["learn", str(model), "--data", str(tmp_path / "no.csv"), *prop]) == 2
+    assert "no.csv" in capsys.readouterr().err
+    assert run(["learn", str(model), "--data", str(file)]) == 2
+    assert "no property" in capsys.readouterr().err
+    bad = tmp_path / "bad.csv"
+    bad.write_text(file.read_text() + "1,a,2,3\n")
+    assert run(["learn", str(model), "--data", str(bad), *prop]) == 2
+    assert "row 5" in capsys.readouterr().err
+    assert run(["learn", str(model), "--data", str(bad), *prop, "--skip-invalid"]) == 0
+    assert "1 rows dropped" in capsys.readouterr().err
+    assert run(["export", str(model), "--at", "p=0.5", "-o", str(tmp_path / "fixed.drn")]) == 0
+    assert run(["learn", str(tmp_path / "fixed.drn"), "--data", str(file), *prop]) == 2
+    assert "nothing to learn" in capsys.readouterr().err
+
+
+def test_a_directory_with_other_files_is_left_alone(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    assert run(["learn", MODEL, "--data", str(data), "-o", str(tmp_path / "mine")]) == 2
+    assert "is left alone" in capsys.readouterr().err
+    assert [f.name for f in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+    for _ in range(2):
+        arguments = ["--sets", "tied", "-o", str(tmp_path / "out"), "--no-model", "--json"]
+        assert run(["learn", MODEL, "--data", str(data), *arguments]) == 0
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["mine", "out"]
+
+
+def test_ctrl_c_leaves_nothing_behind(data: Path, tmp_path: Path) -> None:
+    """Interrupted at a random moment, also while writing: the directory is whole or absent."""
+    command = [sys.executable, "-m", "tightrope", "learn", MODEL, "--data", str(data), "--sets", "all"]
+    for number, wait in enumerate((0.8, 2.5)):
+        out = tmp_path / f"out{number}"
+        process = subprocess.Popen(
+            [*command, "-o", str(out)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode in (0, 130, -signal.SIGINT), errors
+        left = [f.name for f in tmp_path.iterdir() if f != out]
+        assert not [name for name in left if name.startswith(".")]
+        if out.exists():
+            assert (out / "result.json").is_file()
+
+
+def test_the_demo_tells_its_story(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = tmp_path / "demo"
+    assert run(["demo", "-o", str(out), "--episodes", "500"]) == 0
+    text = capsys.readouterr().out
+    for word in ("rover", "untied", "rectangular", "guarantee", str(out / "results" / "result.json")):
+        assert word in text
+    assert (out / "data.parquet").is_file()
+    assert (out / "results" / "rectangular" / "learned.drn").is_file()
+    (tmp_path / "file").write_text("")
+    assert run(["demo", "-o", str(tmp_path / "file")]) == 2

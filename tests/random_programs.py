@@ -23,7 +23,6 @@ class ProgramWriter:
         self.integers: dict[str, tuple[int, int]] = {}
         self.booleans: list[str] = []
         self.actions: set[str] = set()
-        self.may_use_intervals = True
 
     def program(self) -> str:
         draw = self.draw
@@ -44,7 +43,6 @@ class ProgramWriter:
         parts += [f"formula f{k} = {self.condition(2)};" for k in range(2)]
         parts.append(f"formula g = {self.number(2)};")
         for module in range(modules):
-            self.may_use_intervals = module == 0  # a product of intervals is not an interval model
             commands = [self.command(owned[module], bool(global_lines)) for _ in range(draw.randint(1, 4))]
             if self.kind == "interval" and module == 0:
                 commands.append("  [c] true -> [0.25,0.5] : true + [0.5,0.75] : true;")
@@ -124,7 +122,7 @@ class ProgramWriter:
         draw = self.draw
         if self.kind == "interval":
             intervals = [["[0.1,0.6]", "[0.4,0.9]"], ["[0.2,0.5]", "[0.1,0.3]", "[w,0.6]"]]
-            return draw.choice([*(intervals if self.may_use_intervals else []), ["0.25", "0.75"], ["1"]])
+            return draw.choice([*intervals, ["0.25", "0.75"], ["1"]])
         p, q = draw.sample(PARAMETERS, 2)
         fraction = self.fraction() or "w"
         return draw.choice(

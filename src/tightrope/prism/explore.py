@@ -77,6 +77,11 @@ def _explore(
             rows = without(rows, cancelled)
     if warn is not None:
         _warn(rows, space, states, warn)
+        if intervals.is_outer:
+            warn(
+                "commands with interval probabilities synchronise; the products of their bounds enclose "
+                "what they allow together"
+            )
     structure = _structure(program, space, states, rows, actions)
     if program.is_interval:
         lower, upper = intervals.lower(), intervals.upper()

@@ -1,8 +1,10 @@
 """Interval probabilities `[0.1,0.3] : …`, exact until they leave as outward-rounded float64.
 
 The sum of two intervals is the interval of the sums (capped at 1 above), a point times an interval
-scales its bounds. A product of two proper intervals is refused: the products of all distributions
-of two commands are no interval set, and an enclosure would silently be another model.
+scales its bounds. The product of two proper intervals, where two commands of a synchronisation have
+them, is the interval of the products, as in PRISM and Storm. The products of all distributions of
+two commands are no interval set, so this encloses them: bounds stay bounds, but nature may do a
+little more than the two commands allow. `is_outer` says that it happened, and the user is warned.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ class IntervalProbabilities(Probabilities):
     """Distinct pairs (lower, upper); 0 is [0,0] and 1 is [1,1]."""
 
     def __init__(self) -> None:
+        self.is_outer = False
         self._pairs = {operation: KeyIndex() for operation in Operation}
         self._results: dict[Operation, list[int]] = {operation: [] for operation in Operation}
         self._bounds: list[Bounds] = []
@@ -74,12 +77,7 @@ class IntervalProbabilities(Probabilities):
         other_low, other_high = self._bounds[right]
         if operation is Operation.SUM:
             return self.intern((low + other_low, min(_ONE, high + other_high)))
-        if low != high and other_low != other_high:
-            raise Complaint(
-                f"synchronisation multiplies the intervals [{low}, {high}] and [{other_low}, {other_high}]",
-                None,
-                "only one of the commands that synchronise may have interval probabilities",
-            )
+        self.is_outer |= low != high and other_low != other_high
         return self.intern((low * other_low, high * other_high))
 
 

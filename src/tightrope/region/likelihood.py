@@ -33,6 +33,7 @@ MOST_CUT_DIMENSIONS = 4
 _ROUNDS = 12
 _CUTS_A_ROUND = 64
 _DIRECTIONS = 256
+_CONSIDERED = 4096
 
 
 def enclose_likelihood(
@@ -54,17 +55,16 @@ def enclose_likelihood(
     base = _with_cuts(base, likelihood, centre, centre + steps, points)
     tightened = tighten(coordinates, base)
     if coordinates.size <= MOST_CUT_DIMENSIONS:
-        base, tightened, worst = _by_vertices(
+        tightened, worst = _by_vertices(
             coordinates, ledger, likelihood, centre, excess, base, tightened, points
         )
         where, most = "everywhere", MOST_VERTICES
     else:
-        base, tightened, worst = _by_directions(
-            coordinates, likelihood, centre, normals, base, tightened, points
-        )
+        tightened, worst = _by_directions(coordinates, likelihood, centre, normals, base, tightened, points)
         where, most = f"in {len(normals)} directions of coordinates and expressions", 0
     region = Polytope.of(RegionKind.LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER, most)
-    remark = f"{len(points)} tangent cuts; the likelihood region is exceeded by at most {worst:.2%} {where}"
+    measured = f"; the likelihood region is exceeded by at most {worst:.2%} {where}" if worst < np.inf else ""
+    remark = f"{len(points)} tangent cuts{measured}"
     return replace(region, remarks=(remark,), cut_points=np.array(points).reshape(-1, coordinates.size))
 
 
@@ -77,7 +77,7 @@ def _by_vertices(
     base: Halfspaces,
     tightened: Tightened,
     points: list[FloatArray],
-) -> tuple[Halfspaces, Tightened, float]:
+) -> tuple[Tightened, float]:
     """Cut off vertices until none sticks out by more than `excess`."""
     worst = np.inf
     for _ in range(_ROUNDS):
@@ -94,7 +94,7 @@ def _by_vertices(
         chosen = _apart(corners, sticking, excess, centre)
         base = _with_cuts(base, likelihood, centre, corners[chosen], points)
         tightened = tighten(coordinates, base)
-    return base, tightened, worst
+    return tightened, worst
 
 
 def _by_directions(
@@ -105,10 +105,10 @@ def _by_directions(
     base: Halfspaces,
     tightened: Tightened,
     points: list[FloatArray],
-) -> tuple[Halfspaces, Tightened, float]:
+) -> tuple[Tightened, float]:
     """Cut at the maximisers over the likelihood region itself, which lie in it and so measure the excess."""
     if tightened.empty:
-        return base, tightened, np.inf
+        return tightened, np.inf
     kept = ScaledHalfspaces.of(tightened.system.take(tightened.system.origin != Origin.CUT))
     eye = np.eye(len(centre))
     matrix = np.concatenate([kept.matrix, eye, -eye])
@@ -117,15 +117,15 @@ def _by_directions(
     search = likelihood.rescaled(kept.centre, kept.half)
     maxima = kept.to_x(support_points(search, matrix, bound, start, normals * kept.half))
     if len(maxima) == 0:
-        return base, tightened, np.inf
+        return tightened, np.inf
     base = _with_cuts(base, likelihood, centre, maxima, points)
     tightened = tighten(coordinates, base)
     if tightened.empty:
-        return base, tightened, np.inf
+        return tightened, np.inf
     outer = _maxima(tightened, normals) - normals @ centre
     inner = ((maxima - centre) * normals).sum(axis=1)
     found = inner > 1e-6 * outer
-    return base, tightened, float(np.max(outer[found] / inner[found], initial=1.0) - 1.0)
+    return tightened, float(np.max(outer[found] / inner[found], initial=1.0) - 1.0)
 
 
 def _with_cuts(
@@ -184,7 +184,8 @@ def _spread(
 
 
 def _thinned(unit: FloatArray) -> FloatArray:
-    """At most `_DIRECTIONS` of the unit vectors and their opposites, chosen far apart."""
+    """At most `_DIRECTIONS` of the unit vectors and their opposites, chosen far apart (among evenly many)."""
+    unit = unit[:: max(1, len(unit) // _CONSIDERED)]
     both = np.concatenate([unit, -unit])
     chosen = [0]
     distance = 1.0 - both @ both[0]

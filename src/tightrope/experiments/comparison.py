@@ -145,23 +145,32 @@ def _counts(tables: list[InstanceTable]) -> list[str]:
 def _verdict_line(verdict: Verdicts) -> str:
     total = len(verdict.tighter) + len(verdict.same) + len(verdict.wider)
     middle = sorted(verdict.speedups)[(len(verdict.speedups) - 1) // 2]
-    line = (
-        f"{verdict.method.label}, beside the paper on {total} instances: tighter on {len(verdict.tighter)}, "
+    return (
+        f"{verdict.method.label}, beside the paper on {_instances(total)}: tighter on {len(verdict.tighter)}, "
         f"the same on {len(verdict.same)}, wider on {len(verdict.wider)}{_named(verdict.wider)}; "
         f"faster on {len(verdict.faster)}, slower on {len(verdict.slower)}{_named(verdict.slower)}, "
         f"{middle:.3g}× in the median (other machines)."
     )
-    return line
 
 
 def _time_outs(tables: list[InstanceTable]) -> list[str]:
     lines = []
     for table in tables:
         for row in table.rows:
-            omitted = row.method.name in OMITTED and row.record is not None
-            if not (row.paper_timed_out or omitted):
-                continue
-            lines.append(f"Time-out in the paper: {table.instance.name}, {row.method.label}: {_filled(row)}.")
+            if row.paper_timed_out:
+                lines.append(
+                    f"Time-out in the paper: {table.instance.name}, {row.method.label}: {_filled(row)}."
+                )
+    for name in OMITTED:
+        rows = [row for table in tables for row in table.rows if row.method.name == name]
+        records = [row.record for row in rows if row.record is not None]
+        done = [record.total_seconds for record in records if record.status == OK]
+        if records:
+            slowest = f", the slowest in {seconds_text(max(done))} s" if done else ""
+            lines.append(
+                f"Time-out in the paper on every instance: {METHODS[name].label}: "
+                f"answered here on {len(done)} of {_instances(len(records))}{slowest}."
+            )
     return lines
 
 
@@ -180,9 +189,13 @@ def _ratio_line(ratio: Ratios) -> str:
     worse = tuple(name for name, value in values.items() if value > 1.005)
     return (
         f"{ratio.method.label}: {ratio.mean:.2f} of the gap of {METHODS[BASELINE].label} sets "
-        f"on the same data ({min(values.values()):.2f}–{max(values.values()):.2f} on {len(values)} "
-        f"instances; wider on {len(worse)}{_named(worse)})."
+        f"on the same data ({min(values.values()):.2f}–{max(values.values()):.2f} on "
+        f"{_instances(len(values))}; wider on {len(worse)}{_named(worse)})."
     )
+
+
+def _instances(number: int) -> str:
+    return f"{number} instance{'' if number == 1 else 's'}"
 
 
 def _named(names: tuple[str, ...]) -> str:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.jit import kernel
-from tightrope.solver.pouring import UNDERFLOW, pour, pour_masses, pour_safely
+from tightrope.numerics.jit import inlined, kernel
+from tightrope.solver.pouring import UNDERFLOW, mean, pour, pour_masses, pour_safely
 from tightrope.solver.system import CLOSED, EXIT, ChoiceModes
 
 STEP_ERROR = 2.0**-50
 
 
-@kernel
+@inlined
 def best_exit(
     first: int,
     last: int,
@@ -90,8 +90,10 @@ def sweep_groups(
                     if offset < 0:
                         continue
                     x = values[successor[first + offset]]
+                elif plain:
+                    x = mean(first, last, successor, lower, values)
                 else:
-                    x = pour(first, last, successor, lower, upper, plain, values, nature_maximises, order, key)
+                    x = pour(first, last, successor, lower, upper, values, nature_maximises, order, key)
                 if discounted:
                     x *= discount[c]
                 if rewarded:
@@ -110,7 +112,9 @@ def sweep_groups(
             weight[end] = scale
             end += 1
         else:
-            pour_masses(first, last, successor, lower, upper, plain, values, nature_maximises, order, key, mass)
+            pour_masses(
+                first, last, successor, lower, upper, plain, values, nature_maximises, order, key, mass
+            )
             for i in range(last - first):
                 if mass[i] > 0.0:
                     s = successor[first + i]
@@ -133,20 +137,17 @@ def sweep_groups(
     return residual
 
 
-@kernel
+@inlined
 def safe_step(x: float, c: int, reward: FloatArray, discount: FloatArray, upward: bool) -> float:
     """reward(c) + discount(c)·x, rounded to the side of `upward`."""
-    if len(discount) > 0:
-        x *= discount[c]
-    elif len(reward) == 0:
-        return x
     r = reward[c] if len(reward) > 0 else 0.0
-    if np.isinf(x) or (x == 0.0 and r == 0.0):
-        return x
-    error = STEP_ERROR * (abs(r) + abs(x)) + UNDERFLOW
-    if r == 0.0 and len(discount) == 0:
-        return x
-    return x + r + error if upward else x + r - error
+    discounted = len(discount) > 0
+    if discounted:
+        x *= discount[c]
+    if (discounted or r != 0.0) and not np.isinf(x) and not (x == 0.0 and r == 0.0):
+        error = STEP_ERROR * (abs(r) + abs(x)) + UNDERFLOW
+        x = x + r + error if upward else x + r - error
+    return x
 
 
 @kernel
@@ -228,9 +229,13 @@ def backward_pass(
             if mode[c] == CLOSED:
                 continue
             first, last = transition_start[c], transition_start[c + 1]
-            a = pour_safely(first, last, successor, lower, upper, plain, low, nature_maximises, False, order, key, mass)
+            a = pour_safely(
+                first, last, successor, lower, upper, plain, low, nature_maximises, False, order, key, mass
+            )
             a = safe_step(a, c, reward, discount, False)
-            b = pour_safely(first, last, successor, lower, upper, plain, high, nature_maximises, True, order, key, mass)
+            b = pour_safely(
+                first, last, successor, lower, upper, plain, high, nature_maximises, True, order, key, mass
+            )
             b = safe_step(b, c, reward, discount, True)
             if agent_maximises:
                 if taken < 0 or a > best_low:

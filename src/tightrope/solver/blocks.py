@@ -1,14 +1,16 @@
 """One block solved to a verified two-sided bound.
 
-Let x be the block's solution for given boundary values. For a small shift d > 0 the solution of x = Φ(x) − d lies below it and satisfies
-Φ(x) ≥ x + d: an approximation of it whose residual is less than d is therefore *verifiably* a lower bound (L ≤ Φ(L)),
-and likewise x = Φ(x) + d from above. The distance between the two is d times the expected number of steps
-in the block, so d is chosen from the precision asked for and made smaller until the bounds are close enough. d is taken proportional
-to x itself if the precision is relative.
+Let x be the block's solution for given boundary values. For a small shift d > 0 the solution of x = Φ(x) − d lies
+below it and satisfies Φ(x) ≥ x + d: an approximation of it whose residual is less than d is therefore
+*verifiably* a lower bound (L ≤ Φ(L)), and likewise x = Φ(x) + d from above. The distance between the two is d times
+the expected number of steps in the block, so d starts from the precision asked for and is made smaller until the
+bounds are close enough. It is proportional to x itself if the precision is relative. A large d can tempt a player
+to linger where that costs next to nothing; then the shifted equations converge slowly, and d is made
+smaller as well.
 
-The approximations come from modified policy iteration: a robust sweep, then sweeps with the choices frozen (many more
-of them, once the choices have settled), or one sparse factorisation where sweeps are slow. What is verified is Φ with all rounding
-errors on the safe side; how the vectors were found plays no part.
+The approximations come from modified policy iteration: a robust sweep, then sweeps with the choices frozen, or one
+sparse factorisation where sweeps are slow. What is verified is Φ with all rounding errors on the safe side; how the
+vectors were found plays no part.
 """
 
 from __future__ import annotations
@@ -24,10 +26,19 @@ from tightrope.solver.kernel import Kernel
 from tightrope.solver.solution import Status, width
 from tightrope.solver.system import Block, Rows, System
 
+FIRST_SHIFT = 1 / 256
+"""The first shift, as a part of the precision."""
+
 SMALLEST_SHIFT = 1e-13
 """Relative shift below which rounding errors of one backup are of the same size."""
 
-PATIENCE = 200
+CLOSENESS = 0.25
+"""Residual, as a part of the shift, at which an approximation is good enough to be verified."""
+
+FROZEN_SWEEPS = 30
+"""Sweeps with frozen choices between two robust ones."""
+
+PATIENCE = 1500
 """Sweeps after which a block that can be factorised is."""
 
 
@@ -48,7 +59,7 @@ class Meter:
                 self.stopped = Status.ITERATION_LIMIT
             elif time.perf_counter() > self.deadline:
                 self.stopped = Status.TIME_LIMIT
-        return self.stopped is not None
+        return self.stopped in (Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,118 +71,127 @@ class BlockSolver:
     relative: bool
     meter: Meter
 
-    def solve(self, block: Block, lower: FloatArray, upper: FloatArray, budget: float) -> bool:
-        """Bounds of the block within `budget` of each other. Without success what was verified stays, else floor and ceiling."""
+    def solve(self, block: Block, lower: FloatArray, upper: FloatArray, budget: float) -> None:
+        """Bounds of the block within `budget` of each other; without success what was verified, else floor and ceiling."""
         lead = block.member[block.group_start[:-1]]
-        sizes = np.diff(block.group_start)
         rows = Rows.room_for(self.kernel.structure, block)
-        out = np.empty(len(block))
         best_lower = np.full(len(block), self.system.floor)
         best_upper = np.full(len(block), self.system.ceiling)
-        shift = budget / 32
-        closeness = 0.25
-        middle = np.full(len(block), np.clip(0.0, self.system.floor, self.system.ceiling))
-        low = high = np.empty(0)
         still = np.zeros(len(block))
+        middle = np.full(len(block), np.clip(0.0, self.system.floor, self.system.ceiling))
+        shift, closeness = budget * FIRST_SHIFT, CLOSENESS
+        below = above = still  # last distances of the bounds from the middle
+        patience = 0
         while True:
-            lower[block.member] = np.repeat(middle, sizes)
-            if not self._converge(block, lower, still, shift * closeness, rows):
+            _assign(block, lower, middle)
+            before = self.meter.iterations
+            if not self._converge(block, lower, still, self._tolerance(shift * closeness, middle), rows):
                 break
+            patience = max(patience, 2 * (self.meter.iterations - before) + 200)
+            allowed = patience if shift > SMALLEST_SHIFT else self.meter.most_iterations
             middle = lower[lead]
-            reference = self._reference(middle)
-            step = shift * reference
-            tolerance = shift * closeness if self.relative else shift * closeness / max(1.0, np.abs(middle).max())
-            if len(low):
-                lower[block.member] = np.repeat(low, sizes)
-            if not self._converge(block, lower, -step, tolerance, rows):
-                break
-            self.kernel.safe(self.system, block, lower, False, out)
+            step = shift * self._reference(middle)
+            tolerance = self._tolerance(shift * closeness, middle)
+            _assign(block, lower, middle - below)
+            settled = self._converge(block, lower, -step, tolerance, rows, allowed)
             low = lower[lead]
-            low_holds = bool(np.all(out >= low))
-            start = high if len(high) else 2 * middle - low
-            upper[block.member] = np.repeat(np.clip(start, self.system.floor, self.system.ceiling), sizes)
-            if not self._converge(block, upper, step, tolerance, rows):
+            if settled:
+                _assign(block, upper, np.minimum(middle + np.where(above > 0, above, middle - low), self.system.ceiling))
+                settled = self._converge(block, upper, step, tolerance, rows, allowed)
+            if self.meter.exhausted():
                 break
-            self.kernel.safe(self.system, block, upper, True, out)
-            high = upper[lead]
-            high_holds = bool(np.all(out <= high))
-            if low_holds:
-                best_lower = np.maximum(best_lower, low)
-            if high_holds:
-                best_upper = np.minimum(best_upper, high)
-            gap = float(width(best_lower, best_upper, self.relative, self._unit(middle)).max())
-            if gap <= budget:
-                self.meter.largest = self._unit(middle)
-                self._store(block, lower, upper, best_lower, best_upper)
-                return True
+            if settled:
+                high = upper[lead]
+                low_holds, high_holds = self._holds(block, lower, False), self._holds(block, upper, True)
+                best_lower = np.maximum(best_lower, low) if low_holds else best_lower
+                best_upper = np.minimum(best_upper, high) if high_holds else best_upper
+                gap = float(width(best_lower, best_upper, self.relative, self._unit(middle)).max())
+                if gap <= budget:
+                    self.meter.largest = self._unit(middle)
+                    break
+                holds = low_holds and high_holds
             if shift <= SMALLEST_SHIFT:
                 self.meter.stopped = self.meter.stopped or Status.PRECISION_LIMIT
                 break
-            if low_holds and high_holds:
+            below = above = still
+            factor = 1 / 16
+            if settled and holds:
                 factor = min(0.5, max(0.5 * budget / gap, 1e-4))
-                low, high = middle + factor * (low - middle), middle + factor * (high - middle)
-            else:
+                below, above = factor * (middle - low), factor * (high - middle)
+            elif settled:
                 factor, closeness = 0.5, closeness / 2
-                low, high = np.empty(0), np.empty(0)
             shift = max(shift * factor, SMALLEST_SHIFT)
-        self._store(block, lower, upper, best_lower, best_upper)
-        return False
+        _assign(block, lower, best_lower)
+        _assign(block, upper, best_upper)
+
+    def _holds(self, block: Block, values: FloatArray, upward: bool) -> bool:
+        """Whether the values are verifiably an upper (a lower) bound, given those around the block."""
+        backed = np.empty(len(block))
+        self.kernel.safe(self.system, block, values, upward, backed)
+        own = values[block.member[block.group_start[:-1]]]
+        return bool(np.all(backed <= own if upward else backed >= own))
+
+    def _tolerance(self, residual: float, values: FloatArray) -> float:
+        """The relative change that stands for a residual in the measure asked for."""
+        if self.relative:
+            return residual
+        return residual / max(1.0, float(np.abs(values).max(initial=0.0)))
 
     def _reference(self, values: FloatArray) -> FloatArray:
         """What the precision is measured against."""
         if not self.relative:
             return np.ones(len(values))
-        size = np.abs(values)
-        return np.full(len(values), self._unit(values)) if self.system.unit > 0 else size
+        return np.full(len(values), self._unit(values)) if self.system.unit > 0 else np.abs(values)
 
     def _unit(self, values: FloatArray) -> float:
-        """What signed values are measured against: the largest of the unit, the blocks before and `values`; 0 for others."""
+        """What signed values are measured against: the largest of unit, blocks before and `values`; 0 for others."""
         if self.system.unit <= 0:
             return 0.0
         return max(self.meter.largest, self.system.unit, float(np.abs(values).max(initial=0.0)))
 
-    def _store(
-        self, block: Block, lower: FloatArray, upper: FloatArray, low: FloatArray, high: FloatArray
-    ) -> None:
-        sizes = np.diff(block.group_start)
-        lower[block.member] = np.repeat(low, sizes)
-        upper[block.member] = np.repeat(high, sizes)
-
     def _converge(
-        self, block: Block, values: FloatArray, shift: FloatArray, tolerance: float, rows: Rows
+        self,
+        block: Block,
+        values: FloatArray,
+        shift: FloatArray,
+        tolerance: float,
+        rows: Rows,
+        allowed: int | None = None,
     ) -> bool:
-        """Iterate x ← Φ(x) + shift until one robust sweep changes nothing by more than `tolerance`, relatively.
+        """Iterate x ← Φ(x) + shift until a robust sweep changes nothing by more than `tolerance`, relatively.
 
-        With both players' choices frozen at once policy iteration can run in circles (agent and nature chasing each other), so
-        where robust sweeps stop getting closer there are fewer frozen ones, in the end none: value iteration."""
+        With both players' choices frozen at once policy iteration can run in circles (agent and nature chasing each
+        other), so where rounds stop getting closer there are bursts of robust sweeps alone, each longer than the
+        last: value iteration. False where limits, or `allowed` iterations, end it before."""
         system, meter = self.system, self.meter
-        most = 20
-        sweeps = 0
-        closest, in_vain = np.inf, 0
-        factorise = len(block) <= LARGEST_FACTORISATION
+        start = meter.iterations
+        closest, in_vain, pure, burst = 0.5, 0, 0, 8
         unit = 1e-300 if self.relative else 1.0
-        while not meter.exhausted():
+        factorise = len(block) <= LARGEST_FACTORISATION
+        while not meter.exhausted() and (allowed is None or meter.iterations - start < allowed):
             if system.unit > 0:
                 unit = max(unit, self._unit(values[block.member]))
             change = self.kernel.sweep(system, block, values, shift, unit, rows)
             meter.iterations += 1
-            sweeps += 1
             if change <= tolerance:
                 return True
             in_vain = 0 if change < 0.9 * closest else in_vain + 1
             closest = min(closest, change)
-            if in_vain >= 4:
-                most, in_vain, factorise = most // 4, 0, False
-            if factorise and sweeps > PATIENCE:
+            if in_vain >= 40:
+                in_vain, pure, burst, factorise = 0, burst, 2 * burst, False
+            if pure > 0:
+                pure -= 1
+                continue
+            if factorise and meter.iterations - start > PATIENCE:
                 meter.iterations += 1
-                sweeps += 1
                 if factorised(system, block, rows, shift, values, meter.place):
                     continue
-                factorise = sweeps < 2 * PATIENCE
-            goal = max(min(change, 1.0) * 0.02, tolerance * 0.2)
-            done, _ = frozen_sweeps(system, block, rows, shift, values, unit, most, goal)
+                factorise = meter.iterations - start < 2 * PATIENCE
+            goal = max(min(change, 1.0) * 0.1, tolerance * 0.2)
+            done, _ = frozen_sweeps(system, block, rows, shift, values, unit, FROZEN_SWEEPS, goal)
             meter.iterations += done
-            sweeps += done
-            if done == most and in_vain == 0:
-                most = min(2 * most, 2000)
         return False
+
+
+def _assign(block: Block, values: FloatArray, of_groups: FloatArray) -> None:
+    values[block.member] = np.repeat(of_groups, np.diff(block.group_start))

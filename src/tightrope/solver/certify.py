@@ -14,7 +14,7 @@ import numpy as np
 
 from tightrope.model.graph.attractor import attract
 from tightrope.model.graph.support import Support
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver.decided import Decision
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.horizon import weighted
@@ -33,7 +33,12 @@ class Certificate:
 
 
 def certified(
-    kernel: Kernel, support: Support, equations: Equations, decision: Decision, lower: FloatArray, upper: FloatArray
+    kernel: Kernel,
+    support: Support,
+    equations: Equations,
+    decision: Decision,
+    lower: FloatArray,
+    upper: FloatArray,
 ) -> Certificate:
     """Check L ≤ Φ(L) and Φ(U) ≤ U everywhere and find the policy and ranking that go with them."""
     system, structure = equations.system, equations.system.structure
@@ -147,7 +152,18 @@ def mixed_ranking(
     backed = weighted(each, weights, structure.choice_start[:-1], np.diff(structure.choice_start), upward)
     slack = (backed < values) if upward else (backed > values)
     unused = np.full(structure.states, -1, np.int64)
-    _draw(kernel, support, equations, lower, upper, weights > 0, slack[structure.choice_state], True, unused, ranking)
+    _draw(
+        kernel,
+        support,
+        equations,
+        lower,
+        upper,
+        weights > 0,
+        slack[structure.choice_state],
+        True,
+        unused,
+        ranking,
+    )
     endless = np.flatnonzero(np.isposinf(lower))
     ranking[endless] = of_chain[endless]
     if equations.meaning is Meaning.TOTAL and len(endless):
@@ -179,7 +195,7 @@ def _draw_rewarded(
     drawn |= now
 
 
-def _first_where(mask: BoolArray, states: int, state: OffsetArray) -> OffsetArray:
+def _first_where(mask: BoolArray, states: int, state: IndexArray) -> OffsetArray:
     """The first choice of every state that is in `mask`, −1 where there is none."""
     found = np.full(states, -1, np.int64)
     chosen = np.flatnonzero(mask)[::-1]

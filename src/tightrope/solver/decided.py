@@ -44,14 +44,20 @@ def decide(support: Support, equations: Equations) -> Decision:
         return Decision(undecided & (~some | sure), value, layer, witness)
     if equations.meaning is Meaning.REWARD:
         reaches = {"agent_reaches": not system.agent_maximises, "nature_reaches": not system.nature_maximises}
-        sure = almost_sure(support, equations.fixed, within=undecided, choices=system.enabled, **reaches).states
+        sure = almost_sure(
+            support, equations.fixed, within=undecided, choices=system.enabled, **reaches
+        ).states
         missed = avoiding(support, ~sure, choices=system.enabled, **reaches)
         value[missed.states] = np.inf
         known = missed.states | _free_of_charge(support, equations)
         return Decision(known, value, missed.rank.astype(np.int64), missed.witness)
     rewarded = system.enabled & (system.reward > 0)
     endless = endless_reward(
-        support, rewarded, system.enabled, agent_maximises=system.agent_maximises, nature_maximises=system.nature_maximises
+        support,
+        rewarded,
+        system.enabled,
+        agent_maximises=system.agent_maximises,
+        nature_maximises=system.nature_maximises,
     )
     value[endless.states] = np.inf
     some = _ever_rewarded(support, equations, rewarded)
@@ -93,5 +99,9 @@ def _ever_rewarded(support: Support, equations: Equations, rewarded: BoolArray) 
         now = np.add.reduceat(unrewarded.astype(np.int64), structure.choice_start[:-1]) == 0
         choices = unrewarded  # a choice with a reward is no way to avoid one
     return positive(
-        support, now, agent_reaches=system.agent_maximises, nature_reaches=system.nature_maximises, choices=choices
+        support,
+        now,
+        agent_reaches=system.agent_maximises,
+        nature_reaches=system.nature_maximises,
+        choices=choices,
     ).states

@@ -67,7 +67,10 @@ def solve_equations(
         return Fixpoint(lower, upper, policy, ranking, system.unit)
 
     decision = decide(support, equations)
-    lower[decision.states], upper[decision.states] = decision.value[decision.states], decision.value[decision.states]
+    lower[decision.states], upper[decision.states] = (
+        decision.value[decision.states],
+        decision.value[decision.states],
+    )
     settled = equations.fixed | decision.states
     agent_owns, nature_owns = equations.agent_owns, equations.nature_owns
     if _agent_has_no_choice(system, settled):
@@ -142,4 +145,3 @@ def _first_enabled(system: System, policy: OffsetArray) -> None:
 def _agent_has_no_choice(system: System, settled: BoolArray) -> bool:
     open_choices = np.add.reduceat(system.enabled.astype(np.int32), system.structure.choice_start[:-1])
     return bool(np.all(settled | (open_choices <= 1)))
-

@@ -48,10 +48,11 @@ def _sweep_rows(
     most: int,
     tolerance: float,
 ) -> tuple[int, float]:
+    groups = len(group_start) - 1
     change = 0.0
     for sweep in range(most):
         change = 0.0
-        for g in range(len(group_start) - 1):
+        for g in range(groups):
             if self_weight[g] >= 1.0:
                 continue
             x = reward[g] + shift[g]
@@ -74,11 +75,17 @@ def factorised(
     """Solve the frozen equations by sparse LU and store the solution; False (and nothing stored) if they have none.
 
     `place` is scratch over all states. Equations without a solution belong to a frozen policy that never stops."""
+    if np.any(rows.self_weight >= 1.0):  # a group that stays for certain: singular, and SuperLU would print
+        return False
     groups = len(block)
     place[block.member] = np.repeat(np.arange(groups, dtype=np.int32), np.diff(block.group_start))
     length = rows.row_end - rows.row_start[:-1]
     row = np.repeat(np.arange(groups, dtype=np.int32), length)
-    entry = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length) + np.repeat(rows.row_start[:-1], length)
+    entry = (
+        np.arange(len(row))
+        - np.repeat(np.cumsum(length) - length, length)
+        + np.repeat(rows.row_start[:-1], length)
+    )
     target = place[rows.column[entry]]
     place[block.member] = -1
     weight = rows.weight[entry]
@@ -101,7 +108,9 @@ def factorised(
     except RuntimeError:  # exactly singular
         return False
     scale = np.abs(solution).max(initial=0.0) + 1.0
-    sensible = np.all(np.isfinite(solution)) and bool(np.all(np.abs(matrix @ solution - right) <= 1e-6 * scale))
+    sensible = np.all(np.isfinite(solution)) and bool(
+        np.all(np.abs(matrix @ solution - right) <= 1e-6 * scale)
+    )
     if not sensible or solution.min(initial=0.0) < system.floor - scale * 1e-3:
         return False
     solution = np.clip(solution, system.floor, system.ceiling)

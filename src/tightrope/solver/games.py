@@ -57,7 +57,12 @@ class Played:
 
 
 def play(
-    kernel: Kernel, equations: Equations, precision: float, relative: bool, meter: Meter, one_player: OnePlayer
+    kernel: Kernel,
+    equations: Equations,
+    precision: float,
+    relative: bool,
+    meter: Meter,
+    one_player: OnePlayer,
 ) -> Played:
     """Bounds of the game's value; within `precision` unless the meter says why not."""
     structure, system = equations.system.structure, equations.system
@@ -71,7 +76,9 @@ def play(
             owned = one_player(kernel, equations.with_policy(policy), fine, relative, meter)
             values = owned.lower if equations.owners_maximise else owned.upper
             reply = kernel.answer(values, system.nature_maximises)
-            against = one_player(IntervalKernel.plain(structure, reply), equations, precision / 2, relative, meter)
+            against = one_player(
+                IntervalKernel.plain(structure, reply), equations, precision / 2, relative, meter
+            )
         else:
             owned = one_player(IntervalKernel.plain(structure, answer), equations, fine, relative, meter)
             values = owned.lower if equations.owners_maximise else owned.upper
@@ -160,7 +167,8 @@ def _exceeds(new: FloatArray, old: FloatArray, maximise: bool, tolerance: float)
     """Where `new` is better than `old` by more than `tolerance`, relatively."""
     ahead, behind = (new, old) if maximise else (old, new)
     margin = tolerance * np.where(np.isfinite(old), np.abs(old), 0.0)
-    return (ahead != behind) & (ahead > behind + margin)
+    result: BoolArray = (ahead != behind) & (ahead > behind + margin)
+    return result
 
 
 def _mean(equations: Equations, probability: FloatArray, values: FloatArray) -> FloatArray:

@@ -46,7 +46,9 @@ class IntervalKernel:
             return IntervalKernel(structure, probability, probability)
         lower = _scaled(structure, model.lower, above=True, below=False)
         upper = _scaled(structure, model.upper, above=False, below=True)
-        return IntervalKernel(structure, lower, np.maximum(lower, upper) if lower is not model.lower else upper)
+        return IntervalKernel(
+            structure, lower, np.maximum(lower, upper) if lower is not model.lower else upper
+        )
 
     @staticmethod
     def plain(structure: Structure, probability: FloatArray) -> IntervalKernel:
@@ -104,7 +106,15 @@ class IntervalKernel:
         out = np.empty(self.structure.transitions, np.bool_)
         transition_start, successor, lower, upper, _ = self._model()
         backups.optimal(
-            transition_start, successor, lower, upper, self.support.possible, values, maximise, out, *self._scratch
+            transition_start,
+            successor,
+            lower,
+            upper,
+            self.support.possible,
+            values,
+            maximise,
+            out,
+            *self._scratch,
         )
         return out
 

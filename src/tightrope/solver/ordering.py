@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.model.graph.components import Components
-from tightrope.numerics.arrays import IndexArray
+from tightrope.numerics.arrays import BoolArray, IndexArray
 from tightrope.solver.system import Block
 
 MANY_COMPONENTS = 64
@@ -28,8 +28,8 @@ class Portion:
     cyclic: bool
 
 
-def portions(components: Components, leader: IndexArray, skip: IndexArray) -> Iterator[Portion]:
-    """Portions of the states in the order of `components`; states with skip[s] != 0 are left out.
+def portions(components: Components, leader: IndexArray, skip: BoolArray) -> Iterator[Portion]:
+    """Portions of the states in the order of `components`; those in `skip` are left out.
 
     Groups (equal `leader`) lie within one component, or the component graph was made with them joined."""
     cyclic = np.flatnonzero(components.cyclic)
@@ -48,7 +48,9 @@ def portions(components: Components, leader: IndexArray, skip: IndexArray) -> It
         stretches = _merged(components)
     for first, last, is_cyclic in stretches:
         states = components.order[first:last]
-        states = states[skip[states] == 0]
+        if is_cyclic and components.component[states[0]] == components.component[states[-1]]:
+            states = np.sort(states)[::-1]
+        states = states[~skip[states]]
         if len(states) == 0:
             continue
         yield Portion(_groups(states, leader), is_cyclic)

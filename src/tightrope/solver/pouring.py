@@ -10,6 +10,9 @@ error of at most (k+2)·2⁻⁵² from the running remainder. Hence |p·x − co
 room for the rounding of the products, of the sum and of the bound itself. And p·x lies between the smallest and the largest
 x of the support, whatever the rounding: clamping to it keeps 0, 1 and constants exact. Ordinary probabilities
 are the case without anything to pour, and without the swing's error.
+
+These are the innermost steps of every sweep. Each has one exit and no array but its arguments: then the compiler merges
+it into its caller and drops the bookkeeping of array references, which costs several times the arithmetic.
 """
 
 from __future__ import annotations
@@ -18,19 +21,43 @@ import numpy as np
 
 from tightrope.model.graph.support import SUM_UNIT
 from tightrope.numerics.arrays import FloatArray, IndexArray
-from tightrope.numerics.jit import kernel
+from tightrope.numerics.jit import inlined, kernel
 
 UNDERFLOW = 1e-300
 """Added to every error bound that is not 0: more than all products of a row can lose to underflow."""
 
 
-@kernel
-def sort_successors(
-    first: int, last: int, successor: IndexArray, values: FloatArray, maximise: bool, order: IndexArray, key: FloatArray
-) -> None:
-    """order[0:k] = offsets of the transitions, best value first; key[0:k] their values (negated to maximise)."""
-    for i in range(last - first):
+@inlined
+def mean(first: int, last: int, successor: IndexArray, probability: FloatArray, values: FloatArray) -> float:
+    """p·values of an ordinary choice, in plain floating point."""
+    total = 0.0
+    for t in range(first, last):
+        if probability[t] > 0.0:
+            total += probability[t] * values[successor[t]]
+    return total
+
+
+@inlined
+def pour(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    values: FloatArray,
+    maximise: bool,
+    order: IndexArray,
+    key: FloatArray,
+) -> float:
+    """The optimum of p·values, in plain floating point; `order` and `key` are scratch."""
+    k = last - first
+    total, rest = 0.0, 1.0
+    for i in range(k):
         x = values[successor[first + i]]
+        low = lower[first + i]
+        if low > 0.0:
+            rest -= low
+            total += low * x
         if maximise:
             x = -x
         j = i
@@ -40,60 +67,19 @@ def sort_successors(
             j -= 1
         key[j] = x
         order[j] = i
-
-
-@kernel
-def pour(
-    first: int,
-    last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    plain: bool,
-    values: FloatArray,
-    maximise: bool,
-    order: IndexArray,
-    key: FloatArray,
-) -> float:
-    """The optimum of p·values, in plain floating point."""
-    total = 0.0
-    k = last - first
-    if plain or k == 1:
-        if k == 1:
-            return values[successor[first]]
-        for t in range(first, last):
-            if lower[t] > 0.0:
-                total += lower[t] * values[successor[t]]
-        return total
-    rest = 1.0
-    if k == 2:
-        a, b = first, first + 1
-        if (values[successor[a]] > values[successor[b]]) != maximise:
-            a, b = b, a  # a is the better one for nature
-        p = min(upper[a], 1.0 - lower[b])
-        rest = 1.0 - p
-        total = p * values[successor[a]] if p > 0.0 else 0.0
-        if rest > 4 * SUM_UNIT:
-            total += rest * values[successor[b]]
-        return total
-    sort_successors(first, last, successor, values, maximise, order, key)
-    for t in range(first, last):
-        if lower[t] > 0.0:
-            rest -= lower[t]
-            total += lower[t] * values[successor[t]]
     tolerance = (k + 2) * SUM_UNIT
-    for i in range(k):
-        if rest <= tolerance:
-            break
+    i = 0
+    while i < k and rest > tolerance:
         t = first + order[i]
         take = min(upper[t] - lower[t], rest)
         if take > 0.0:
-            total += take * values[successor[t]]
+            total += take * (-key[i] if maximise else key[i])
             rest -= take
+        i += 1
     return total
 
 
-@kernel
+@inlined
 def pour_masses(
     first: int,
     last: int,
@@ -109,33 +95,38 @@ def pour_masses(
 ) -> int:
     """Nature's optimal distribution into mass[0:k]; returns the offset of the swing, −1 if there is none."""
     k = last - first
-    if plain:
-        for i in range(k):
-            mass[i] = lower[first + i]
-        return -1
-    if k == 1:
-        mass[0] = 1.0
-        return -1
-    sort_successors(first, last, successor, values, maximise, order, key)
     rest = 1.0
     for i in range(k):
         mass[i] = lower[first + i]
         rest -= mass[i]
+        if not plain:
+            x = values[successor[first + i]]
+            if maximise:
+                x = -x
+            j = i
+            while j > 0 and key[j - 1] > x:
+                key[j] = key[j - 1]
+                order[j] = order[j - 1]
+                j -= 1
+            key[j] = x
+            order[j] = i
+    if plain:
+        rest = 0.0
     tolerance = (k + 2) * SUM_UNIT
     swing = -1
-    for i in range(k):
-        if rest <= tolerance:
-            break
+    i = 0
+    while i < k and rest > tolerance:
         t = first + order[i]
         take = min(upper[t] - lower[t], rest)
         if take > 0.0:
             mass[order[i]] += take
             rest -= take
             swing = order[i]
+        i += 1
     return swing
 
 
-@kernel
+@inlined
 def pour_safely(
     first: int,
     last: int,
@@ -162,11 +153,14 @@ def pour_safely(
             largest = max(largest, x)
             total += mass[i] * x
             size += abs(mass[i] * x)
-    if smallest == largest or np.isinf(total):
-        return smallest if smallest == largest else total
     if swing >= 0:
         size += abs(values[successor[first + swing]])
     error = (k + 6) * SUM_UNIT * size + UNDERFLOW
-    if upward:
-        return min(total + error, largest)
-    return max(total - error, smallest)
+    if smallest == largest:
+        total = smallest
+    elif not np.isinf(total):
+        if upward:
+            total = min(total + error, largest)
+        else:
+            total = max(total - error, smallest)
+    return total

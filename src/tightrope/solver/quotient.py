@@ -31,7 +31,9 @@ class Quotient:
     is_exact: bool
 
 
-def collapse(support: Support, system: System, undecided: BoolArray, agent_owns: bool, nature_owns: bool) -> Quotient:
+def collapse(
+    support: Support, system: System, undecided: BoolArray, agent_owns: bool, nature_owns: bool
+) -> Quotient:
     """Collapse the idle end components among the `undecided` states."""
     idle = system.enabled.copy()
     if len(system.reward):

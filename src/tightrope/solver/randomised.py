@@ -27,7 +27,9 @@ class Mixture:
 def checked_weights(structure: Structure, policy: FloatArray) -> FloatArray:
     """The policy's probabilities per choice, validated."""
     if policy.shape != (structure.choices,):
-        raise InputError(f"a randomised policy has one probability a choice: {structure.choices}, not {len(policy)}")
+        raise InputError(
+            f"a randomised policy has one probability a choice: {structure.choices}, not {len(policy)}"
+        )
     if not np.all((policy >= 0) & (policy <= 1)):
         raise InputError("the probabilities of a randomised policy must lie within [0, 1]")
     total = np.add.reduceat(policy, structure.choice_start[:-1])
@@ -79,7 +81,11 @@ def mixed(kernel: IntervalKernel, weights: FloatArray) -> Mixture:
     rows = np.flatnonzero(origin >= 0)
     entry = _ranges(start[rows], lengths[rows])
     source = _ranges(structure.transition_start[origin[rows]], lengths[rows])
-    successor[entry], lower[entry], upper[entry] = structure.successor[source], kernel.lower[source], kernel.upper[source]
+    successor[entry], lower[entry], upper[entry] = (
+        structure.successor[source],
+        kernel.lower[source],
+        kernel.upper[source],
+    )
     entry = _ranges(start[np.flatnonzero(mixes)], count[mixes])
     successor[entry], lower[entry], upper[entry] = place[new], weights[new], weights[new]
     chain = Structure(

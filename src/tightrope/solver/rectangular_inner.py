@@ -37,14 +37,21 @@ def _direction(
     affine: FloatArray,
     q: FloatArray,
 ) -> tuple[float, float]:
-    """(Σ δ·middle, its error together with that of q·z) and q, turned round where nature minimises."""
+    """(Σ δ·middle, its error together with that of q·z) and q, turned round where nature minimises.
+
+    With infinite values q is the direction of the mass on them, and the error infinite."""
     x = values[successor[first]]
     size = len(q)
     for i in range(size):
         q[i] = 0.0
     base, error = 0.0, 0.0
+    finite = True
+    for t in range(first, last):
+        finite = finite and np.isfinite(values[successor[t]])
     for t in range(first + 1, last):
         delta = values[successor[t]] - x
+        if not finite:
+            delta = (0.0 if np.isfinite(values[successor[t]]) else 1.0) - (0.0 if np.isfinite(x) else 1.0)
         if delta != 0.0:
             e = expression[t]
             base += delta * affine[e, 0]
@@ -53,7 +60,7 @@ def _direction(
                 delta = -delta
             for i in range(size):
                 q[i] += delta * affine[e, 2 + i]
-    return base, error
+    return base, error if finite else np.inf
 
 
 @inlined
@@ -100,8 +107,8 @@ def inner(
 ) -> float:
     """The optimum of p·values in plain floating point, and a distribution that attains it in mass[0:k].
 
-    The distribution has no negative entries and sum 1; where the region is only a relaxation it is near
-    the optimum, no more (it serves as an accelerator)."""
+    The distribution has no negative entries and sum 1. Where all values are equal it is that of the region's
+    origin, which has all the support there is; where some are infinite, one with most or least mass there."""
     pour_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
     x = 0.0
     for i in range(last - first):
@@ -110,31 +117,29 @@ def inner(
     if not joint[c]:
         return x
     base, error = _direction(first, last, successor, values, maximise, expression, affine, q)
-    if not 0.0 < error < np.inf:
-        return x
     size = len(q)
-    best = 0.0
-    if len(ball) > 0:
-        norm, _ = _image(ball, q, work)
-        best = ball[size, 0] * norm
-    else:
-        v = walk(rows, vertex, link, table, used, vertex_of[c] if vertex_of[c] >= 0 else used[2], q, work)
-        vertex_of[c] = v
-        for i in range(size):
-            best += q[i] * vertex[v, i]
-    y = values[successor[first]] + base + (best if maximise else -best)
-    if (y >= x) if maximise else (y <= x):
-        return x
-    if len(ball) > 0:  # the optimal point β·GᵀGq/‖Gq‖, kept in q
-        norm, _ = _image(ball, q, work)
-        for i in range(size):
-            q[i] = 0.0
-            for j in range(size):
-                q[i] += ball[j, i] * work[j]
-            q[i] *= ball[size, 0] / max(norm, 1e-300)
-    else:
-        for i in range(size):
-            q[i] = vertex[vertex_of[c], i]
+    if error > 0.0:
+        best = 0.0
+        if len(ball) > 0:  # the optimal point β·GᵀGq/‖Gq‖
+            norm, _ = _image(ball, q, work)
+            best = ball[size, 0] * norm
+            for i in range(size):
+                q[i] = 0.0
+                for j in range(size):
+                    q[i] += ball[j, i] * work[j]
+                q[i] *= ball[size, 0] / max(norm, 1e-300)
+        else:
+            start = vertex_of[c] if vertex_of[c] >= 0 else used[2]
+            v = walk(rows, vertex, link, table, used, start, q, work)
+            vertex_of[c] = v
+            for i in range(size):
+                best += q[i] * vertex[v, i]
+                q[i] = vertex[v, i]
+        if error < np.inf:
+            y = values[successor[first]] + base + (best if maximise else -best)
+            if (y >= x) if maximise else (y <= x):
+                return x
+            x = y
     total = 0.0
     for t in range(first, last):
         p = affine[expression[t], 0]
@@ -144,7 +149,7 @@ def inner(
         total += mass[t - first]
     for i in range(last - first):
         mass[i] /= total
-    return y
+    return x
 
 
 @kernel
@@ -191,7 +196,7 @@ def inner_safely(
         v = walk(rows, vertex, link, table, used, vertex_of[c] if vertex_of[c] >= 0 else used[2], q, work)
         vertex_of[c] = v
         best = outer_value(rows, link, reach, v, q, work) if outward else inner_value(vertex, v, q)
-    start = values[successor[first]]
+    start = float(values[successor[first]])
     error = error * (1.0 + 1e-9) + 2.0**-51 * (abs(start) + abs(base) + abs(best)) + 1e-300
     y = start + base + (best if maximise else -best)
     y = y + error if upward else y - error

@@ -29,7 +29,12 @@ class Endless:
 
 
 def endless_reward(
-    support: Support, rewarded: BoolArray, choices: BoolArray, *, agent_maximises: bool, nature_maximises: bool
+    support: Support,
+    rewarded: BoolArray,
+    choices: BoolArray,
+    *,
+    agent_maximises: bool,
+    nature_maximises: bool,
 ) -> Endless:
     structure = support.structure
     size = structure.states

@@ -19,7 +19,9 @@ from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.system import CLOSED, NORMAL, System
 
 
-def equations_of(objective: Objective, structure: Structure, support: Support, enabled: BoolArray) -> Equations:
+def equations_of(
+    objective: Objective, structure: Structure, support: Support, enabled: BoolArray
+) -> Equations:
     """The equations of an objective without a step bound."""
     nothing = np.zeros(0)
     fixed, value = np.zeros(structure.states, np.bool_), np.zeros(structure.states)
@@ -28,7 +30,10 @@ def equations_of(objective: Objective, structure: Structure, support: Support, e
         fixed = objective.target if objective.allowed is None else objective.target | ~objective.allowed
         value = objective.target.astype(np.float64)
         return Equations(
-            _system(objective, structure, enabled, nothing, nothing, 0.0, 1.0, 0.0), fixed.copy(), value, Meaning.REACH
+            _system(objective, structure, enabled, nothing, nothing, 0.0, 1.0, 0.0),
+            fixed.copy(),
+            value,
+            Meaning.REACH,
         )
     assert objective.reward is not None
     reward = objective.reward.per_choice(structure)

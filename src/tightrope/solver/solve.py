@@ -63,9 +63,13 @@ def solve(
         raise InputError(f"the number of threads is {threads}, not at least 1")
     limits = limits or Limits()
     if isinstance(model, MDP | IntervalMDP):
-        kernel: Kernel = IntervalKernel.of(model if assume_support is None else with_support(model, assume_support))
+        kernel: Kernel = IntervalKernel.of(
+            model if assume_support is None else with_support(model, assume_support)
+        )
     elif assume_support is not None:
-        raise InputError("constant support is assumed of interval models; other sets fix theirs when they are built")
+        raise InputError(
+            "constant support is assumed of interval models; other sets fix theirs when they are built"
+        )
     else:
         kernel = model
     meter = Meter(most_iterations=limits.iterations, deadline=begin + limits.seconds)
@@ -109,7 +113,7 @@ class _Solve:
         if np.issubdtype(policy.dtype, np.floating):
             return self._randomised(checked_weights(structure, policy.astype(np.float64)))
         enabled[:] = False
-        enabled[checked_choices(structure, policy)] = True
+        enabled[checked_choices(structure, policy.astype(np.int64))] = True
         return self._free(enabled)
 
     def _free(self, enabled: BoolArray) -> Fixpoint:
@@ -118,7 +122,9 @@ class _Solve:
         if objective.is_bounded:
             system = horizon_system(objective, structure, enabled)
             ahead = look_ahead(self.kernel, system, objective, None, self.meter)
-            return Fixpoint(ahead.lower, ahead.upper, ahead.policy, np.zeros(structure.states, np.int64), system.unit)
+            return Fixpoint(
+                ahead.lower, ahead.upper, ahead.policy, np.zeros(structure.states, np.int64), system.unit
+            )
         equations = equations_of(objective, structure, support, enabled)
         fixpoint = solve_equations(self.kernel, equations, self.precision, self.relative, self.meter)
         if objective.lower_steps == 0:

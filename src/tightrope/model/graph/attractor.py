@@ -64,8 +64,12 @@ def attract(
             s = choice_state[c]
             if drawn[s] or not within[s] or not open_choice[c] or hit[c]:
                 continue
-            if not nature_joins and lower[t] <= 0.0 and not must_enter(
-                transition_start[c], transition_start[c + 1], successor, lower, upper, possible, drawn
+            if (
+                not nature_joins
+                and lower[t] <= 0.0
+                and not must_enter(
+                    transition_start[c], transition_start[c + 1], successor, lower, upper, possible, drawn
+                )
             ):
                 continue
             hit[c] = True
@@ -143,8 +147,12 @@ def settle(
             s = choice_state[c]
             if not within[s] or exempt[s] or not open_choice[c]:
                 continue
-            if nature_joins and lower[t] <= 0.0 and can_stay(
-                transition_start[c], transition_start[c + 1], successor, lower, upper, possible, within
+            if (
+                nature_joins
+                and lower[t] <= 0.0
+                and can_stay(
+                    transition_start[c], transition_start[c + 1], successor, lower, upper, possible, within
+                )
             ):
                 continue
             open_choice[c] = False

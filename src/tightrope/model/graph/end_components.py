@@ -47,7 +47,15 @@ def maximal_end_components(
     usable = np.empty(structure.transitions, np.bool_)
     queue = np.empty(structure.states, np.int32)
     while True:
-        _usable(structure.choice_start, structure.transition_start, structure.successor, connects, inside, alive, usable)
+        _usable(
+            structure.choice_start,
+            structure.transition_start,
+            structure.successor,
+            connects,
+            inside,
+            alive,
+            usable,
+        )
         found = strongly_connected_components(support, usable=usable, expand=inside)
         removed = _drop(
             structure.choice_start, structure.transition_start, structure.successor, support.lower, support.upper,

@@ -21,7 +21,7 @@ import numpy as np
 
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
 SUM_UNIT = 2.0**-52
@@ -78,7 +78,7 @@ class Support:
         return self.structure.transition_start[self.structure.choice_start]
 
     @cached_property
-    def predecessors(self) -> tuple[OffsetArray, OffsetArray]:
+    def predecessors(self) -> tuple[OffsetArray, IndexArray]:
         """(start[S+1], transition): the possible transitions into every state, by index."""
         start = np.zeros(self.structure.states + 1, np.int64)
         entries = int(np.count_nonzero(self.possible))
@@ -110,7 +110,7 @@ def _masks(
 
 @kernel
 def _predecessors(
-    successor: OffsetArray, possible: BoolArray, start: OffsetArray, transition: OffsetArray
+    successor: IndexArray, possible: BoolArray, start: OffsetArray, transition: IndexArray
 ) -> None:
     for t in range(len(successor)):
         if possible[t]:
@@ -129,7 +129,7 @@ def _predecessors(
 def must_enter(
     first: int,
     last: int,
-    successor: OffsetArray,
+    successor: IndexArray,
     lower: FloatArray,
     upper: FloatArray,
     possible: BoolArray,
@@ -154,7 +154,7 @@ def must_enter(
 def can_stay(
     first: int,
     last: int,
-    successor: OffsetArray,
+    successor: IndexArray,
     lower: FloatArray,
     upper: FloatArray,
     possible: BoolArray,

@@ -147,7 +147,8 @@ def _verdict_line(verdict: Verdicts) -> str:
     middle = sorted(verdict.speedups)[(len(verdict.speedups) - 1) // 2]
     return (
         f"{verdict.method.label}, beside the paper on {_instances(total)}: "
-        f"tighter on {len(verdict.tighter)}, the same on {len(verdict.same)}, wider on {len(verdict.wider)}{_named(verdict.wider)}; "
+        f"tighter on {len(verdict.tighter)}, the same on {len(verdict.same)}, "
+        f"wider on {len(verdict.wider)}{_named(verdict.wider)}; "
         f"faster on {len(verdict.faster)}, slower on {len(verdict.slower)}{_named(verdict.slower)}, "
         f"{middle:.3g}× in the median (other machines)."
     )

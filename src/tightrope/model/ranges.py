@@ -91,10 +91,17 @@ def _by_variables(expressions: Expressions, rows: OffsetArray) -> list[tuple[Off
     if len(rows) == 0:
         return []
     occurs = np.zeros((len(expressions), len(expressions.parameter_names)), dtype=np.bool_)
-    np.logical_or.at(occurs, expressions.row_of_term, expressions.exponents[expressions.monomial] > 0)
-    patterns, inverse = np.unique(occurs[rows], axis=0, return_inverse=True)
-    flat = inverse.reshape(-1)
-    return [(rows[flat == k], tuple(np.flatnonzero(pattern).tolist())) for k, pattern in enumerate(patterns)]
+    for parameter in range(occurs.shape[1]):
+        with_it = expressions.exponents[expressions.monomial, parameter] > 0
+        occurs[expressions.row_of_term[with_it], parameter] = True
+    group = np.zeros(len(rows), dtype=np.int64)
+    for byte in np.packbits(occurs[rows], axis=1).T:
+        _, group = np.unique(group * 256 + byte, return_inverse=True)
+    first = np.unique(group, return_index=True)[1]
+    return [
+        (rows[group == k], tuple(np.flatnonzero(occurs[rows[example]]).tolist()))
+        for k, example in enumerate(first.tolist())
+    ]
 
 
 def _degrees_in(expressions: Expressions, rows: OffsetArray, variables: tuple[int, ...]) -> list[int]:

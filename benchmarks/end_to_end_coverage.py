@@ -171,7 +171,7 @@ def main() -> int:
         processes = asked.processes
     rows = run(name, replications, episodes, draws, processes)
     print(
-        f"{name}, δ = {DELTA}, {replications} replications of {episodes} trajectories or {draws} draws a choice"
+        f"{name}, δ = {DELTA}, {replications} times {episodes} trajectories, or {draws} draws of every choice"
     )
     print(f"{'region':28}{'design':14}{'coverage':>9}{'misses':>8}{'empty':>7}{'width':>9}")
     for row in rows:

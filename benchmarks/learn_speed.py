@@ -1,0 +1,278 @@
+"""Seconds and memory from counts to a certified robust policy, beside the paper's figures.
+
+    python benchmarks/learn_speed.py             the paper's largest instances
+    python benchmarks/learn_speed.py --smoke     small ones, seconds
+    python benchmarks/learn_speed.py --only 'rover(125,125)' rectangular/polytope
+
+Counts (10^5 uniform trajectories) are drawn once and written to a file. Every method then runs in a process
+of its own, which builds the model, reads the counts, and learns: the robust policy with both ends of its
+interval, the optimistic policy, and the interval of the policy that is optimal in the true model, as the
+paper's tables have it. Protocol of the paper: δ = 0.001, Clopper–Pearson at δ/|Λ_unk|. Compilation is paid
+before the clock starts.
+
+The seconds are everything after the counts are there: statistics, region, sets and all five solves, in
+wall-clock and CPU seconds. GiB is the largest memory of the process, model included. The paper's seconds are
+totals of its own tables (build and solve of one policy's interval) on its own machine; TO is two hours.
+
+Also checks what the published intervals are known to be (BENCHMARKS): tied intervals of betting(100) and
+parallel(20), parameter-wise ones of betting(100). Leaves with status 1 where they, or a limit of seconds or
+memory, are missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tightrope.data.counts import Counts
+from tightrope.data.reading import read_counts
+from tightrope.data.simulator import Simulator
+from tightrope.data.stopping import decided_states
+from tightrope.data.writing import write_counts
+from tightrope.experiments.instance import Instance
+from tightrope.experiments.published import results_of
+from tightrope.experiments.suite import load, parse_bench, question
+from tightrope.learning.learn import learn
+from tightrope.learning.options import LearnOptions
+from tightrope.model.mdp import MDP
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import OffsetArray
+from tightrope.region.region import RegionKind
+from tightrope.solver.solve import solve
+from tightrope.statistics.estimates import IntervalMethod
+from tightrope.statistics.events import Budget
+from tightrope.uncertainty.sets import SetsKind
+
+DELTA = 0.001
+EPISODES = 100_000
+MOST_MEMORY = 4.0
+"""GiB."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One instance with its methods (sets/region)."""
+
+    instance: str
+    methods: tuple[str, ...]
+
+
+RUNS = (
+    Run("betting(100)", ("tied", "parameter/polytope", "expression/polytope", "rectangular/likelihood")),
+    Run("glider(71,67)", ("expression/polytope", "rectangular/polytope", "rectangular/ellipsoid")),
+    Run("parallel(20)", ("tied", "parameter/polytope", "expression/polytope", "rectangular/polytope")),
+    Run("aircraft(200,40)", ("expression/polytope", "rectangular/polytope", "rectangular/likelihood")),
+    Run(
+        "rover(125,125)",
+        (
+            "tied",
+            "expression/polytope",
+            "rectangular/polytope",
+            "rectangular/ellipsoid",
+            "rectangular/likelihood",
+        ),
+    ),
+)
+SMOKE = (
+    Run("betting(8)", ("tied", "parameter/polytope", "rectangular/ellipsoid")),
+    Run("glider(5,5)", ("rectangular/polytope", "rectangular/likelihood")),
+)
+
+LIMITS = {
+    ("rover(125,125)", "expression/polytope"): 15.0,
+    ("rover(125,125)", "rectangular/polytope"): 15.0,
+    ("glider(71,67)", "rectangular/polytope"): 10.0,
+}
+"""CPU seconds that learning may take, counts given."""
+
+KNOWN = {
+    ("betting(100)", "tied"): ((16.1, 17.3), (160.0, 164.0)),
+    ("betting(100)", "parameter/polytope"): ((41.0, 42.4), (46.9, 48.4)),
+    ("parallel(20)", "tied"): ((12.9, 13.3), (108.0, 111.5)),
+}
+"""Where the lower and the upper end must lie: BENCHMARKS, a little wider where it has one seed."""
+
+
+SMALL = {"betting": "8", "glider": "5,5", "parallel": "3", "aircraft": "8,4", "rover": "4,4"}
+"""Arguments of an instance that is learned first, so that everything is compiled."""
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A built instance, its true model, and the policy that is optimal there."""
+
+    instance: Instance
+    model: ParametricMDP
+    truth: MDP
+    objective: Objective
+    policy: OffsetArray
+    optimum: float
+
+    @staticmethod
+    def of(name: str) -> World:
+        instance = parse_bench(name)
+        model = load(instance)
+        objective = question(instance, model.structure).objective
+        truth = model.instantiate(instance.truth)
+        best = solve(truth, objective)
+        value = float(best.lower[model.initial])
+        return World(instance, model, truth, objective, best.policy, value)
+
+    def counts(self, episodes: int) -> Counts:
+        stop = decided_states(self.objective, self.model.states)
+        simulator = Simulator(self.truth, None, stop, self.instance.episode_cap, self.model.hash())
+        return simulator.episodes(episodes, seed=1)
+
+
+def options_of(method: str) -> LearnOptions:
+    """The paper's protocol with the sets and the region that `method` names."""
+    sets, _, region = method.partition("/")
+    return LearnOptions(
+        sets=SetsKind(sets),
+        region=RegionKind(region) if region else None,
+        interval=IntervalMethod.CLOPPER_PEARSON,
+        budget=Budget.PAPER,
+    )
+
+
+def measure(name: str, method: str, data: Path, warm: bool) -> dict[str, object]:
+    """What the process of one method measures."""
+    options = options_of(method)
+    if warm:
+        family = name.partition("(")[0]
+        small = World.of(f"{family}({SMALL[family]})")
+        learn(small.model, small.counts(500), DELTA, small.objective, options=options, policy=small.policy)
+    begin = time.perf_counter()
+    world = World.of(name)
+    built = time.perf_counter()
+    counts = read_counts(data, world.model).counts
+    read, cpu = time.perf_counter(), time.process_time()
+    result = learn(world.model, counts, DELTA, world.objective, options=options, policy=world.policy)
+    wall, cpu = time.perf_counter() - read, time.process_time() - cpu
+    assert result.value is not None
+    interval = result.value.interval
+    return {
+        "instance": name,
+        "method": method,
+        "build": built - begin,
+        "read": read - built,
+        "phases": result.seconds,
+        "wall": wall,
+        "cpu": cpu,
+        "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "lower": interval.lower,
+        "upper": interval.upper,
+        "robust": [result.robust.interval.lower, result.robust.interval.upper],
+        "optimum": world.optimum,
+        "relative_gap": interval.width / world.optimum,
+        "status": result.status,
+        "empty": result.verdict is not None,
+        "notes": list(result.notes),
+    }
+
+
+def published(name: str, method: str) -> str:
+    """The paper's total seconds, or TO; the tables differ, so the least and the largest."""
+    found = [r for r in results_of(parse_bench(name)) if r.method == method]
+    if not found:
+        return "–"
+    seconds = [
+        r.seconds if r.seconds is not None else r.build_seconds + r.solve_seconds
+        for r in found
+        if r.seconds is not None or (r.build_seconds is not None and r.solve_seconds is not None)
+    ]
+    if not seconds:
+        return "TO" if any(r.timed_out for r in found) else "–"
+    low, high = min(seconds), max(seconds)
+    return f"{low}" if low == high else f"{low}–{high}"
+
+
+def problems_of(row: dict[str, Any]) -> list[str]:
+    """What a row misses of what must show."""
+    key = (row["instance"], row["method"])
+    found = []
+    if key in LIMITS and row["cpu"] > LIMITS[key]:
+        found.append(f"{row['cpu']:.1f} CPU seconds, not within {LIMITS[key]:g}")
+    if row["peak_gib"] > MOST_MEMORY:
+        found.append(f"{row['peak_gib']:.1f} GiB, not within {MOST_MEMORY:g}")
+    if key in KNOWN:
+        for end, (low, high) in zip(("lower", "upper"), KNOWN[key], strict=True):
+            if not low <= row[end] <= high:
+                found.append(f"{end} end {row[end]:.4g}, not within [{low:g}, {high:g}]")
+    if row["status"] != "certified":
+        found.append(str(row["status"]))
+    if row["empty"]:
+        found.append("the region is empty")
+    return found
+
+
+def run_all(runs: tuple[Run, ...], smoke: bool) -> list[dict[str, Any]]:
+    rows = []
+    print(
+        f"{'instance':17}{'method':24}{'stat':>6}{'region':>7}{'sets':>6}{'solve':>7}{'wall':>7}{'CPU':>7}"
+        f"{'GiB':>5}  {'interval of the true-optimal policy':37}paper s"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for run in runs:
+            data = Path(folder) / "counts.parquet"
+            world = World.of(run.instance)
+            counts = world.counts(1000 if smoke else EPISODES)
+            write_counts(data, counts, world.model.structure)
+            del world, counts
+            for method in run.methods:
+                command = [sys.executable, __file__, "--measure", run.instance, method, str(data)]
+                done = subprocess.run(
+                    [*command, *(["--smoke"] if smoke else [])], capture_output=True, text=True
+                )
+                if done.returncode != 0:
+                    raise RuntimeError(f"{run.instance} {method}: {done.stdout}{done.stderr}")
+                row = json.loads(done.stdout.splitlines()[-1])
+                row["paper_seconds"] = published(run.instance, method)
+                row["problems"] = problems_of(row)
+                rows.append(row)
+                phase = row["phases"]
+                interval = f"[{row['lower']:.6g}, {row['upper']:.6g}] of {row['optimum']:.5g}"
+                print(
+                    f"{run.instance:17}{method:24}{phase['statistics']:6.1f}{phase['region']:7.1f}"
+                    f"{phase['sets']:6.1f}{phase['solve']:7.1f}{row['wall']:7.1f}{row['cpu']:7.1f}"
+                    f"{row['peak_gib']:5.1f}  {interval:37}{row['paper_seconds']}"
+                    + "".join(f"  MISSED: {problem}" for problem in row["problems"]),
+                    flush=True,
+                )
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--smoke", action="store_true", help="small instances")
+    parser.add_argument("--only", nargs="+", metavar="INSTANCE [METHOD…]", help="one instance, some methods")
+    parser.add_argument("--measure", nargs=3, metavar=("INSTANCE", "METHOD", "DATA"), help=argparse.SUPPRESS)
+    parser.add_argument("--json", type=Path, default=Path("bench-results/learn_speed.json"))
+    asked = parser.parse_args()
+    if asked.measure:
+        name, method, data = asked.measure
+        print(json.dumps(measure(name, method, Path(data), warm=not asked.smoke)))
+        return 0
+    runs = SMOKE if asked.smoke else RUNS
+    if asked.only:
+        chosen = [run for run in RUNS if run.instance == asked.only[0]]
+        methods = tuple(asked.only[1:]) or (chosen[0].methods if chosen else ("expression/polytope",))
+        runs = (Run(asked.only[0], methods),)
+    rows = run_all(runs, asked.smoke)
+    asked.json.parent.mkdir(parents=True, exist_ok=True)
+    asked.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    print(f"rows in {asked.json}")
+    return 1 if any(row["problems"] for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,474 @@
+"""Rectangular sets against exact rational brute force: nature's problem, whole solves, degenerate regions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from region_reference import exact_vertices, generative, region_rows, with_intervals
+from tightrope.model.builder import build_from_rows
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.parameters import LinearConstraint, Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.polynomial import Polynomial
+from tightrope.model.structure import RewardStructure
+from tightrope.region.build import build_region, polytope_region
+from tightrope.region.region import RegionKind
+from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.rectangular_kernel import RectangularKernel
+from tightrope.solver.reduction import equations_of
+from tightrope.solver.region_shape import shape_of
+from tightrope.solver.solution import Status
+from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.solver.system import System
+from tightrope.solver.vertex_walk import inner_value, outer_value, walk
+from tightrope.statistics.estimates import EventIntervals
+from tightrope.statistics.events import Budget
+from tightrope.uncertainty.sets import Sets, expression, rectangular
+
+F = Fraction
+MIN, MAX = Direction.MIN, Direction.MAX
+
+
+def distribution(rng: np.random.Generator, size: int) -> list[Fraction]:
+    weights = [int(w) for w in rng.integers(0, 6, size)]
+    weights[int(rng.integers(size))] += 1
+    return [F(w, sum(weights)) for w in weights]
+
+
+def mixtures(rng: np.random.Generator, parameters: int, size: int) -> list[Polynomial]:
+    """Affine probabilities on the unit box: a mean of coins that choose between two distributions each."""
+    total = [Polynomial({}) for _ in range(size)]
+    for i in range(parameters):
+        coin = Polynomial.variable(i)
+        heads, tails = distribution(rng, size), distribution(rng, size)
+        for j in range(size):
+            share = coin * Polynomial.constant(heads[j]) + (
+                Polynomial.constant(1) - coin
+            ) * Polynomial.constant(tails[j])
+            total[j] = total[j] + share * Polynomial.constant(F(1, parameters))
+    return total
+
+
+def random_model(seed: int, parameters: int = 2, states: int = 7, cyclic: bool = False) -> ParametricMDP:
+    """States 0..n−1, the last two absorbing; choices with two to five successors."""
+    rng = np.random.default_rng(seed)
+    domain = Parameters.unit_box(tuple("pqr"[:parameters]))
+    rows: list[tuple[int, str, dict[int, Polynomial]]] = []
+    for state in range(states - 2):
+        for action in "ab"[: 1 + int(rng.integers(2))]:
+            first = 0 if cyclic else state + 1
+            reachable = np.arange(first, states)
+            count = min(int(rng.integers(2, 6)), len(reachable))
+            successors = rng.choice(reachable, count, replace=False)
+            if cyclic and states - 1 not in successors:
+                successors[0] = states - 1
+            probabilities = mixtures(rng, parameters, count)
+            rows.append((state, action, dict(zip(map(int, successors), probabilities, strict=True))))
+    for state in (states - 2, states - 1):
+        rows.append((state, "stay", {state: Polynomial.constant(1)}))
+    model = build_from_rows(rows, domain)
+    assert isinstance(model, ParametricMDP)
+    return model
+
+
+def random_intervals(model: ParametricMDP, seed: int) -> EventIntervals:
+    """Intervals with short binary ends around a point inside."""
+    rng = np.random.default_rng(seed)
+    point = [F(int(v), 16) for v in rng.integers(3, 14, len(model.parameters))]
+    given = with_intervals(model, [], [], Budget.TIED)
+    lower, upper = [], []
+    for event in range(len(given.events)):
+        value = math.floor(given.events.polynomial(event).evaluate(point) * 256)
+        lower.append(max(0, value - int(rng.integers(0, 40))) / 256)
+        upper.append(min(256, value + 1 + int(rng.integers(0, 40))) / 256)
+    return with_intervals(model, lower, upper, Budget.TIED)
+
+
+def exact_optimum(
+    model: ParametricMDP, vertices: list[list[Fraction]], choice: int, values: list[Fraction], maximise: bool
+) -> Fraction:
+    start, end = int(model.transition_start[choice]), int(model.transition_start[choice + 1])
+    found = []
+    for vertex in vertices:
+        total = F(0)
+        for t in range(start, end):
+            probability = model.expressions.polynomial(int(model.expression[t])).evaluate(vertex)
+            total += probability * values[int(model.successor[t])]
+        found.append(total)
+    return max(found) if maximise else min(found)
+
+
+def reach(model: ParametricMDP, agent: Direction, nature: Direction) -> Objective:
+    target = np.zeros(model.states, np.bool_)
+    target[-1] = True
+    return Objective(ObjectiveKind.UNTIL, agent, nature, target=target)
+
+
+def system_of(model: ParametricMDP, kernel: RectangularKernel, nature: Direction) -> System:
+    support = kernel.intervals.support
+    enabled = np.ones(model.choices, np.bool_)
+    return equations_of(reach(model, MAX, nature), model.structure, support, enabled).system
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nature_is_enclosed_on_the_safe_side_of_the_exact_optimum(seed: int) -> None:
+    model = random_model(seed, parameters=3 if seed == 3 else 2, states=6)
+    intervals = random_intervals(model, seed)
+    vertices = exact_vertices(region_rows(intervals))
+    kernel = RectangularKernel.of(
+        rectangular(polytope_region(intervals), model, intervals.expression_bounds())
+    )
+    assert kernel.shape.joint.any()
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        values = rng.integers(-64, 64, model.states) / 16.0
+        exact = [F(float(v)) for v in values]
+        for nature in (MIN, MAX):
+            system = system_of(model, kernel, nature)
+            low, high = (kernel.safe_choices(system, values, upward) for upward in (False, True))
+            answer = kernel.answer(values, nature is MAX)
+            sums = np.add.reduceat(answer, model.transition_start[:-1])
+            assert answer.min() >= 0.0 and np.abs(sums - 1.0).max() < 2e-15
+            attained = np.add.reduceat(answer * values[model.successor], model.transition_start[:-1])
+            for choice in range(model.choices):
+                optimum = exact_optimum(model, vertices, choice, exact, nature is MAX)
+                if nature is MIN:
+                    assert F(float(low[choice])) <= optimum
+                else:
+                    assert F(float(high[choice])) >= optimum
+                assert abs(low[choice] - float(optimum)) < 1e-9
+                assert abs(high[choice] - float(optimum)) < 1e-9
+                assert abs(attained[choice] - float(optimum)) < 1e-9
+    assert kernel.shape.used[1] == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("agent", [MAX, MIN])
+def test_robust_and_optimistic_values_of_acyclic_models_are_the_exact_ones(
+    seed: int, agent: Direction
+) -> None:
+    model = random_model(seed + 20)
+    intervals = random_intervals(model, seed)
+    vertices = exact_vertices(region_rows(intervals))
+    region = polytope_region(intervals)
+    sets = rectangular(region, model, intervals.expression_bounds())
+    wide = expression(region, model, intervals.expression_bounds())
+    for nature in (MIN, MAX):
+        value = [F(0)] * (model.states - 1) + [F(1)]
+        for state in range(model.states - 3, -1, -1):
+            choices = range(int(model.choice_start[state]), int(model.choice_start[state + 1]))
+            each = [exact_optimum(model, vertices, c, value, nature is MAX) for c in choices]
+            value[state] = max(each) if agent is MAX else min(each)
+        objective = reach(model, agent, nature)
+        solution = solve_sets(sets, objective)
+        assert solution.is_certified
+        for state in range(model.states):
+            if nature is MIN:
+                assert F(float(solution.lower[state])) <= value[state]
+            else:
+                assert F(float(solution.upper[state])) >= value[state]
+        exact = np.array([float(v) for v in value])
+        assert np.abs(solution.lower - exact).max() < 1e-9 and np.abs(solution.upper - exact).max() < 1e-9
+        outer = solve_sets(wide, objective)
+        assert np.all(solution.lower >= outer.lower - 1e-12) or nature is MAX
+        assert np.all(solution.upper <= outer.upper + 1e-12) or nature is MIN
+
+
+@pytest.mark.parametrize("kind", [ObjectiveKind.UNTIL, ObjectiveKind.REACH_REWARD, ObjectiveKind.DISCOUNTED])
+def test_cyclic_models_agree_with_value_iteration_over_the_exact_vertices(kind: ObjectiveKind) -> None:
+    for seed in range(3):
+        model = random_model(seed + 40, cyclic=True)
+        intervals = random_intervals(model, seed)
+        vertices = exact_vertices(region_rows(intervals))
+        table = np.array(
+            [
+                [float(model.expressions.polynomial(e).evaluate(v)) for v in vertices]
+                for e in range(len(model.expressions))
+            ]
+        )
+        sets = rectangular(polytope_region(intervals), model, intervals.expression_bounds())
+        reward = np.random.default_rng(seed).integers(1, 5, model.choices).astype(np.float64)
+        for agent, nature in ((MAX, MIN), (MIN, MAX), (MAX, MAX), (MIN, MIN)):
+            objective = reach(model, agent, nature)
+            if kind is ObjectiveKind.REACH_REWARD:
+                target = objective.target
+                assert target is not None
+                objective = replace(
+                    objective, kind=kind, reward=RewardStructure(choice=reward), target=target.copy()
+                )
+                objective.target[-2] = True  # type: ignore[index]
+            elif kind is ObjectiveKind.DISCOUNTED:
+                objective = Objective(
+                    kind, agent, nature, reward=RewardStructure(choice=reward), discount=0.9
+                )
+            solution = solve_sets(sets, objective)
+            assert solution.is_certified
+            values = _iterated(model, objective, table, reward)
+            assert np.all(solution.lower <= values + 1e-6 * (1 + values))
+            assert np.all(solution.upper >= values - 1e-6 * (1 + values))
+
+
+def _iterated(
+    model: ParametricMDP, objective: Objective, table: np.ndarray, reward: np.ndarray
+) -> np.ndarray:
+    """Plain value iteration to convergence, from below; slow and simple."""
+    rewarded = objective.kind is not ObjectiveKind.UNTIL
+    discount = objective.discount or 1.0
+    values = np.zeros(model.states)
+    fixed = np.zeros(model.states, np.bool_)
+    if objective.target is not None:
+        fixed = objective.target.copy()
+        fixed[-2] = True
+        values[objective.target] = 0.0 if rewarded else 1.0
+    probability = table[model.expression]
+    for _ in range(3000):
+        terms = probability * values[model.successor][:, None]
+        each = np.add.reduceat(terms, model.transition_start[:-1], axis=0)
+        inner = each.max(axis=1) if objective.nature is MAX else each.min(axis=1)
+        step = discount * inner + (reward if rewarded else 0.0)
+        best = (np.maximum if objective.agent is MAX else np.minimum).reduceat(step, model.choice_start[:-1])
+        new = np.where(fixed, values, best)
+        if np.abs(new - values).max() < 1e-13:
+            break
+        values = new
+    return values
+
+
+# --- the walk itself ---------------------------------------------------------------------------
+
+
+def polygon_sets(parameters: Parameters, rows: list[dict[int, Polynomial]], states: int) -> Sets:
+    """One choice for each of the first states, absorbing ones after; no data: the region is the domain."""
+    listed: list[tuple[int, str, dict[int, Polynomial]]] = [(i, "go", row) for i, row in enumerate(rows)]
+    listed += [(s, "stay", {s: Polynomial.constant(1)}) for s in range(len(rows), states)]
+    model = build_from_rows(listed, parameters)
+    assert isinstance(model, ParametricMDP)
+    given = with_intervals(model, [], [], Budget.TIED)
+    nothing = with_intervals(model, [0.0] * len(given.events), [1.0] * len(given.events), Budget.TIED)
+    return rectangular(polytope_region(nothing), model)
+
+
+def bound(names: tuple[str, ...], coefficients: list[int], value: Fraction) -> LinearConstraint:
+    assert len(names) == len(coefficients)
+    return LinearConstraint(tuple(F(c) for c in coefficients), value)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 6, 9])
+def test_walks_find_the_optimum_that_linear_programs_find_and_their_bounds_hold(size: int) -> None:
+    """A cube cut by random rows, in dimensions with and without enumerated vertices."""
+    from scipy.optimize import linprog
+
+    rng = np.random.default_rng(size)
+    names = tuple(f"x{i}" for i in range(size))
+    ones = tuple(F(1, 2 * size) for _ in names)
+    constraints = tuple(
+        LinearConstraint(
+            tuple(F(int(a), 8) for a in rng.integers(-8, 9, size)), F(int(rng.integers(1, 9)), 32)
+        )
+        for _ in range(3 * size)
+    )
+    shifted = tuple(
+        LinearConstraint(
+            c.coefficients, c.bound + sum(a * m for a, m in zip(c.coefficients, ones, strict=True))
+        )
+        for c in constraints
+    )
+    parameters = Parameters(names, (F(0),) * size, (F(1, size),) * size, shifted)
+    symbols = parameters.symbols()
+    rest = Polynomial.constant(1)
+    row: dict[int, Polynomial] = {}
+    for i, x in enumerate(symbols):
+        row[i + 1] = x
+        rest = rest - x
+    row[size + 1] = rest
+    sets = polygon_sets(parameters, [row], size + 2)
+    shape = shape_of(sets)
+    matrix, right = shape.rows[:, :-1], shape.rows[:, -1]
+    multiplier = np.empty(size)
+    pool = (shape.rows, shape.vertex, shape.link, shape.table, shape.used)
+    for _ in range(30):
+        q = rng.standard_normal(size)
+        v = walk(*pool, int(shape.used[2]), q, multiplier)
+        outer = outer_value(shape.rows, shape.link, shape.reach, v, q, multiplier)
+        inner = inner_value(shape.vertex, v, q)
+        best = -linprog(-q, A_ub=matrix, b_ub=right, bounds=(None, None)).fun
+        assert inner <= outer
+        assert outer >= best - 1e-10 and outer - best < 1e-8 and best - inner < 1e-8
+    assert shape.used[0] > 1 or size == 1
+
+
+def test_a_walk_that_cannot_store_vertices_still_gives_bounds() -> None:
+    parameters = Parameters.box(p=(0, F(1, 3)), q=(0, F(1, 3)), r=(0, F(1, 3)))
+    p, q, r = parameters.symbols()
+    sets = polygon_sets(parameters, [{1: p, 2: q, 3: r, 4: Polynomial.constant(1) - p - q - r}], 5)
+    shape = shape_of(sets)
+    full = shape._replace(vertex=shape.vertex[:1].copy(), link=shape.link[:1].copy())
+    direction = np.array([1.0, 1.0, 1.0])
+    for chosen, slack in ((shape, 1e-9), (full, 10.0)):
+        multiplier = np.empty(3)
+        v = walk(chosen.rows, chosen.vertex, chosen.link, chosen.table, chosen.used, 0, direction, multiplier)
+        outer = outer_value(chosen.rows, chosen.link, chosen.reach, v, direction, multiplier)
+        exact = chosen.reach.sum()  # the corner of the box
+        assert exact - 1e-6 <= outer <= exact + slack
+
+
+# --- shapes that need care ---------------------------------------------------------------------
+
+
+def test_two_unknown_successors_are_exactly_their_intervals() -> None:
+    for seed in range(4):
+        model = random_model(seed)
+        keep = random_intervals(model, seed)
+        sets = rectangular(polytope_region(keep), model, keep.expression_bounds())
+        kernel = RectangularKernel.of(sets)
+        plain = IntervalKernel.of(sets.interval_model())
+        values = np.random.default_rng(seed).random(model.states)
+        short = np.flatnonzero(np.diff(model.transition_start) <= 2)
+        assert not kernel.shape.joint[short].any() and len(short) > 0
+        for nature in (MIN, MAX):
+            system = system_of(model, kernel, nature)
+            for upward in (False, True):
+                ours, theirs = (k.safe_choices(system, values, upward) for k in (kernel, plain))
+                assert np.array_equal(ours[short], theirs[short])
+                assert np.all(ours >= theirs) if nature is MIN else np.all(ours <= theirs)
+
+
+def test_a_coin_needs_no_region_in_the_loop() -> None:
+    parameters = Parameters.box(p=(F(1, 4), F(3, 4)))
+    (p,) = parameters.symbols()
+    sets = polygon_sets(parameters, [{1: p, 2: Polynomial.constant(1) - p}], 3)
+    assert isinstance(kernel_of(sets), IntervalKernel)
+
+
+def test_a_shared_expression_moves_together() -> None:
+    """Twice f and once 1 − 2f: the intervals let the two drift apart, the region does not."""
+    parameters = Parameters.box(p=(F(1, 4), F(3, 8)))
+    (p,) = parameters.symbols()
+    sets = polygon_sets(parameters, [{1: p, 2: p, 3: Polynomial.constant(1) - p - p}], 4)
+    kernel = RectangularKernel.of(sets)
+    system = system_of(sets.model, kernel, MIN)
+    values = np.array([0.0, 1.0, -1.0, 0.0])
+    low, high = (kernel.safe_choices(system, values, upward)[0] for upward in (False, True))
+    assert -1e-9 < low <= 0.0 <= high < 1e-9
+    assert kernel.intervals.safe_choices(system, values, False)[0] < -0.12
+
+
+def test_equal_values_are_kept_to_the_last_bit() -> None:
+    model = random_model(3)
+    keep = random_intervals(model, 3)
+    kernel = RectangularKernel.of(rectangular(polytope_region(keep), model))
+    values = np.full(model.states, 0.1)
+    for nature in (MIN, MAX):
+        for upward in (False, True):
+            out = kernel.safe_choices(system_of(model, kernel, nature), values, upward)
+            assert np.array_equal(out, np.full(model.choices, 0.1))
+
+
+@pytest.mark.parametrize("gap", [F(0), F(1, 10**13), F(1, 10**9)])
+def test_regions_without_interior_are_solved(gap: Fraction) -> None:
+    """p and q within `gap` of each other, written as inequalities: a segment, or nearly one."""
+    names = ("p", "q")
+    constraints = (bound(names, [1, -1], gap), bound(names, [-1, 1], gap))
+    parameters = Parameters(names, (F(1, 8),) * 2, (F(3, 8),) * 2, constraints)
+    p, q = parameters.symbols()
+    sets = polygon_sets(parameters, [{1: p, 2: q, 3: Polynomial.constant(1) - p - q}], 4)
+    kernel = RectangularKernel.of(sets)
+    values = np.array([0.0, 1.0, -1.0, 0.0])
+    out = kernel.safe_choices(system_of(sets.model, kernel, MIN), values, False)[0]
+    assert -float(gap) - 1e-8 < out <= 0.0
+
+
+def test_a_region_of_one_point_gives_the_value_at_that_point() -> None:
+    third = F(1, 3)
+    parameters = Parameters(("p", "q"), (third, F(0)), (third, F(1, 2)), (bound(("p", "q"), [0, 1], F(0)),))
+    p, q = parameters.symbols()
+    rows = [{1: p, 2: p + q, 3: Polynomial.constant(1) - p - p - q}]
+    sets = polygon_sets(parameters, rows, 4)
+    solution = solve_sets(sets, reach(sets.model, MAX, MIN))
+    assert float(third) - 1e-9 <= solution.lower[0] <= solution.upper[0] <= float(third) + 1e-9
+
+
+def test_corners_in_which_many_facets_meet() -> None:
+    """A pyramid over a square with the same facets written twice, and three more through its tip."""
+    names = ("x", "y", "h")
+    one = F(1, 4)
+    sides = [[1, 0, 1], [-1, 0, 1], [0, 1, 1], [0, -1, 1]]
+    constraints = [
+        LinearConstraint(tuple(F(a) for a in side), one + F(side[0] + side[1], 4)) for side in sides
+    ]
+    constraints += [replace(c) for c in constraints[:2]]
+    constraints += [
+        LinearConstraint((F(a), F(b), F(1)), one + (F(a) + F(b)) / 4) for a, b in ((F(1, 2), F(1, 3)), (0, 0))
+    ]
+    parameters = Parameters(names, (F(0),) * 3, (F(1, 2), F(1, 2), F(1, 4)), tuple(constraints))
+    x, y, h = parameters.symbols()
+    half = Polynomial.constant(F(1, 2))
+    f = [half * x, half * y, half * h]
+    row = {1: f[0], 2: f[1], 3: f[2], 4: Polynomial.constant(1) - f[0] - f[1] - f[2]}
+    sets = polygon_sets(parameters, [row], 5)
+    kernel = RectangularKernel.of(sets)
+    values = np.array([0.0, 0.0, 0.0, 1.0, 0.0])  # the height: its maximum is the tip
+    out = kernel.safe_choices(system_of(sets.model, kernel, MAX), values, True)[0]
+    assert 0.125 <= out < 0.125 + 1e-9
+    for values in np.random.default_rng(5).standard_normal((20, 5)):
+        outer = kernel.safe_choices(system_of(sets.model, kernel, MAX), values, True)[0]
+        inner = kernel.safe_choices(system_of(sets.model, kernel, MAX), values, False)[0]
+        assert inner <= outer < inner + 1e-8
+
+
+def test_where_intervals_let_nature_cut_what_the_region_does_not() -> None:
+    """Two ways out of a loop and two that stay: p + q ≥ ½, but the intervals allow p = q = 0.
+
+    The guaranteed bound reads the graph from the intervals and claims 0; the other one must not.
+    """
+    names = ("p", "q", "r")
+    constraints = (bound(names, [-1, -1, 0], F(-1, 2)), bound(names, [1, 1, 1], F(1)))
+    parameters = Parameters(names, (F(0),) * 3, (F(1),) * 3, constraints)
+    p, q, r = parameters.symbols()
+    one = Polynomial.constant(1)
+    rows = [{0: one - p - q - r, 1: r, 2: p, 3: q}, {0: one}, {4: one}, {4: one}]
+    sets = polygon_sets(parameters, rows, 5)
+    kernel = kernel_of(sets)
+    solution = solve_sets(kernel, reach(sets.model, MAX, MIN))
+    assert solution.lower[0] == 0.0 and solution.upper[0] == 1.0
+    assert solution.status is Status.PRECISION_LIMIT
+    other = solve_sets(kernel, reach(sets.model, MIN, MAX))
+    assert other.lower[0] == other.upper[0] == 1.0
+
+
+def test_a_fixed_policy_is_within_the_optimum_and_bounded_horizons_work() -> None:
+    model = random_model(44, cyclic=True)
+    keep = random_intervals(model, 4)
+    kernel = kernel_of(rectangular(polytope_region(keep), model, keep.expression_bounds()))
+    objective = reach(model, MAX, MIN)
+    best = solve_sets(kernel, objective)
+    first = solve_sets(kernel, objective, policy=model.choice_start[:-1].copy())
+    same = solve_sets(kernel, objective, policy=best.policy)
+    assert np.all(first.lower <= best.upper)
+    assert np.all(same.lower <= best.upper) and np.all(same.upper >= best.lower)
+    soon = solve_sets(kernel, replace(objective, upper_steps=3))
+    assert np.all(soon.lower <= best.upper + 1e-12) and soon.upper.max() <= 1.0
+
+
+@pytest.mark.parametrize("kind", list(RegionKind))
+def test_every_region_contains_the_truth_and_is_inside_its_own_intervals(kind: RegionKind) -> None:
+    model = random_model(41, cyclic=True)
+    truth = [F(2, 5), F(3, 5)]
+    counts = generative(model, truth, 400, np.random.default_rng(1))
+    region = build_region(kind, model, counts, 0.01)
+    for agent in (MAX, MIN):
+        robust, optimistic = (MIN, MAX) if agent is MAX else (MAX, MIN)
+        at_truth = solve_sets(IntervalKernel.of(model.instantiate(truth)), reach(model, agent, robust))
+        bounds = {}
+        for name, sets in (("wide", expression(region, model)), ("tight", rectangular(region, model))):
+            ends = [solve_sets(sets, reach(model, agent, nature)) for nature in (MIN, MAX)]
+            assert all(end.is_certified for end in ends)
+            bounds[name] = ends[0].lower[0], ends[1].upper[0]
+        assert bounds["wide"][0] <= bounds["tight"][0] <= at_truth.upper[0]
+        assert at_truth.lower[0] <= bounds["tight"][1] <= bounds["wide"][1]
+        assert optimistic is not robust

@@ -38,10 +38,11 @@ class LikelihoodCuts:
         weight = later.sum(axis=0)
         self.used = np.flatnonzero(unknown & (weight > 0))
         self.weight = weight[self.used]
-        self.exact = [space.affine(polynomials[e]) for e in self.used.tolist()]
-        self.linear = np.array([extended(a) for a, _ in self.exact], dtype=np.longdouble)
+        forms = [space.affine(polynomials[e]) for e in self.used.tolist()]
+        self.linear = np.array([extended(a) for a, _ in forms], dtype=np.longdouble)
         self.linear = self.linear.reshape(len(self.used), space.size)
-        self.constant = extended([c for _, c in self.exact])
+        self.constant = extended([c for _, c in forms])
+        self.reach = extended([max(abs(a), abs(b)) for a, b in zip(*space.start_box(), strict=True)])
         self.threshold = self._threshold(data, later[:, self.used], data.plug_in)
 
     def row(self, index: int, part: int) -> tuple[list[Fraction], Fraction]:
@@ -55,13 +56,13 @@ class LikelihoodCuts:
         logs = self.weight * np.log(self.weight.astype(np.longdouble) / tilt)
         level = _sum_up(logs) - self.threshold
         level = level + 4 * EPSILON * np.abs(level)
-        exact_tilt = [Fraction(float(t)) for t in tilt]
-        linear = [
-            -sum((t * a[j] for t, (a, _) in zip(exact_tilt, self.exact, strict=True)), Fraction(0))
-            for j in range(self.space.size)
-        ]
-        shift = sum((t * c for t, (_, c) in zip(exact_tilt, self.exact, strict=True)), Fraction(0))
-        return linear, as_fraction(level) - int(self.weight.sum()) + shift
+        gradient = tilt @ self.linear
+        shift = tilt @ self.constant
+        # Rounding of both sums, over the whole domain.
+        size = (np.abs(tilt) @ np.abs(self.linear)) @ self.reach + np.abs(tilt) @ np.abs(self.constant)
+        bound = level - self.weight.sum() + shift
+        bound = bound + (len(tilt) + 8) * EPSILON * (size + np.abs(bound) + self.weight.sum())
+        return [-as_fraction(value) for value in gradient], as_fraction(bound)
 
     def _threshold(self, data: Data, later: Table, plug_in: Table) -> np.longdouble:
         """T, rounded down; −∞ where something seen had no probability at its plug-in."""

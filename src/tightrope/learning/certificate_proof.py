@@ -27,8 +27,10 @@ from tightrope.region.polytope import Polytope
 from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.solution import Solution
 from tightrope.statistics.outcomes import Outcomes
+from tightrope.uncertainty.sets import SetsKind
 
 _EXTRA_ROUNDS = 2
+_FACE = -1
 
 
 def region_proof(
@@ -56,8 +58,9 @@ def region_proof(
     )
     chain = Chain(replace(draft, region=proof))
     chain.statistics()
-    if region.coordinates.is_lifted:
-        proof = _with_stages(chain, proof, region.tightening.rounds + _EXTRA_ROUNDS)
+    lifted = region.coordinates.is_lifted
+    if lifted or result.sets.kind is SetsKind.RECTANGULAR:
+        proof = _with_stages(chain, proof, region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1)
         chain = Chain(replace(draft, region=proof))
         chain.statistics()
     chain.projected()
@@ -72,7 +75,18 @@ def region_proof(
         bound_side=np.array([side for _, side in open_ends], dtype=np.int8),
         bound_basis=np.array(bases, dtype=np.int32).reshape(-1, size),
     )
-    return proof, aligned
+    return proof, _facet_names(region, aligned)
+
+
+def _facet_names(region: Polytope, aligned: list[Name | None]) -> list[Name | None]:
+    """Names of the region's facets; faces of its box are (FACE, code, 0)."""
+    size = region.coordinates.size
+    faces: list[Name | None] = [(_FACE, -1 - 2 * j, 0) for j in range(size)]
+    faces += [(_FACE, -2 - 2 * j, 0) for j in range(size)]
+    names = [*aligned, *faces]
+    if region.enclosure is None:
+        return names
+    return [names[i] for i in region.enclosure.facets.tolist()]
 
 
 def _with_stages(chain: Chain, proof: RegionProof, rounds: int) -> RegionProof:
@@ -185,7 +199,9 @@ def _kernel_names(
     number = {name: i for i, name in enumerate(names)}
     codes = np.full(len(kernel.shape.rows), -1, dtype=np.int64)
     for r, name in enumerate(aligned):
-        if name is not None and name in number:
+        if name is not None and name[0] == _FACE:
+            codes[r] = name[1]
+        elif name is not None and name in number:
             codes[r] = number[name]
     count = len(aligned)
     codes[count : count + size] = -1 - 2 * np.arange(size)

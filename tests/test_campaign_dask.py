@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import distributed
 import pytest
 
 import campaign_child as child
@@ -51,6 +52,8 @@ def cluster(directory: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]
             started("distributed.cli.dask_worker", *options, log=directory / "worker1.log") as first,
             started("distributed.cli.dask_worker", *options, log=directory / "worker2.log") as second,
         ):
+            with distributed.Client(address, set_as_default=False) as client:
+                client.wait_for_workers(2, timeout=60)
             yield address, [first, second]
 
 
@@ -100,6 +103,22 @@ def test_no_cell_is_lost_or_doubled_when_a_worker_is_killed(tmp_path: Path) -> N
     begun = Counter(seed for seed, _ in _runs(results))
     assert set(begun) == {cell.seed for cell in CELLS}
     assert begun.total() > len(CELLS)  # what the dead worker had begun was begun again
+
+
+def test_a_single_worker_does_the_work_itself(tmp_path: Path) -> None:
+    with cluster(tmp_path) as (address, workers):
+        workers[0].kill()
+        workers[0].wait()
+        engine = Engine("dask", address, command=COMMAND)
+        (record,) = Campaign(CELLS[:1], LIMITS, engine, tmp_path).run()
+    assert record.status == "ok"
+    assert _runs(tmp_path) == [(CELLS[0].seed, workers[1].pid)]
+
+
+def test_workers_started_on_this_machine(tmp_path: Path) -> None:
+    engine = Engine("dask", jobs=1, command=COMMAND)
+    (record,) = Campaign([Cell("betting(5)", "tied", child.OK)], LIMITS, engine, tmp_path).run()
+    assert (record.status, record.lower) == ("ok", child.OK)
 
 
 def test_a_finished_campaign_needs_no_cluster(tmp_path: Path) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import signal
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from tightrope.experiments.campaign import Campaign
 from tightrope.experiments.cells import Cell, CellLimits
 from tightrope.experiments.engines import Engine
 from tightrope.experiments.isolation import run_cell
-from tightrope.experiments.records import Record
+from tightrope.experiments.records import Record, read_records
 
 COMMAND = (sys.executable, child.__file__)
 LIMITS = CellLimits(1.5, 150 << 20)
@@ -77,14 +80,50 @@ def test_a_limit_kills_only_its_own_cell(tmp_path: Path) -> None:
     assert [record.status for record in records] == ["ok", "time-out", "out-of-memory", "ok"]
 
 
-def _ends(process: int) -> bool:
-    """Whether a process is gone, or a corpse that nobody has collected, within a few seconds."""
-    for _ in range(100):
-        try:
-            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from tightrope.experiments.campaign import Campaign
+from tightrope.experiments.cells import Cell, CellLimits
+from tightrope.experiments.engines import Engine
+cells = [Cell("betting(5)", "tied", seed) for seed in (1, 101, 2)]
+engine = Engine("local", jobs=1, command=(sys.executable, sys.argv[1]))
+Campaign(cells, CellLimits(), engine, Path(sys.argv[2])).run()
+"""
+
+
+def test_an_interrupted_campaign_leaves_no_process_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-c", INTERRUPTED, child.__file__, str(tmp_path)]
+    with subprocess.Popen(arguments, stderr=subprocess.DEVNULL, start_new_session=True) as campaign:
+        runs = tmp_path / "runs"
+        assert _wait(lambda: runs.exists() and runs.read_text().endswith("\n"))
+        campaign.send_signal(signal.SIGINT)
+        assert campaign.wait(20) != 0
+    assert _ends(int(runs.read_text().split()[2]))
+    path = tmp_path / "records.jsonl"
+    assert [record.cell.seed for record in read_records(path)] == [child.OK]
+    cells = [Cell("betting(5)", "tied", seed) for seed in (child.OK, 101)]
+    records = Campaign(cells, CellLimits(), Engine("local", jobs=1, command=COMMAND), tmp_path).run()
+    assert [record.status for record in records] == ["ok", "ok"]
+    assert path.read_text().count("\n") == 2
+
+
+def _wait(condition: Callable[[], bool]) -> bool:
+    """Whether the condition comes true within half a minute."""
+    for _ in range(600):
+        if condition():
             return True
         time.sleep(0.05)
     return False
+
+
+def _ends(process: int) -> bool:
+    """Whether a process is gone, or a corpse that nobody has collected, before long."""
+
+    def gone() -> bool:
+        try:
+            return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        except OSError:
+            return True
+
+    return _wait(gone)

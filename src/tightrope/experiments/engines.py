@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from tightrope.errors import InputError
@@ -47,7 +48,10 @@ class Engine:
             return
         with self._backend(joblib) as jobs:
             work = joblib.Parallel(
-                n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs"
+                n_jobs=jobs,
+                return_as="generator_unordered",
+                batch_size=1,
+                pre_dispatch="2*n_jobs" if self.kind == LOCAL else "all",  # workers may join later
             )
             tasks = (joblib.delayed(run_cell)(cell, limits, directory, self.command) for cell in cells)
             yield from work(tasks)
@@ -59,7 +63,10 @@ class Engine:
                 yield self.parallel
             return
         distributed = _require("distributed")
-        with _client(distributed, self) as client, joblib.parallel_config(backend="dask", client=client):
+        with (
+            _client(distributed, self) as client,
+            joblib.parallel_config(backend=_cluster_backend(client)),
+        ):
             yield -1
 
 
@@ -80,6 +87,16 @@ def parse_engine(text: str, jobs: int | None = None) -> Engine:
     return Engine(DASK, f"tcp://{match[1]}:{match[2]}")
 
 
+def _cluster_backend(client: Any) -> Any:
+    """joblib's Dask backend, but never for one job: joblib would run that here instead of on the worker."""
+    backend = import_module("joblib._dask").DaskDistributedBackend
+
+    def effective_n_jobs(self: Any, n_jobs: int) -> int:
+        return max(2, int(backend.effective_n_jobs(self, n_jobs)))
+
+    return type("ClusterBackend", (backend,), {"effective_n_jobs": effective_n_jobs})(client=client)
+
+
 @contextmanager
 def _client(distributed: Any, engine: Engine) -> Iterator[Any]:
     if engine.address is not None:
@@ -88,6 +105,13 @@ def _client(distributed: Any, engine: Engine) -> Iterator[Any]:
         except (OSError, TimeoutError) as error:
             raise InputError(f"no Dask scheduler answers at {engine.address}: {error}") from None
         with client:
+            try:
+                client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+            except TimeoutError:
+                raise InputError(
+                    f"the Dask scheduler at {engine.address} has no workers",
+                    hint=f"start some: dask worker {engine.address} --nthreads 1",
+                ) from None
             yield client
         return
     with (
@@ -100,8 +124,6 @@ def _client(distributed: Any, engine: Engine) -> Iterator[Any]:
 
 
 def _require(package: str) -> Any:
-    from importlib import import_module
-
     try:
         return import_module(package)
     except ImportError:

@@ -16,6 +16,7 @@ from tightrope.cli.options import At, Const, Domain, Json, Model, Param, Prop, p
 from tightrope.cli.output import print_json, warn
 from tightrope.cli.phases import PhaseProgress, phase_progress
 from tightrope.cli.questions import Discount, TerminalReward, read_properties
+from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import ALL_KINDS, Learner
@@ -186,7 +187,7 @@ def learn(
             raise
         written = None
         if certificate is not None:
-            _certify(results[0], certificate, subject, progress)
+            _certify(results[0], reading.counts, certificate, subject, progress)
         if output is not None:
             setting = Setting(
                 model=model,
@@ -289,13 +290,14 @@ def _results(learner: Learner, options: LearnOptions, several: bool) -> list[Lea
     return [learner.result(options.with_sets(kind)) for kind in ALL_KINDS]
 
 
-def _certify(result: LearningResult, path: Path, subject: _Subject, progress: PhaseProgress) -> None:
-    from tightrope.solver.to_certificate import to_certificate
+def _certify(
+    result: LearningResult, counts: Counts, path: Path, subject: _Subject, progress: PhaseProgress
+) -> None:
+    from tightrope.learning.certificate import certificate_of
 
     progress("write: the certificate")
     about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.question.text}
-    low, high = result.robust.solutions
-    to_certificate(low if result.guarantee == result.robust.interval.lower else high, about=about).save(path)
+    certificate_of(result, counts, about).save(path)
 
 
 def _point(subject: _Subject, at: str | None) -> dict[str, str] | None:

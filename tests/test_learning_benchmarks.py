@@ -1,0 +1,42 @@
+"""Smoke runs of `benchmarks/learn_speed.py` and `benchmarks/end_to_end_coverage.py`, so that they cannot rot."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+def smoke(script: str, output: Path) -> Any:
+    command = [sys.executable, str(BENCHMARKS / script), "--smoke", "--json", str(output)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return json.loads(output.read_text(encoding="utf-8"))
+
+
+def test_learning_is_timed_by_phase(tmp_path: Path) -> None:
+    rows = smoke("learn_speed.py", tmp_path / "speed.json")
+    assert [(row["instance"], row["method"]) for row in rows] == [
+        ("betting(8)", "tied"),
+        ("betting(8)", "parameter/polytope"),
+        ("betting(8)", "rectangular/ellipsoid"),
+        ("glider(5,5)", "rectangular/polytope"),
+        ("glider(5,5)", "rectangular/likelihood"),
+    ]
+    for row in rows:
+        assert set(row["phases"]) == {"statistics", "region", "sets", "solve"}
+        assert row["lower"] <= row["optimum"] <= row["upper"]
+        assert 0 < row["peak_gib"] < 4
+        assert row["problems"] == []
+
+
+def test_certified_intervals_cover(tmp_path: Path) -> None:
+    content = smoke("end_to_end_coverage.py", tmp_path / "coverage.json")
+    assert content["delta"] == 0.05
+    assert len(content["rows"]) == 10
+    assert {row["replications"] for row in content["rows"]} == {10}
+    assert all(row["coverage"] >= 0.8 and row["holds"] for row in content["rows"])

@@ -14,11 +14,10 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.certificate.events_check import outcomes
-from tightrope.certificate.inner import EPSILON
+from tightrope.certificate.inner import EPSILON, as_fraction
 from tightrope.certificate.learning import Data
 from tightrope.certificate.polynomials import Polynomial, is_constant, scaled
 from tightrope.certificate.space import Space
-from tightrope.certificate.support_check import as_fraction
 from tightrope.numerics.arrays import OffsetArray
 
 

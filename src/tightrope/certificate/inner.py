@@ -18,6 +18,7 @@ adding λ rounds once more. Where all terms are 0 there is no rounding and no er
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,14 @@ Extended = npt.NDArray[Any]
 EPSILON = np.finfo(np.longdouble).eps
 _TINY = np.finfo(np.longdouble).tiny
 _BLOCK = 1 << 18
+
+
+def as_fraction(value: Any) -> Fraction:
+    """A finite longdouble, exactly; also one beyond the range of float64."""
+    mantissa, exponent = np.frexp(np.longdouble(value))
+    high = float(mantissa)
+    exact = Fraction(high) + Fraction(float(mantissa - np.longdouble(high)))
+    return exact * Fraction(2) ** int(exponent)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,11 +20,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.certificate.inner import EPSILON, Extended
+from tightrope.certificate.inner import EPSILON, Extended, as_fraction
 from tightrope.certificate.learning import Data, Table
 from tightrope.certificate.polynomials import Polynomial, is_constant
 from tightrope.certificate.space import Space
-from tightrope.certificate.support_check import as_fraction, extended
+from tightrope.certificate.support_check import extended
 
 
 class LikelihoodCuts:

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.certificate.certificate import Claim, Problem
-from tightrope.certificate.inner import Box, Extended, can_be_positive, falls_short
+from tightrope.certificate.inner import Box, Extended, as_fraction, can_be_positive, falls_short
 from tightrope.numerics.arrays import BoolArray, FloatArray
 
 
@@ -171,17 +171,12 @@ def _optimal_weight(
     sign = 1 if owner == "MAX" else -1
     entries = [i for i in range(len(values)) if upper[i] > 0]
     order = sorted(entries, key=lambda i: (sign * values[i], bool(good[i])), reverse=True)
-    least = {i: _fraction(lower[i]) for i in entries}
+    least = {i: as_fraction(lower[i]) for i in entries}
     left = 1 - sum(least.values(), Fraction(0))
     weight = Fraction(0)
     for i in order:
-        extra = min(left, _fraction(upper[i]) - least[i])
+        extra = min(left, as_fraction(upper[i]) - least[i])
         left -= extra
         if good[i]:
             weight += least[i] + extra
     return weight
-
-
-def _fraction(value: np.longdouble) -> Fraction:
-    high = float(value)
-    return Fraction(high) + Fraction(float(value - np.longdouble(high)))

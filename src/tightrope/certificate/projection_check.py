@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.certificate.events_check import outcomes
-from tightrope.certificate.inner import EPSILON
+from tightrope.certificate.inner import EPSILON, as_fraction
 from tightrope.certificate.learning import Data, RegionProof
 from tightrope.certificate.polynomials import (
     Key,
@@ -34,7 +34,6 @@ from tightrope.certificate.region_rows import RowWriter
 from tightrope.certificate.space import Box, Space, polynomial_range, product_range
 from tightrope.certificate.support_check import (
     Rows,
-    as_fraction,
     exact_upper_bound,
     extended,
     upper_bounds,

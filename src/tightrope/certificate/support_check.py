@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.certificate.inner import EPSILON, Extended
+from tightrope.certificate.inner import EPSILON, Extended, as_fraction
 
 Indices = npt.NDArray[Any]
 
@@ -164,9 +164,3 @@ def _solve_transposed(matrix: list[list[Fraction]], direction: list[Fraction]) -
             if r != column and (factor := table[r][column]):
                 table[r] = [a - factor * b for a, b in zip(table[r], table[column], strict=True)]
     return [table[i][size] for i in range(size)]
-
-
-def as_fraction(value: Any) -> Fraction:
-    """A longdouble, exactly."""
-    high = float(value)
-    return Fraction(high) + Fraction(float(value - np.longdouble(high)))

@@ -26,7 +26,7 @@ from tightrope.solver.kernel import Kernel
 from tightrope.solver.solution import Status, width
 from tightrope.solver.system import Block, Rows, System
 
-FIRST_SHIFT = 1 / 256
+FIRST_SHIFT = 1 / 4096
 """The first shift, as a part of the precision."""
 
 SMALLEST_SHIFT = 1e-13
@@ -51,6 +51,7 @@ class Meter:
     deadline: float = float("inf")
     stopped: Status | None = None
     largest: float = 0.0
+    patience: int = PATIENCE
     place: IndexArray = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def exhausted(self) -> bool:
@@ -82,12 +83,13 @@ class BlockSolver:
         shift, closeness = budget * FIRST_SHIFT, CLOSENESS
         below = above = still  # last distances of the bounds from the middle
         patience = 0
+        self.meter.patience = PATIENCE
         while True:
             _assign(block, lower, middle)
             before = self.meter.iterations
             if not self._converge(block, lower, still, self._tolerance(shift * closeness, middle), rows):
                 break
-            patience = max(patience, 2 * (self.meter.iterations - before) + 200)
+            patience = max(patience, self.meter.iterations - before + 100)
             allowed = patience if shift > SMALLEST_SHIFT else self.meter.most_iterations
             middle = lower[lead]
             step = shift * self._reference(middle)
@@ -168,6 +170,7 @@ class BlockSolver:
         closest, in_vain, pure, burst = 0.5, 0, 0, 8
         unit = 1e-300 if self.relative else 1.0
         factorise = len(block) <= LARGEST_FACTORISATION
+        is_game = self.kernel.lower is not self.kernel.upper and system.agent_maximises != system.nature_maximises
         while not meter.exhausted() and (allowed is None or meter.iterations - start < allowed):
             if system.unit > 0:
                 unit = max(unit, self._unit(values[block.member]))
@@ -177,16 +180,17 @@ class BlockSolver:
                 return True
             in_vain = 0 if change < 0.9 * closest else in_vain + 1
             closest = min(closest, change)
-            if in_vain >= 40:
-                in_vain, pure, burst, factorise = 0, burst, 2 * burst, False
+            if in_vain >= 40 and is_game:
+                in_vain, pure, burst = 0, burst, 2 * burst
             if pure > 0:
                 pure -= 1
                 continue
-            if factorise and meter.iterations - start > PATIENCE:
+            if factorise and meter.iterations - start > meter.patience:
                 meter.iterations += 1
                 if factorised(system, block, rows, shift, values, meter.place):
+                    meter.patience = FROZEN_SWEEPS
                     continue
-                factorise = meter.iterations - start < 2 * PATIENCE
+                factorise = meter.iterations - start < 2 * meter.patience
             goal = max(min(change, 1.0) * 0.1, tolerance * 0.2)
             done, _ = frozen_sweeps(system, block, rows, shift, values, unit, FROZEN_SWEEPS, goal)
             meter.iterations += done

@@ -47,6 +47,27 @@ def test_one_format_to_another(tmp_path: Path) -> None:
     assert_same_model(load_prism(grid), read_drn(tmp_path / "c.drn"))
 
 
+def test_umb_files_and_directories_of_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import umbi.umb
+
+    assert run(["export", DIE, "--at", "p=1/3,q=0.25", "-o", str(tmp_path / "die.umb")]) == 0
+    archive = umbi.umb.read(tmp_path / "die.umb", strict=True)
+    assert archive.branch_to_probability is not None and len(archive.branch_to_probability) == 20
+    data, results = tmp_path / "data.parquet", tmp_path / "results"
+    assert run(["sample", DIE, "--at", "p=1/3,q=0.25", "--episodes", "50", "-o", str(data)]) == 0
+    learn = ["learn", DIE, "--prop", 'P=? [ F "six" ]', "--data", str(data), "-o", str(results)]
+    assert run([*learn, "--sets", "tied"]) == 0
+    assert run(["export", str(results), "-o", str(tmp_path / "learned.umb")]) == 0
+    learned = umbi.umb.read(tmp_path / "learned.umb", strict=True)
+    assert str(learned.index.transition_system.branch_probability_type.type) == "double-interval"
+    assert run([*learn, "--sets", "all"]) == 0
+    assert run(["export", str(results), "-o", str(tmp_path / "again.umb")]) == 2
+    assert "a learned model for each kind of sets" in capsys.readouterr().err
+    assert run([*learn, "--no-model"]) == 0
+    assert run(["export", str(results), "-o", str(tmp_path / "again.umb")]) == 2
+    assert "--no-model" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

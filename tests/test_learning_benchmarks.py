@@ -1,4 +1,4 @@
-"""Smoke runs of `benchmarks/learn_speed.py` and `benchmarks/end_to_end_coverage.py`, so that they cannot rot."""
+"""Smoke runs of the benchmarks of learning, speed and coverage, so that they cannot rot."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ def smoke(script: str, output: Path) -> Any:
 def test_learning_is_timed_by_phase(tmp_path: Path) -> None:
     rows = smoke("learn_speed.py", tmp_path / "speed.json")
     assert [(row["instance"], row["method"]) for row in rows] == [
-        ("betting(8)", "tied"),
         ("betting(8)", "parameter/polytope"),
-        ("betting(8)", "rectangular/ellipsoid"),
-        ("glider(5,5)", "rectangular/polytope"),
         ("glider(5,5)", "rectangular/likelihood"),
     ]
     for row in rows:
@@ -38,5 +35,5 @@ def test_certified_intervals_cover(tmp_path: Path) -> None:
     content = smoke("end_to_end_coverage.py", tmp_path / "coverage.json")
     assert content["delta"] == 0.05
     assert len(content["rows"]) == 10
-    assert {row["replications"] for row in content["rows"]} == {10}
+    assert {row["replications"] for row in content["rows"]} == {5}
     assert all(row["coverage"] >= 0.8 and row["holds"] for row in content["rows"])

@@ -15,6 +15,7 @@ from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 
 DRN = ".drn"
+UMB = ".umb"
 EXPLICIT = (".tra", "")
 
 Output = Annotated[
@@ -23,7 +24,7 @@ Output = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="A .drn file, or the name (with or without .tra) of PRISM's explicit files.",
+        help="A .drn or .umb file, or the name (with or without .tra) of PRISM's explicit files.",
         show_default=False,
     ),
 ]
@@ -38,19 +39,21 @@ def export(
     domain: Domain = None,
     json: Json = False,
 ) -> None:
-    """Write a model in another format: Storm's DRN, or PRISM's explicit files.
+    """Write a model in another format: Storm's DRN, PRISM's explicit files, or UMB.
 
-    A model with parameters keeps them in a DRN file, unless --at picks a point. Explicit files hold
-    numbers, so there a point is needed; a benchmark's true one is taken where none is given.
+    A model with parameters keeps them in a DRN file, unless --at picks a point. Explicit files and UMB hold
+    numbers, so there a point is needed; a benchmark's true one is taken where none is given. A directory
+    that 'tightrope learn -o' has written stands for the learned interval model in it.
 
     Example: tightrope export model.prism --const n=50 -o model.drn
     """
-    if output.suffix not in (DRN, *EXPLICIT):
+    if output.suffix not in (DRN, UMB, *EXPLICIT):
         raise InputError(
             f"cannot tell which format {output} should have",
-            hint="write -o model.drn for DRN, -o model.tra (or -o model) for PRISM's explicit files",
+            hint="write -o model.drn for DRN, -o model.umb for UMB, "
+            "-o model.tra (or -o model) for PRISM's explicit files",
         )
-    loaded = load_model(model, const, param, domain)
+    loaded = load_model(_learned(model), const, param, domain)
     begin = time.perf_counter()
     written = _write(_at_point(loaded, at, output.suffix != DRN), output)
     structure = loaded.model.structure
@@ -75,6 +78,24 @@ def export(
         )
 
 
+def _learned(model: str) -> str:
+    """The learned model in a directory of results; any other name as it is."""
+    from tightrope.learning.result_files import LEARNED, RESULT
+
+    folder = Path(model)
+    if not (folder / RESULT).is_file():
+        return model
+    if (folder / f"{LEARNED}.drn").is_file():
+        return str(folder / f"{LEARNED}.drn")
+    kinds = sorted(inner.parent.name for inner in folder.glob(f"*/{LEARNED}.drn"))
+    if not kinds:
+        raise InputError(f"the results in {model} were written without the learned model (--no-model)")
+    raise InputError(
+        f"the results in {model} hold a learned model for each kind of sets: {', '.join(kinds)}",
+        hint=f"name one: {folder / kinds[-1] / f'{LEARNED}.drn'}",
+    )
+
+
 def _at_point(loaded: LoadedModel, at: str | None, numbers_only: bool) -> AnyModel:
     """The model itself, or the one at a point where that is asked for or the format needs it."""
     model = loaded.model
@@ -90,6 +111,13 @@ def _write(model: AnyModel, output: Path) -> list[Path]:
         from tightrope.formats.drn import write_drn
 
         write_drn(model, output)
+        return [output]
+    if output.suffix == UMB:
+        from tightrope.formats.umb import write_umb
+
+        if isinstance(model, ParametricMDP):
+            model = model.instantiate(())
+        write_umb(model, output)
         return [output]
     from tightrope.formats.explicit import write_explicit
 

@@ -9,7 +9,7 @@ import pytest
 
 from region_reference import coins, counts_of, generative, simplex
 from tightrope.data.design import SamplingKind
-from tightrope.model.parameters import Parameters
+from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.region.bounds import expression_bounds, parameter_box
@@ -42,6 +42,22 @@ MODELS: dict[str, tuple[ParametricMDP, list[Fraction]]] = {
         [F(1, 5), F(1, 2), F(3, 10)],
     ),
     "product": (coins(Parameters.unit_box(("p", "q")), [P * Q, P, P / 2 + Q / 2]), [F(3, 10), F(3, 5)]),
+    "simplex with products": (
+        coins(simplex("a", "b", "c"), [P * R, P / 2 + Q / 3, R]),
+        [F(1, 5), F(1, 2), F(3, 10)],
+    ),
+    "cut box": (
+        coins(
+            Parameters(
+                ("p", "q"),
+                (F(0), F(0)),
+                (F(1), F(1)),
+                (LinearConstraint((F(1), F(1)), F(1)),),
+            ),
+            [P + Q, P / 2, Q],
+        ),
+        [F(3, 10), F(3, 5)],
+    ),
     "cubic": (coins(Parameters.unit_box(("p", "q")), [P * P * Q, P, Q * Q]), [F(3, 5), F(7, 10)]),
 }
 
@@ -94,11 +110,10 @@ def test_battery(kind: str, model: str) -> None:
 
     # Points of the region keep to its projections; points outside its box are not in it.
     thetas = rng.uniform(box_low, box_high, size=(300, len(truth)))
-    if parametric.parameters.constraints:
-        thetas[:, -1] = 1.0 - thetas[:, :-1].sum(axis=1)
+    on_simplex = any(constraint.is_equality for constraint in parametric.parameters.constraints)
     for theta in thetas:
         exact = [F(float(t)) for t in theta]
-        if parametric.parameters.constraints:
+        if on_simplex:
             exact[-1] = 1 - sum(exact[:-1])
         if parametric.parameters.contains(exact) and region.contains(exact):
             values = table.values(exact)

@@ -1,0 +1,88 @@
+"""`tightrope report RESULT -o report.html`: a result as one page that opens offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tightrope.cli.options import Json
+from tightrope.cli.output import print_json
+
+
+def report(
+    result: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULT", help="A directory written by learn -o, or its result.json.", show_default=False
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="The page; report.html beside the result by default.",
+            show_default=False,
+        ),
+    ] = None,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="RESULT",
+            help="Another result on the same model, to compare regions and values; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--certificate",
+            metavar="FILE",
+            help="The certificate of the result, whose digest is shown.",
+            show_default=False,
+        ),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            "--figures", metavar="DIR", help="Also write every figure as PDF, for papers.", show_default=False
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture",
+            metavar="FILE",
+            help="Also write one picture of the result (.png, .pdf or .svg).",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write a result as one HTML page that opens offline, and as figures for papers.
+
+    The page holds the answer with its guarantee and assumption, the value intervals of all sets, the
+    parameter regions, the widths before and after, the data that bind, the policy, timings, the ledger and
+    where everything comes from.
+
+    Example: tightrope report results -o report.html
+    """
+    from tightrope.report.write import write_report
+
+    others = beside or []
+    written = [write_report(result, output, beside=others, certificate=certificate)]
+    if figures is not None or picture is not None:
+        from tightrope.report.figures import write_figures, write_picture
+
+        if figures is not None:
+            written += write_figures(result, figures, beside=others)
+        if picture is not None:
+            written.append(write_picture(result, picture, beside=others))
+    if json:
+        print_json({"report": str(written[0]), "files": [str(file) for file in written]})
+    else:
+        typer.echo("\n".join(str(file) for file in written))

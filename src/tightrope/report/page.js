@@ -1,0 +1,197 @@
+"use strict";
+(() => {
+  const tip = document.getElementById("tip");
+  const space = "http://www.w3.org/2000/svg";
+
+  function show(text, x, y) {
+    tip.textContent = text;
+    tip.hidden = false;
+    const box = tip.getBoundingClientRect();
+    const left = x + 14 + box.width > innerWidth ? x - box.width - 14 : x + 14;
+    const top = y + 16 + box.height > innerHeight ? y - box.height - 12 : y + 16;
+    tip.style.left = Math.max(6, left) + "px";
+    tip.style.top = Math.max(6, top) + "px";
+  }
+  const hide = () => { tip.hidden = true; };
+
+  // --- tips of marks --------------------------------------------------------------------------
+
+  const owner = (event) => event.target.closest ? event.target.closest("[data-tip]") : null;
+  document.addEventListener("pointermove", (event) => {
+    const mark = owner(event);
+    if (mark) show(mark.dataset.tip, event.clientX, event.clientY);
+    else if (!event.target.closest || !event.target.closest(".panel")) hide();
+  });
+  document.addEventListener("pointerdown", (event) => {
+    const mark = owner(event);
+    if (mark) show(mark.dataset.tip, event.clientX, event.clientY);
+  });
+  document.addEventListener("focusin", (event) => {
+    const mark = owner(event);
+    if (!mark || !mark.matches(":focus-visible")) return;
+    const box = mark.getBoundingClientRect();
+    show(mark.dataset.tip, box.left + box.width / 2, box.top + box.height / 2);
+  });
+  document.addEventListener("focusout", hide);
+  document.addEventListener("scroll", hide, { passive: true });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+
+  // --- coordinates under the pointer, and the regions they lie in ------------------------------
+
+  function axis(text) {
+    const [name, ...ends] = text.split("|");
+    const [low, high, start, stop] = ends.map(Number);
+    return { name, value: (at) => low + (at - start) / (stop - start) * (high - low), start, stop };
+  }
+  function line(x1, y1, x2, y2) {
+    const made = document.createElementNS(space, "line");
+    for (const [key, value] of Object.entries({ x1, y1, x2, y2 })) made.setAttribute(key, value);
+    return made;
+  }
+  for (const panel of document.querySelectorAll(".panel")) {
+    const x = axis(panel.dataset.x), y = axis(panel.dataset.y), cross = panel.querySelector(".cross");
+    const read = (event) => {
+      const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(panel.getScreenCTM().inverse());
+      if (at.x < x.start || at.x > x.stop || at.y > y.start || at.y < y.stop) { cross.replaceChildren(); hide(); return; }
+      cross.replaceChildren(line(at.x, y.stop, at.x, y.start), line(x.start, at.y, x.stop, at.y));
+      const inside = [...panel.querySelectorAll("[data-region]")]
+        .filter((shape) => shape.isPointInFill(at)).map((shape) => shape.dataset.region);
+      const where = inside.length ? "inside: " + inside.join(", ") : "outside of every region";
+      show(`${x.name} = ${x.value(at.x).toPrecision(4)}\n${y.name} = ${y.value(at.y).toPrecision(4)}\n${where}`,
+        event.clientX, event.clientY);
+    };
+    panel.addEventListener("pointermove", read);
+    panel.addEventListener("pointerdown", read);
+    panel.addEventListener("pointerleave", () => { cross.replaceChildren(); hide(); });
+  }
+
+  // --- the policy as a heat map -----------------------------------------------------------------
+
+  const source = document.getElementById("policy-data");
+  if (!source) return;
+  const data = JSON.parse(source.textContent);
+  const picture = document.getElementById("policy-map");
+  const controls = document.getElementById("policy-controls");
+  const key = document.getElementById("policy-legend");
+  const WIDTH = 480, LEFT = 76, RIGHT = 10, TOP = 8, BELOW = 56;
+  const names = data.variables.map((variable) => variable.name);
+  const chosen = { policy: 0, x: data.axes[0], y: data.axes[1], fixed: {} };
+  for (const [index, bin] of Object.entries(data.fixed)) chosen.fixed[index] = bin;
+
+  function make(name, attributes, text) {
+    const made = document.createElementNS(space, name);
+    for (const [k, v] of Object.entries(attributes)) made.setAttribute(k, v);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+  function colour(action) {
+    if (action < 8) return `var(--a${action})`;
+    return `hsl(${(action * 137.5) % 360} 55% 55%)`;
+  }
+  function counts() {
+    const cells = new Map();
+    const add = (x, y, action, n) => {
+      const at = y * 100000 + x;
+      if (!cells.has(at)) cells.set(at, new Map());
+      const cell = cells.get(at);
+      cell.set(action, (cell.get(action) || 0) + n);
+    };
+    if (data.grids) {
+      const turned = chosen.x > chosen.y;
+      const pair = turned ? `${chosen.y},${chosen.x}` : `${chosen.x},${chosen.y}`;
+      const rows = data.grids[pair] ? data.grids[pair][chosen.policy] : [];
+      for (const [a, b, action, n] of rows) turned ? add(b, a, action, n) : add(a, b, action, n);
+      return cells;
+    }
+    const taken = data.rows[chosen.policy];
+    const others = Object.entries(chosen.fixed).filter(([i]) => i != chosen.x && i != chosen.y);
+    const x = data.variables[chosen.x].column, y = data.variables[chosen.y].column;
+    for (let row = 0; row < taken.length; row++) {
+      if (others.every(([i, bin]) => data.variables[i].column[row] === bin))
+        add(x[row], chosen.x === chosen.y ? 0 : y[row], taken[row], 1);
+    }
+    return cells;
+  }
+  function labels(variable, single) { return single ? [""] : data.variables[variable].labels; }
+
+  function draw() {
+    const single = chosen.x === chosen.y;
+    const across = labels(chosen.x, false), up = labels(chosen.y, single);
+    const wide = WIDTH - LEFT - RIGHT;
+    const tall = Math.min(Math.max(up.length * Math.min(wide / across.length, 40), 60), 440);
+    const w = wide / across.length, h = tall / up.length, height = TOP + tall + BELOW;
+    picture.setAttribute("viewBox", `0 0 ${WIDTH} ${height}`);
+    const used = new Set(), marks = [];
+    for (const [at, cell] of counts()) {
+      const x = at % 100000, y = Math.floor(at / 100000);
+      const ranked = [...cell].sort((a, b) => b[1] - a[1]);
+      const total = ranked.reduce((sum, entry) => sum + entry[1], 0);
+      const [action, most] = ranked[0];
+      used.add(action);
+      const where = `${names[chosen.x]} = ${across[x]}` + (single ? "" : `, ${names[chosen.y]} = ${up[y]}`);
+      const lines = total === 1 ? [data.actions[action]] : ranked.map(([a, n]) => `${data.actions[a]}: ${n} of ${total} states`);
+      marks.push(make("rect", {
+        class: "cell", x: LEFT + x * w, y: TOP + tall - (y + 1) * h, width: w, height: h, fill: colour(action),
+        "fill-opacity": (0.25 + 0.75 * most / total).toFixed(2), "data-tip": [where, ...lines].join("\n"),
+      }));
+    }
+    const texts = [make("rect", { x: LEFT, y: TOP, width: wide, height: tall, fill: "none", stroke: "var(--line)" })];
+    const each = (list, most) => list.map((text, i) => [text, i]).filter(([, i]) => i % Math.ceil(list.length / most) === 0);
+    for (const [text, i] of each(across, across.some((t) => t.length > 3) ? 6 : 12))
+      texts.push(make("text", { class: "tick", x: LEFT + (i + 0.5) * w, y: TOP + tall + 18, "text-anchor": "middle" }, text));
+    for (const [text, i] of each(up, Math.max(2, Math.floor(tall / 18))))
+      texts.push(make("text", { class: "tick", x: LEFT - 7, y: TOP + tall - (i + 0.5) * h + 4, "text-anchor": "end" }, text));
+    texts.push(make("text", { class: "label", x: LEFT + wide / 2, y: height - 12, "text-anchor": "middle" }, `${names[chosen.x]} (state variable)`));
+    if (!single) texts.push(make("text", {
+      class: "label", transform: `translate(16 ${TOP + tall / 2}) rotate(-90)`, "text-anchor": "middle",
+    }, `${names[chosen.y]} (state variable)`));
+    if (!marks.length) texts.push(make("text", { class: "label", x: LEFT + wide / 2, y: TOP + tall / 2, "text-anchor": "middle" }, "no state with a choice here"));
+    picture.replaceChildren(...marks, ...texts);
+    const listed = [...used].sort((a, b) => a - b).map((action) => data.actions[action]);
+    picture.setAttribute("aria-label", `${data.policies[chosen.policy]} policy over ${names[chosen.x]} and ${names[chosen.y]}: ${marks.length} cells; actions ${listed.join(", ")}`);
+    key.replaceChildren(...[...used].sort((a, b) => a - b).map((action) => {
+      const item = document.createElement("li"), swatch = make("svg", { class: "swatch", viewBox: "0 0 20 14", "aria-hidden": "true" });
+      swatch.append(make("rect", { x: 1, y: 1, width: 18, height: 12, fill: colour(action) }));
+      item.append(swatch, data.actions[action]);
+      return item;
+    }));
+  }
+
+  function select(text, options, current, change) {
+    const label = document.createElement("label"), box = document.createElement("select");
+    label.append(text, box);
+    for (const [value, shown] of options) {
+      const option = document.createElement("option");
+      option.value = value; option.textContent = shown; option.selected = value === current;
+      box.append(option);
+    }
+    box.addEventListener("change", () => { change(Number(box.value)); });
+    return label;
+  }
+  function arrange() {
+    const variables = names.map((name, i) => [i, name]);
+    const parts = [];
+    if (data.policies.length > 1)
+      parts.push(select("policy", data.policies.map((name, i) => [i, name]), chosen.policy, (v) => { chosen.policy = v; draw(); }));
+    const pick = (which, other) => (v) => {
+      if (v === chosen[other]) chosen[other] = chosen[which];
+      chosen[which] = v; arrange(); draw();
+    };
+    if (names.length > 1) {
+      parts.push(select("across", variables, chosen.x, pick("x", "y")));
+      parts.push(select("up", variables, chosen.y, pick("y", "x")));
+    }
+    if (!data.grids) data.variables.forEach((variable, i) => {
+      if (i === chosen.x || i === chosen.y || variable.labels.length < 2) return;
+      const options = [[-1, "any"], ...variable.labels.map((text, bin) => [bin, text])];
+      const current = i in chosen.fixed ? chosen.fixed[i] : -1;
+      parts.push(select(variable.name, options, current, (v) => {
+        if (v < 0) delete chosen.fixed[i]; else chosen.fixed[i] = v;
+        draw();
+      }));
+    });
+    controls.replaceChildren(...parts);
+  }
+  arrange();
+  draw();
+})();

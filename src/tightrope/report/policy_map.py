@@ -1,0 +1,196 @@
+"""Policies by state variables: what a heat map over any two of them is drawn from.
+
+A policy file lists every state with a choice to make. The values of each variable are numbered (many
+values share a bin of equal width), and each policy is a column of actions beside them. A policy with very
+many states is added up over pairs of variables instead: `grids` then hold how often each action is taken.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from tightrope.errors import InputError, Location
+from tightrope.numerics.arrays import OffsetArray
+
+MOST_BINS = 48
+MOST_CELLS = 150_000
+"""Numbers that are written into a page; beyond, pairs of variables are added up."""
+
+PAIRED_VARIABLES = 5
+PAIRED_BINS = 32
+STATE = "state"
+"""The only variable of a model whose states are numbered, not named."""
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """A state variable: the texts of its bins, and the bin of every listed state."""
+
+    name: str
+    labels: tuple[str, ...]
+    column: OffsetArray
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyMap:
+    """Policies (name → action of every listed state) over the same states."""
+
+    variables: tuple[Variable, ...]
+    actions: tuple[str, ...]
+    policies: dict[str, OffsetArray]
+
+    @property
+    def states(self) -> int:
+        return len(next(iter(self.policies.values())))
+
+    @property
+    def axes(self) -> tuple[int, int]:
+        """The variables to begin with: the first two with more than two values, or what there is."""
+        many = [i for i, v in enumerate(self.variables) if len(v.labels) > 2]
+        some = [i for i, v in enumerate(self.variables) if len(v.labels) == 2]
+        order = [*many, *some, *range(len(self.variables))]
+        first = order[0]
+        return first, next((i for i in order if i != first), first)
+
+    def start(self) -> dict[int, int]:
+        """Bins of the other variables to begin with: the first state's, if enough states share them."""
+        rows = np.ones(self.states, dtype=np.bool_)
+        fixed: dict[int, int] = {}
+        for i, variable in enumerate(self.variables):
+            if i in self.axes or len(variable.labels) < 2:
+                continue
+            same = rows & (variable.column == variable.column[0])
+            if self._cells(same) * 2 >= self._cells(rows):
+                rows, fixed[i] = same, int(variable.column[0])
+        return fixed
+
+    def _cells(self, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
+        across, up = (self.variables[i] for i in self.axes)
+        return len(np.unique(across.column[rows] * len(up.labels) + up.column[rows]))
+
+    def to_json(self) -> dict[str, object]:
+        """What the page's script draws from: all rows, or counts over pairs where there are too many."""
+        facts: dict[str, object] = {
+            "actions": list(self.actions),
+            "states": self.states,
+            "axes": list(self.axes),
+            "fixed": {str(i): at for i, at in self.start().items()},
+            "policies": list(self.policies),
+        }
+        if self.states * (len(self.variables) + len(self.policies)) <= MOST_CELLS:
+            facts["variables"] = [
+                {"name": v.name, "labels": list(v.labels), "column": v.column.tolist()}
+                for v in self.variables
+            ]
+            facts["rows"] = [column.tolist() for column in self.policies.values()]
+            return facts
+        coarse = [_coarser(v, PAIRED_BINS) for v in self._paired()]
+        facts["variables"] = [{"name": v.name, "labels": list(v.labels)} for v in coarse]
+        facts["grids"] = self._grids(coarse)
+        facts["axes"], facts["fixed"] = [0, min(1, len(coarse) - 1)], {}
+        return facts
+
+    def _paired(self) -> list[Variable]:
+        order = [*self.axes, *(i for i in range(len(self.variables)) if i not in self.axes)]
+        chosen = [self.variables[i] for i in dict.fromkeys(order)]
+        return [v for v in chosen if len(v.labels) > 1][:PAIRED_VARIABLES] or chosen[:1]
+
+    def _grids(self, coarse: Sequence[Variable]) -> dict[str, list[list[list[int]]]]:
+        """By pair "i,j" and policy: rows (bin of i, bin of j, action, states)."""
+        pairs = list(combinations(range(len(coarse)), 2)) or [(0, 0)]
+        return {
+            f"{i},{j}": [_counted(coarse[i].column, coarse[j].column, a) for a in self.policies.values()]
+            for i, j in pairs
+        }
+
+
+def _counted(x: OffsetArray, y: OffsetArray, action: OffsetArray) -> list[list[int]]:
+    rows, count = np.unique(np.stack([x, y, action], axis=1), axis=0, return_counts=True)
+    return [[*row, int(n)] for row, n in zip(rows.tolist(), count, strict=True)]
+
+
+def _coarser(variable: Variable, most: int) -> Variable:
+    """Neighbouring bins joined until there are at most `most`."""
+    size = -(-len(variable.labels) // most)
+    if size == 1:
+        return variable
+    groups = [variable.labels[i : i + size] for i in range(0, len(variable.labels), size)]
+    ends = [(g[0].split("–")[0], g[-1].split("–")[-1]) for g in groups]
+    return Variable(variable.name, tuple(f"{a}–{b}" for a, b in ends), variable.column // size)
+
+
+def read_policy_map(files: dict[str, Path]) -> PolicyMap | None:
+    """The policies in the files (by name) over the states they share; None where no state has a choice."""
+    names: list[str] = []
+    actions: dict[str, int] = {}
+    states: dict[tuple[int, ...], list[int]] = {}
+    booleans: set[str] = set()
+    for position, file in enumerate(files.values()):
+        for record in _records(file):
+            valuation = _valuation(record, file)
+            names = names or list(valuation)
+            if list(valuation) != names:
+                raise InputError("its states have different variables", Location(str(file)))
+            booleans.update(name for name, value in valuation.items() if isinstance(value, bool))
+            taken = states.setdefault(tuple(int(value) for value in valuation.values()), [])
+            if len(taken) == position:
+                taken.append(actions.setdefault(_action(record, file), len(actions)))
+    listed = [(state, taken) for state, taken in states.items() if len(taken) == len(files)]
+    if not listed:
+        return None
+    table = np.array([state for state, _ in listed], dtype=np.int64)
+    variables = tuple(_variable(name, table[:, i], name in booleans) for i, name in enumerate(names))
+    columns = np.array([taken for _, taken in listed], dtype=np.int64)
+    return PolicyMap(variables, tuple(actions), {name: columns[:, i] for i, name in enumerate(files)})
+
+
+def _variable(name: str, values: OffsetArray, boolean: bool) -> Variable:
+    low, high = int(values.min()), int(values.max())
+    if boolean:
+        return Variable(name, ("false", "true"), values)
+    size = -(-(high - low + 1) // MOST_BINS)
+    if size == 1:
+        return Variable(name, tuple(str(v) for v in range(low, high + 1)), values - low)
+    bins = range(low, high + 1, size)
+    labels = tuple(f"{start}–{min(start + size - 1, high)}" for start in bins)
+    return Variable(name, labels, (values - low) // size)
+
+
+def _records(file: Path) -> Iterator[dict[str, object]]:
+    """The entries of a policy file, one line each as tightrope writes them."""
+    try:
+        with file.open(encoding="utf-8") as stream:
+            for line in stream:
+                if line.startswith('{"state"'):
+                    yield json.loads(line.rstrip().rstrip(","))
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"this is no policy: {error}", Location(str(file))) from error
+
+
+def _valuation(record: dict[str, object], file: Path) -> dict[str, int]:
+    state = record["state"]
+    if isinstance(state, dict) and state and all(isinstance(value, int) for value in state.values()):
+        return state
+    if isinstance(state, int):
+        return {STATE: state}
+    raise InputError(f"{json.dumps(state)} is no state", Location(str(file)))
+
+
+def _action(record: dict[str, object], file: Path) -> str:
+    """The action taken; of a mixed entry the most probable one."""
+    listed = record.get("choices")
+    if isinstance(listed, list):
+        entries = [entry for entry in listed if isinstance(entry, dict)]
+        if not entries:
+            raise InputError("a state lists no choices", Location(str(file)))
+        record = max(entries, key=lambda entry: float(str(entry.get("probability", 0.0))))
+    name = record.get("action")
+    return str(name) if name else f"choice {record.get('choice', 0)}"

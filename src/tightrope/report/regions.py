@@ -1,0 +1,74 @@
+"""Regions of other kinds beside the one that was learned with, as entries for the document of a run.
+
+`tightrope learn` builds one region, and its document holds that one. For a picture that compares them, the
+others are built here from the same counts at the same δ. Each holds with its confidence on its own; kinds
+whose assumption the data do not satisfy are left out, and so are kinds that the model does not admit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tightrope.data.counts import Counts
+from tightrope.errors import TightropeError
+from tightrope.learning.options import LearnOptions, decide
+from tightrope.learning.projections import shadows
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.region.bounds import parameter_box
+from tightrope.region.build import build_region
+from tightrope.region.region import Region, RegionKind
+from tightrope.uncertainty.sets import SetsKind
+
+COMPARED = (RegionKind.POLYTOPE, RegionKind.ELLIPSOID, RegionKind.LIKELIHOOD)
+
+
+def regions_beside(
+    known: Iterable[Mapping[str, object]],
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    options: LearnOptions | None = None,
+    kinds: Iterable[RegionKind] = COMPARED,
+) -> list[dict[str, object]]:
+    """Entries of `kinds` that are not among the `known` ones, to be appended to a document's "regions"."""
+    present = {str(entry["kind"]) for entry in known}
+    asked = options or LearnOptions()
+    result = []
+    for kind in kinds:
+        if kind.value in present:
+            continue
+        try:
+            chosen = decide(model, counts, _asking_for(kind, asked)).region_options(asked)
+            region = build_region(kind, model, counts, delta, chosen)
+            if region.ledger.holds:
+                result.append(region_entry(region, model))
+        except TightropeError:
+            continue
+    return result
+
+
+def region_entry(region: Region, model: ParametricMDP) -> dict[str, object]:
+    """A region in the form of a document: the box of its parameters, and its shadows."""
+    entry: dict[str, object] = {
+        "kind": region.kind.value,
+        "relaxation": region.relaxation.value,
+        "empty": region.emptiness.is_empty,
+        "notes": list(region.notes),
+        "box": {},
+        "projections": [],
+    }
+    if region.emptiness.is_empty:
+        return entry
+    names = model.parameters.names
+    low, high = parameter_box(region)
+    entry["box"] = {name: [float(low[i]), float(high[i])] for i, name in enumerate(names)}
+    entry["projections"] = [
+        {"x": names[s.pair[0]], "y": names[s.pair[1]], "polygon": s.polygon.tolist()}
+        for s in shadows(region, (low, high))
+    ]
+    return entry
+
+
+def _asking_for(kind: RegionKind, options: LearnOptions) -> LearnOptions:
+    return replace(options, region=kind, sets=SetsKind.EXPRESSION)

@@ -1,0 +1,104 @@
+"""The question and the answer in words, with the guarantee and what it assumes.
+
+Bounds in sentences are rounded to the safe side, so that the sentence itself is true.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+
+from tightrope.report.reading import Outcome, Run
+from tightrope.report.scale import at_least, at_most, interval_text, number
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What was asked, what is answered, on which condition, and what a reader must know beside it."""
+
+    question: str
+    headline: str
+    answer: str
+    assumption: str
+    cautions: tuple[str, ...]
+
+
+def quantity(run: Run) -> str:
+    """What values are, as the label of an axis: a probability or an expected reward."""
+    return "probability" if run.question.lstrip().startswith("P") else "expected reward"
+
+
+def confidence(delta: float) -> str:
+    """1 − δ as people write it."""
+    return f"{(Decimal(1) - Decimal(repr(delta))).normalize():f}"
+
+
+def statement(run: Run) -> Statement:
+    """The answer is that of the run's main outcome."""
+    main, what = run.main, quantity(run)
+    sure = confidence(main.ledger.delta)
+    side = "least" if run.maximises else "most"
+    bound = at_least(main.guarantee) if run.maximises else at_most(main.guarantee)
+    best = "high" if run.maximises else "low"
+    question = (
+        f"How {best} a {what} does a policy guarantee for {run.question}, given the data and whatever the "
+        "unknown parameters are?"
+        if what == "probability"
+        else f"How {best} an {what} does a policy guarantee for {run.question}, given the data and whatever "
+        "the unknown parameters are?"
+    )
+    if math.isinf(main.guarantee):
+        headline = f"No finite guarantee with confidence {sure}"
+        answer = (
+            f"The data rule out no parameters under which every policy's {what} is unbounded, so the "
+            "robust policy has no finite guarantee."
+        )
+    else:
+        headline = f"At {side} {bound} with confidence {sure}"
+        answer = (
+            f"With confidence {sure} the {what} of the robust policy is at {side} {bound}: its true value "
+            f"lies in {interval_text(main.robust.lower, main.robust.upper)} ({_source(main)}), and no policy "
+            f"does better than {at_most(main.optimistic) if run.maximises else at_least(main.optimistic)}."
+        )
+    if main.given is not None:
+        answer += f" The given policy's value lies in {interval_text(main.given.lower, main.given.upper)}."
+    if run.true_value is not None:
+        answer += f" At the true point, where it is known, the best value is {number(run.true_value.lower)}."
+    return Statement(question, headline, answer, _assumption(main), _cautions(run))
+
+
+def _source(outcome: Outcome) -> str:
+    if outcome.region is None or outcome.verdict is not None:
+        return f"{outcome.sets} sets"
+    return f"{outcome.sets} sets over the {outcome.region} region"
+
+
+def _assumption(outcome: Outcome) -> str:
+    """The ledger's line about the assumption, as a sentence about the data."""
+    line = next((line for line in outcome.ledger.lines if line.startswith("assumes ")), None)
+    if line is None:
+        return "None is recorded."
+    kind, _, words = line.removeprefix("assumes ").partition(": ")
+    return f"The guarantee needs of the data ({kind}): {words}." if words else f"{kind.capitalize()}."
+
+
+def _cautions(run: Run) -> tuple[str, ...]:
+    main, found = run.main, []
+    if main.verdict is not None:
+        found.append(f"{main.verdict} Tied sets were used instead.")
+    if not main.ledger.holds:
+        found.append(
+            "The confidence is nominal: the data were not collected as the method assumes, or the method "
+            "itself has no valid proof. See the ledger."
+        )
+    if main.status != "certified":
+        found.append(
+            f"{main.status}: the solver did not come as close as asked; the bounds hold nevertheless."
+        )
+    if len(run.outcomes) > 1:
+        found.append(
+            f"Each of the {len(run.outcomes)} results below holds with its confidence on its own. Choosing "
+            "among them after looking costs confidence: decide on one kind of sets beforehand."
+        )
+    return tuple(found)

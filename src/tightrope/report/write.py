@@ -1,0 +1,54 @@
+"""From a result on disk to a report on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tightrope.certificate.archive import Archive
+from tightrope.formats.atomic import atomic_write
+from tightrope.report.page import page
+from tightrope.report.policy_map import PolicyMap, read_policy_map
+from tightrope.report.reading import Run, read_run
+
+REPORT = "report.html"
+
+
+def load_run(
+    result: str | Path, beside: Sequence[str | Path] = (), certificate: str | Path | None = None
+) -> Run:
+    """The run, with the regions and outcomes of others `beside` it and the digest of its certificate."""
+    run = read_run(result)
+    for other in beside:
+        run = run.beside(read_run(other))
+    if certificate is not None:
+        known = {"digest": Archive.load(certificate).digest(), "file": str(certificate)}
+        run = replace(run, certificate=known)
+    return run
+
+
+def load_policies(run: Run) -> PolicyMap | None:
+    """The robust and the optimistic policy of the main outcome, where their files lie beside the result."""
+    files = {}
+    for name in ("robust", "optimistic"):
+        listed = next((file for file in run.main.files if file.endswith(f"{name}-policy.json")), None)
+        if listed is not None and (run.folder / listed).is_file():
+            files[name] = run.folder / listed
+    return read_policy_map(files) if files else None
+
+
+def write_report(
+    result: str | Path,
+    output: str | Path | None = None,
+    *,
+    beside: Sequence[str | Path] = (),
+    certificate: str | Path | None = None,
+) -> Path:
+    """Write the report of a result; its path, `report.html` beside the result if none is given."""
+    run = load_run(result, beside, certificate)
+    target = run.folder / REPORT if output is None else Path(output)
+    text = page(run, load_policies(run))
+    with atomic_write(target) as file:
+        file.write(text)
+    return target

@@ -10,6 +10,7 @@ import pytest
 
 from learning_cases import PAPER, case, counts_of
 from tightrope import Parameters, build_from_function
+from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.formats.policy import Policy
@@ -42,6 +43,13 @@ def counted(model: ParametricMDP, a: tuple[int, int], b: tuple[int, int]) -> Cou
     return Counts(counts, model.transition_start, design, model.hash())
 
 
+def in_batches(counts: Counts) -> Counts:
+    """The same counts in ten equal batches."""
+    seen = np.flatnonzero(counts.transition)
+    batches = Batches.from_parts([(seen, counts.transition[seen] // 10)] * 10)
+    return Counts.from_batches(batches, counts.transition_start, counts.design, counts.model_hash)
+
+
 @pytest.mark.parametrize("region", [RegionKind.POLYTOPE, RegionKind.L1])
 @pytest.mark.parametrize("sets", [SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANGULAR])
 def test_an_empty_region_is_a_verdict_and_tied_sets_take_over(region: RegionKind, sets: SetsKind) -> None:
@@ -65,6 +73,19 @@ def test_an_empty_region_is_a_verdict_and_tied_sets_take_over(region: RegionKind
         learn(model, counts, 0.01, 'Pmax=? [ F "won" ]', options=asked)
     assert caught.value.exit_code == 1
     assert caught.value.conflict == result.conflict
+
+
+@pytest.mark.parametrize("region", [RegionKind.ELLIPSOID, RegionKind.LIKELIHOOD])
+def test_a_region_that_is_not_empty_for_a_wrong_model_is_checked_apart(region: RegionKind) -> None:
+    model = two_coins()
+    wrong = in_batches(counted(model, (900, 100), (100, 900)))
+    result = learn(model, wrong, 0.01, 'Pmax=? [ F "won" ]', region=region)
+    assert result.verdict is None
+    assert result.misfit is not None and "contradict each other: " in result.misfit
+    assert result.to_json()["misfit"] == result.misfit
+    right = in_batches(counted(model, (800, 200), (400, 600)))
+    assert learn(model, right, 0.01, 'Pmax=? [ F "won" ]', region=region).misfit is None
+    assert learn(model, right, 0.01, 'Pmax=? [ F "won" ]', region="polytope").model_check is None
 
 
 def test_consistent_data_are_no_verdict() -> None:

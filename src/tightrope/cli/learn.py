@@ -334,6 +334,9 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
         if result.verdict is not None:
             warn(f"{result.verdict} Tied sets were used instead.")
             break
+    misfits = [result.misfit for result in results if result.misfit is not None]
+    if misfits:
+        warn(f"{misfits[0]}\nhint: --region polytope falls back to tied sets, which need less of the model")
     for ledger in dict.fromkeys(result.ledger for result in results):
         if ledger.assumption is Assumption.NONE:
             warn(f"{ledger.method}: nothing is guaranteed, for comparison with published figures only")

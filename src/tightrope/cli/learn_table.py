@@ -117,6 +117,8 @@ def _how(result: LearningResult) -> list[tuple[str, str]]:
         named = [f"{e.text} ({e.side})" for e in result.binding.events[:SHOWN_EVENTS]]
         more = result.binding.total - len(named)
         facts.append(("binding", "; ".join(named) + (f"; and {more} more" if more > 0 else "")))
+    if result.misfit is not None:
+        facts.append(("model check", result.misfit))
     facts += [("note", note) for note in result.notes]
     return facts
 

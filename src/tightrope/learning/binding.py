@@ -56,6 +56,8 @@ def binding_events(region: Region | None, intervals: EventIntervals | None, outc
     """The events that bind in a region; none where it is empty or not made of events."""
     if not isinstance(region, Polytope) or region.emptiness.is_empty:
         return NOTHING
+    if intervals is None and not np.any(region.system.origin == Origin.L1):
+        return NOTHING
     sides: dict[int, set[str]] = {}
     for system, rows in ((region.system, _facets(region)), _bounding(region, intervals)):
         for row in rows.tolist():

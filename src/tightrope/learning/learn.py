@@ -139,6 +139,7 @@ class Learner:
             widths=widths_of(stages.model, prepared.sets, prepared.box),
             binding=binding_events(usable, prepared.intervals, stages.outcomes),
             verdict=prepared.verdict,
+            model_check=prepared.model_check,
             seconds=seconds,
             notes=notes,
         )

@@ -12,7 +12,7 @@ from tightrope.learning.options import Decisions
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.region.region import Conflict, Region
+from tightrope.region.region import Conflict, Emptiness, Region
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.ledger import Ledger
@@ -92,6 +92,7 @@ class LearningResult:
     * `robust`: the policy with the best guarantee, and its interval.
     * `optimistic`: the policy that is best if nature is kind; its value bounds what any policy can reach.
     * `verdict`: words about an empty region, else None; tied sets were then used instead.
+    * `model_check`: a test of the model, at level δ of its own, where the region itself is none.
     * `binding`: the events that hold the region in place.
     * `seconds` by phase, each as if this result had been computed alone.
     """
@@ -108,6 +109,7 @@ class LearningResult:
     widths: Widths
     binding: Binding
     verdict: str | None
+    model_check: Emptiness | None
     seconds: dict[str, float]
     notes: tuple[str, ...] = field(default=())
 
@@ -125,6 +127,18 @@ class LearningResult:
     def conflict(self) -> Conflict | None:
         """Observations that contradict each other, where the region is empty."""
         return self.region.emptiness.conflict if self.region is not None else None
+
+    @property
+    def misfit(self) -> str | None:
+        """Words about a failed test of the model beside a region that is not empty, else None."""
+        if self.model_check is None or not self.model_check.is_empty:
+            return None
+        conflict = self.model_check.conflict
+        shown = f": {conflict.text()}" if conflict is not None else ""
+        return (
+            f"a test of the model at level {self.ledger.delta:g} fails: the model is likely wrong, and with "
+            f"it the guarantee. These observations contradict each other{shown}"
+        )
 
     @property
     def optimistic_value(self) -> float:
@@ -166,6 +180,7 @@ class LearningResult:
             "fallback": self.fallback,
             "verdict": self.verdict,
             "conflict": list(self.conflict.texts) if self.conflict is not None else None,
+            "misfit": self.misfit,
             "region": self.decisions.region.value if self.decisions.region else None,
             "sets": self.sets.kind.value,
             "relaxation": self.sets.relaxation.value,

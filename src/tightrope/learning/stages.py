@@ -7,6 +7,10 @@ so under the model this happens with probability at most δ, and falling back to
 further confidence. Where the model is wrong and the region is empty for that reason, the tied sets still
 cover the truth with probability at least 1 − δ as long as transitions with the same expression have the same
 probability, whatever it is: they use nothing else about the expressions.
+
+The likelihood region and the ellipsoid compare parameters with each other, and are rarely empty even where
+the model is wrong. With these the time-uniform polytope is built as well, as a test of the model at level δ of
+its own. It changes no result and no guarantee rests on it; a failed test is a warning.
 """
 
 from __future__ import annotations
@@ -23,8 +27,8 @@ from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.region.bounds import parameter_box
-from tightrope.region.build import build_region, polytope_region
-from tightrope.region.region import Conflict, Region, RegionKind
+from tightrope.region.build import build_region, model_check, polytope_region
+from tightrope.region.region import Conflict, Emptiness, Region, RegionKind
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, check_delta, event_intervals
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.outcomes import Outcomes
@@ -49,13 +53,18 @@ class EmptyRegion(CannotCertify):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Sets, and what they were made of. `verdict` are words about an empty region, else None."""
+    """Sets, and what they were made of.
+
+    `verdict` are words about an empty region, else None. `model_check` is the outcome of the test of the
+    model where the region itself is none.
+    """
 
     sets: Sets
     region: Region | None
     intervals: EventIntervals | None
     box: tuple[FloatArray, FloatArray] | None
     verdict: str | None
+    model_check: Emptiness | None
     seconds: dict[str, float]
 
 
@@ -110,7 +119,18 @@ class Stages:
         box = None
         if region is not None and verdict is None:
             box = self._timed("sets", ("box", decisions.region), lambda: parameter_box(region), seconds)
-        return Prepared(sets, region, intervals, box, verdict, seconds)
+        check = self._model_check(decisions, seconds) if verdict is None else None
+        return Prepared(sets, region, intervals, box, verdict, check, seconds)
+
+    def _model_check(self, decisions: Decisions, seconds: dict[str, float]) -> Emptiness | None:
+        if decisions.region not in (RegionKind.LIKELIHOOD, RegionKind.ELLIPSOID):
+            return None
+        return self._timed(
+            "region",
+            "model check",
+            lambda: model_check(self.model, self.counts, self.delta, self.outcomes).emptiness,
+            seconds,
+        )
 
     def _intervals(self, method: IntervalMethod, seconds: dict[str, float]) -> EventIntervals:
         return self._timed(

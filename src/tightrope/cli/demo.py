@@ -37,7 +37,7 @@ def demo(
 ) -> None:
     """The rover story end to end: build a model, simulate it, learn with all kinds of sets.
 
-    Writes the data, the results, the policies and the learned models, and says where they are.
+    Writes the data, the results, the policies, the learned models and a report, and says where they are.
 
     Example: tightrope demo -o demo-output
     """
@@ -50,6 +50,7 @@ def demo(
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import Interval
     from tightrope.learning.result_files import check_directory, write_results
+    from tightrope.report.write import write_report
     from tightrope.solver.solve import solve
 
     begin = time.perf_counter()
@@ -87,6 +88,8 @@ def demo(
         ordered = list(results.values())
         content = document(ordered, counts, LearnOptions(), setting)
         files = write_results(results_at, ordered, content, progress=progress)
+        progress("write: the report")
+        report = write_report(results_at, output / "report.html")
     if json:
         facts = {
             "model": MODEL,
@@ -97,7 +100,8 @@ def demo(
             "optimum": optimum.to_json(),
             "all": [result.to_json() for result in ordered],
             "output": str(output),
-            "files": [str(file) for file in (data, *files)],
+            "report": str(report),
+            "files": [str(file) for file in (report, data, *files)],
             "seconds": round(time.perf_counter() - begin, 6),
         }
         print_json(facts)
@@ -113,6 +117,7 @@ def demo(
         f"The {tightest.decisions.sets.value} sets guarantee {tightest.guarantee:.4f} with confidence "
         f"{1 - DELTA:g}. In the true world, which nobody\ntold the learner, that policy crosses with "
         f"probability {float(earned.lower[initial]):.4f}; the best there is has {optimum.lower:.4f}.\n\n"
+        f"report     {report}\n"
         f"results    {results_at / 'result.json'}\n"
         f"policy     {results_at / tightest.decisions.sets.value / 'robust-policy.json'}\n"
         f"data       {data}\n"

@@ -9,8 +9,8 @@ cover the truth with probability at least 1 − δ as long as transitions with t
 probability, whatever it is: they use nothing else about the expressions.
 
 The likelihood region and the ellipsoid compare parameters with each other, and are rarely empty even where
-the model is wrong. With these the time-uniform polytope is built as well, as a test of the model at level δ of
-its own. It changes no result and no guarantee rests on it; a failed test is a warning.
+the model is wrong. With these the time-uniform polytope is built as well, as a test of the model at level δ
+of its own. It changes no result and no guarantee rests on it; a failed test is a warning.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ from tightrope.statistics.ledger import Ledger
 
 DEFAULT_EXCESS = 0.02
 MOST_CUT_DIMENSIONS = 4
-_ROUNDS = 12
-_CUTS_A_ROUND = 64
+_ROUNDS = 24
+_CUTS_A_ROUND = 128
 _DIRECTIONS = 256
 _CONSIDERED = 4096
 

@@ -22,7 +22,7 @@ QUICK_INSTANCES = (
     "aircraft(50,10)",
     "betting(50)",
     "engagement(100)",
-    "rover(10,10)",
+    "rover(50,50)",
     "glider(21,17)",
     "parallel(5)",
 )

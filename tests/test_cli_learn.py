@@ -289,6 +289,7 @@ def test_the_demo_tells_its_story(
     for word in ("rover", "untied", "rectangular", "guarantee", str(out / "results" / "result.json")):
         assert word in text
     assert (out / "data.parquet").is_file()
+    assert run(["verify", str(out / "rover.cert")]) == 0
     assert "<html" in (out / "report.html").read_text()
     assert (out / "results" / "rectangular" / "learned.drn").is_file()
     (tmp_path / "file").write_text("")

@@ -37,7 +37,7 @@ def demo(
 ) -> None:
     """The rover story end to end: build a model, simulate it, learn with all kinds of sets.
 
-    Writes the data, the results, the policies, the learned models and a report, and says where they are.
+    Writes the data, the results, the policies, the learned models, a certificate and a report.
 
     Example: tightrope demo -o demo-output
     """
@@ -45,6 +45,7 @@ def demo(
     from tightrope.data.stopping import decided_states
     from tightrope.data.writing import write_counts
     from tightrope.experiments.suite import load, parse_bench, question
+    from tightrope.learning.certificate import certificate_of
     from tightrope.learning.document import Setting, document
     from tightrope.learning.learn import learn_all
     from tightrope.learning.options import LearnOptions
@@ -88,8 +89,10 @@ def demo(
         ordered = list(results.values())
         content = document(ordered, counts, LearnOptions(), setting)
         files = write_results(results_at, ordered, content, progress=progress)
-        progress("write: the report")
-        report = write_report(results_at, output / "report.html")
+        progress("write: the certificate and the report")
+        certificate = output / "rover.cert"
+        certificate_of(tightest, counts, {"model": MODEL, "property": asked.text}).save(certificate)
+        report = write_report(results_at, output / "report.html", certificate=certificate)
     if json:
         facts = {
             "model": MODEL,
@@ -101,7 +104,8 @@ def demo(
             "all": [result.to_json() for result in ordered],
             "output": str(output),
             "report": str(report),
-            "files": [str(file) for file in (report, data, *files)],
+            "certificate": str(certificate),
+            "files": [str(file) for file in (report, certificate, data, *files)],
             "seconds": round(time.perf_counter() - begin, 6),
         }
         print_json(facts)
@@ -121,6 +125,7 @@ def demo(
         f"results    {results_at / 'result.json'}\n"
         f"policy     {results_at / tightest.decisions.sets.value / 'robust-policy.json'}\n"
         f"data       {data}\n"
+        f"check      tightrope verify {certificate}\n"
         f"again      tightrope learn '{MODEL}' --data {data} --sets all\n"
         f"seconds    {time.perf_counter() - begin:.1f}"
     )

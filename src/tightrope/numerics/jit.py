@@ -26,5 +26,7 @@ def parallel_kernel(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """A kernel that is merged into the kernels that call it: for the innermost steps of a loop, where passing arrays costs."""
+    """A kernel that is merged into the kernels that call it: for the innermost steps of a loop, where
+    passing arrays costs.
+    """
     return cast(F, numba.njit(cache=True, nogil=True, forceinline=True)(function))

@@ -9,7 +9,9 @@ from tightrope.model.mdp import MDP, IntervalMDP
 
 
 def assume_support(model: MDP | IntervalMDP, smallest: float) -> MDP | IntervalMDP:
-    """The model in which every transition with a positive upper bound has at least probability min(smallest, upper)."""
+    """The model in which every transition with a positive upper bound has at least probability
+    min(smallest, upper).
+    """
     if not 0 < smallest < 1:
         raise InputError(f"the smallest probability assumed is {smallest}, not within (0, 1)")
     if isinstance(model, MDP):
@@ -20,8 +22,8 @@ def assume_support(model: MDP | IntervalMDP, smallest: float) -> MDP | IntervalM
     if len(over):
         choice = int(over[0])
         raise InputError(
-            f"{model.structure.choice_name(choice)}: with at least {smallest} for every transition the lower bounds "
-            f"sum to {total[choice]:.6g} > 1",
+            f"{model.structure.choice_name(choice)}: with at least {smallest} for every transition "
+            f"the lower bounds sum to {total[choice]:.6g} > 1",
             hint="assume a smaller probability",
         )
     return IntervalMDP(model.structure, raised, model.upper)

@@ -1,8 +1,9 @@
 """Bellman backups of interval and ordinary models, as loops over plain arrays.
 
-`sweep_groups` is the fast one: no error bounds, in place, and it leaves the choices it took behind as sparse rows.
-`safe_groups` is the one that is believed: Φ rounded to the safe side, `tightrope.solver.pouring` says how.
-A reward and a discount add an error of at most 2⁻⁵⁰·(|reward| + |discounted value|).
+`sweep_groups` is the fast one: no error bounds, in place, and it leaves the choices it took behind as
+sparse rows. `safe_groups` is the one that is believed: Φ rounded to the safe side,
+`tightrope.solver.pouring` says how. A reward and a discount add an error of at most 2⁻⁵⁰·(|reward| +
+|discounted value|).
 """
 
 from __future__ import annotations
@@ -189,8 +190,20 @@ def safe_groups(
                         continue
                     x = values[successor[first + offset]]
                 else:
-                    x = pour_safely(first, last, successor, lower, upper, plain, values, nature_maximises, upward,
-                                    order, key, mass)  # fmt: skip
+                    x = pour_safely(
+                        first,
+                        last,
+                        successor,
+                        lower,
+                        upper,
+                        plain,
+                        values,
+                        nature_maximises,
+                        upward,
+                        order,
+                        key,
+                        mass,
+                    )
                 x = safe_step(x, c, reward, discount, upward)
                 best = max(best, x) if agent_maximises else min(best, x)
         out[g] = best
@@ -274,8 +287,20 @@ def safe_choice_values(
 ) -> None:
     """See `Kernel.safe_choices`."""
     for c in range(first_choice, end_choice):
-        x = pour_safely(transition_start[c], transition_start[c + 1], successor, lower, upper, plain, values,
-                        nature_maximises, upward, order, key, mass)  # fmt: skip
+        x = pour_safely(
+            transition_start[c],
+            transition_start[c + 1],
+            successor,
+            lower,
+            upper,
+            plain,
+            values,
+            nature_maximises,
+            upward,
+            order,
+            key,
+            mass,
+        )
         out[c] = safe_step(x, c, reward, discount, upward)
 
 

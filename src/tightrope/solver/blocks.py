@@ -1,16 +1,16 @@
 """One block solved to a verified two-sided bound.
 
-Let x be the block's solution for given boundary values. For a small shift d > 0 the solution of x = Φ(x) − d lies
-below it and satisfies Φ(x) ≥ x + d: an approximation of it whose residual is less than d is therefore
-*verifiably* a lower bound (L ≤ Φ(L)), and likewise x = Φ(x) + d from above. The distance between the two is d times
-the expected number of steps in the block, so d starts from the precision asked for and is made smaller until the
-bounds are close enough. It is proportional to x itself if the precision is relative. A large d can tempt a player
-to linger where that costs next to nothing; then the shifted equations converge slowly, and d is made
-smaller as well.
+Let x be the block's solution for given boundary values. For a small shift d > 0 the solution of x = Φ(x)
+− d lies below it and satisfies Φ(x) ≥ x + d: an approximation of it whose residual is less than d is
+therefore *verifiably* a lower bound (L ≤ Φ(L)), and likewise x = Φ(x) + d from above. The distance
+between the two is d times the expected number of steps in the block, so d starts from the precision asked
+for and is made smaller until the bounds are close enough. It is proportional to x itself if the precision
+is relative. A large d can tempt a player to linger where that costs next to nothing; then the shifted
+equations converge slowly, and d is made smaller as well.
 
-The approximations come from modified policy iteration: a robust sweep, then sweeps with the choices frozen, or one
-sparse factorisation where sweeps are slow. What is verified is Φ with all rounding errors on the safe side; how the
-vectors were found plays no part.
+The approximations come from modified policy iteration: a robust sweep, then sweeps with the choices
+frozen, or one sparse factorisation where sweeps are slow. What is verified is Φ with all rounding errors
+on the safe side; how the vectors were found plays no part.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ class Meter:
 
 @dataclass(frozen=True, eq=False)
 class BlockSolver:
-    """Solves blocks of one system with one kernel; bounds are read from and written to vectors over all states."""
+    """Solves blocks of one system with one kernel; bounds are read from and written to vectors over all
+    states.
+    """
 
     kernel: Kernel
     system: System
@@ -73,7 +75,9 @@ class BlockSolver:
     meter: Meter
 
     def solve(self, block: Block, lower: FloatArray, upper: FloatArray, budget: float) -> None:
-        """Bounds of the block within `budget` of each other; without success what was verified, else floor and ceiling."""
+        """Bounds of the block within `budget` of each other; without success what was verified, else
+        floor and ceiling.
+        """
         lead = block.member[block.group_start[:-1]]
         rows = Rows.room_for(self.kernel.structure, block)
         best_lower = np.full(len(block), self.system.floor)
@@ -98,7 +102,11 @@ class BlockSolver:
             settled = self._converge(block, lower, -step, tolerance, rows, allowed)
             low = lower[lead]
             if settled:
-                _assign(block, upper, np.minimum(middle + np.where(above > 0, above, middle - low), self.system.ceiling))
+                _assign(
+                    block,
+                    upper,
+                    np.minimum(middle + np.where(above > 0, above, middle - low), self.system.ceiling),
+                )
                 settled = self._converge(block, upper, step, tolerance, rows, allowed)
             if self.meter.exhausted():
                 break
@@ -146,7 +154,9 @@ class BlockSolver:
         return np.full(len(values), self._unit(values)) if self.system.unit > 0 else np.abs(values)
 
     def _unit(self, values: FloatArray) -> float:
-        """What signed values are measured against: the largest of unit, blocks before and `values`; 0 for others."""
+        """What signed values are measured against: the largest of unit, blocks before and `values`; 0 for
+        others.
+        """
         if self.system.unit <= 0:
             return 0.0
         return max(self.meter.largest, self.system.unit, float(np.abs(values).max(initial=0.0)))
@@ -162,15 +172,18 @@ class BlockSolver:
     ) -> bool:
         """Iterate x ← Φ(x) + shift until a robust sweep changes nothing by more than `tolerance`, relatively.
 
-        With both players' choices frozen at once policy iteration can run in circles (agent and nature chasing each
-        other), so where rounds stop getting closer there are bursts of robust sweeps alone, each longer than the
-        last: value iteration. False where limits, or `allowed` iterations, end it before."""
+        With both players' choices frozen at once policy iteration can run in circles (agent and nature
+        chasing each other), so where rounds stop getting closer there are bursts of robust sweeps alone,
+        each longer than the last: value iteration. False where limits, or `allowed` iterations, end it
+        before."""
         system, meter = self.system, self.meter
         start = meter.iterations
         closest, in_vain, pure, burst = 0.5, 0, 0, 8
         unit = 1e-300 if self.relative else 1.0
         factorise = len(block) <= LARGEST_FACTORISATION
-        is_game = self.kernel.lower is not self.kernel.upper and system.agent_maximises != system.nature_maximises
+        is_game = (
+            self.kernel.lower is not self.kernel.upper and system.agent_maximises != system.nature_maximises
+        )
         while not meter.exhausted() and (allowed is None or meter.iterations - start < allowed):
             if system.unit > 0:
                 unit = max(unit, self._unit(values[block.member]))

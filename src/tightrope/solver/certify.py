@@ -1,9 +1,10 @@
 """The policy, the ranking, and every inequality checked once more on the model as given.
 
-A choice is *good* for the agent if its safe backup attains the agent's bound. Where the agent owns progress, the policy is found by drawing
-states towards the goal through good choices only (`attract`): whoever is drawn has a good choice that makes progress, and the
-order of drawing is the ranking. A greedy policy alone could wait in an end component for ever. Where
-nature is an owner too, it may use transitions of an optimal answer, or, where there is slack, any.
+A choice is *good* for the agent if its safe backup attains the agent's bound. Where the agent owns
+progress, the policy is found by drawing states towards the goal through good choices only (`attract`):
+whoever is drawn has a good choice that makes progress, and the order of drawing is the ranking. A greedy
+policy alone could wait in an end component for ever. Where nature is an owner too, it may use transitions
+of an optimal answer, or, where there is slack, any.
 """
 
 from __future__ import annotations
@@ -94,9 +95,11 @@ def _draw(
     policy: OffsetArray,
     ranking: OffsetArray,
 ) -> bool:
-    """Rank the states whose bound rests on progress, through `open_choice`; an agent who joins gets the choices as policy.
+    """Rank the states whose bound rests on progress, through `open_choice`; an agent who joins gets the
+    choices as policy.
 
-    Returns whether all could be ranked. `slack[c]`: the choice is strictly better than its state's bound requires."""
+    Returns whether all could be ranked. `slack[c]`: the choice is strictly better than its state's bound
+    requires."""
     system, structure = equations.system, equations.system.structure
     values = lower if equations.owners_maximise else upper
     within = needs_rank(equations, lower, upper)
@@ -112,11 +115,26 @@ def _draw(
     rank = np.zeros(structure.states, np.int32)
     witness = np.full(structure.states, -1, np.int64)
     attract(
-        structure.choice_start, structure.transition_start, structure.successor, support.lower, support.upper,
-        support.possible, *support.predecessors, structure.transition_choice, structure.choice_state,
-        within, open_choice, agent_joins, equations.nature_owns, drawn, rank, witness,
-        np.empty(structure.states, np.int32), np.empty(structure.states, np.int32), np.zeros(structure.choices, np.bool_),
-    )  # fmt: skip
+        structure.choice_start,
+        structure.transition_start,
+        structure.successor,
+        support.lower,
+        support.upper,
+        support.possible,
+        *support.predecessors,
+        structure.transition_choice,
+        structure.choice_state,
+        within,
+        open_choice,
+        agent_joins,
+        equations.nature_owns,
+        drawn,
+        rank,
+        witness,
+        np.empty(structure.states, np.int32),
+        np.empty(structure.states, np.int32),
+        np.zeros(structure.choices, np.bool_),
+    )
     ranking[:] = rank
     if agent_joins:
         policy[witness >= 0] = witness[witness >= 0]
@@ -141,7 +159,8 @@ def mixed_ranking(
 ) -> OffsetArray:
     """The ranking of a randomised policy: it makes progress if one of the choices it mixes does.
 
-    `of_chain` is the ranking of its chain (`tightrope.solver.randomised`); its layers of infinite values are kept."""
+    `of_chain` is the ranking of its chain (`tightrope.solver.randomised`); its layers of infinite values
+    are kept."""
     structure = equations.system.structure
     ranking = np.zeros(structure.states, np.int64)
     if not equations.can_idle:

@@ -2,9 +2,10 @@
 
 Three kinds of undiscounted equations, and one discounted:
 
-REACH   probabilities. The value is the least solution; those who maximise own the question of progress: they have to stop idling.
-REWARD  reward until a boundary state is met, ∞ if it is missed with positive probability. Those who minimise own
-        progress: idling for ever without cost is no way to reach the target.
+REACH   probabilities. The value is the least solution; those who maximise own the question of progress:
+they have to stop idling.
+REWARD  reward until a boundary state is met, ∞ if it is missed with positive probability. Those who
+        minimise own progress: idling for ever without cost is no way to reach the target.
 TOTAL   reward for ever. The least solution; those who maximise own progress.
 DISCOUNTED  one solution; nobody gains by idling.
 """

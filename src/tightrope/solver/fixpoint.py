@@ -1,4 +1,5 @@
-"""From fixpoint equations to verified bounds: decide what graphs decide, collapse, order, solve block by block, certify.
+"""From fixpoint equations to verified bounds: decide what graphs decide, collapse, order, solve block by
+block, certify.
 
 The steps, each in a file of its own:
 
@@ -22,7 +23,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.blocks import BlockSolver, Meter
 from tightrope.solver.certify import certified
 from tightrope.solver.decided import Decision, decide
-from tightrope.solver.equations import Equations
+from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.games import play
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.ordering import portions
@@ -33,7 +34,9 @@ from tightrope.solver.system import System
 
 @dataclass(frozen=True, eq=False)
 class Fixpoint:
-    """Bounds of the equations' value, a policy that attains the agent's one, and the ranking that certifies the owners'."""
+    """Bounds of the equations' value, a policy that attains the agent's one, and the ranking that
+    certifies the owners'.
+    """
 
     lower: FloatArray
     upper: FloatArray
@@ -57,13 +60,14 @@ def solve_equations(
     settled = equations.fixed.copy()
     settled[sinks.states] = True
     components = strongly_connected_components(support, usable=usable, expand=~settled)
-    policy = structure.choice_start[:-1].copy()
     if components.is_acyclic:
-        _first_enabled(system, policy)
+        policy = _default_policy(equations)
         for portion in portions(components, system.leader, settled):
             kernel.backward(system, portion.block, lower, upper, policy)
         ranking = np.empty(structure.states, np.int64)
         ranking[components.order] = np.arange(structure.states)
+        if equations.meaning is Meaning.TOTAL:
+            ranking *= structure.states + 1  # every state a layer of its own
         return Fixpoint(lower, upper, policy, ranking, system.unit)
 
     decision = decide(support, equations)
@@ -80,8 +84,18 @@ def solve_equations(
         played = play(kernel, equations, precision, relative, meter, solve_equations)
         lower, upper = played.lower, played.upper
     else:
-        _solve_blocks(kernel, support, usable, quotient.system if quotient else system, settled, lower, upper,
-                      precision, relative, meter)  # fmt: skip
+        _solve_blocks(
+            kernel,
+            support,
+            usable,
+            quotient.system if quotient else system,
+            settled,
+            lower,
+            upper,
+            precision,
+            relative,
+            meter,
+        )
     return _finish(kernel, support, equations, decision, lower, upper, meter)
 
 
@@ -99,7 +113,8 @@ def _solve_blocks(
 ) -> None:
     """Fill in the bounds of all states that are not settled.
 
-    Block k of K may be precision·(1 + k/K)/2 wide: a block adds to the width it inherits, never the other way round."""
+    Block k of K may be precision·(1 + k/K)/2 wide: a block adds to the width it inherits, never the other
+    way round."""
     structure = system.structure
     components = strongly_connected_components(support, usable=usable, expand=~settled)
     meter.place = np.full(structure.states, -1, np.int32)
@@ -133,13 +148,17 @@ def _finish(
     )
 
 
-def _first_enabled(system: System, policy: OffsetArray) -> None:
-    """The first enabled choice of every state (boundary states keep it)."""
-    if system.enabled.all():
-        return
-    enabled = np.flatnonzero(system.enabled)
-    owner = system.structure.choice_state[enabled]
-    policy[owner[::-1]] = enabled[::-1]
+def _default_policy(equations: Equations) -> OffsetArray:
+    """The first enabled choice of every state; one with a reward where a total reward is maximised."""
+    system, structure = equations.system, equations.system.structure
+    policy = structure.choice_start[:-1].copy()
+    preferred = [] if system.enabled.all() else [system.enabled]
+    if equations.meaning is Meaning.TOTAL and system.agent_maximises:
+        preferred.append(system.enabled & (system.reward > 0))
+    for mask in preferred:
+        choices = np.flatnonzero(mask)[::-1]
+        policy[structure.choice_state[choices]] = choices
+    return policy
 
 
 def _agent_has_no_choice(system: System, settled: BoolArray) -> bool:

@@ -1,8 +1,9 @@
-"""Solving a block while the agent's and nature's choices are frozen: cheap sweeps, or one sparse factorisation.
+"""Solving a block while the agent's and nature's choices are frozen: cheap sweeps, or one sparse
+factorisation.
 
-With choices frozen a block is a linear system x = reward + shift + W·x + boundary. Solving it, exactly or roughly, between
-robust sweeps is (modified) policy iteration. It is an accelerator and nothing more: what comes out is a candidate
-until `tightrope.solver.blocks` has verified it.
+With choices frozen a block is a linear system x = reward + shift + W·x + boundary. Solving it, exactly or
+roughly, between robust sweeps is (modified) policy iteration. It is an accelerator and nothing more: what
+comes out is a candidate until `tightrope.solver.blocks` has verified it.
 """
 
 from __future__ import annotations
@@ -20,14 +21,35 @@ LARGEST_FACTORISATION = 40_000
 
 
 def frozen_sweeps(
-    system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, unit: float, most: int,
+    system: System,
+    block: Block,
+    rows: Rows,
+    shift: FloatArray,
+    values: FloatArray,
+    unit: float,
+    most: int,
     tolerance: float,
-) -> tuple[int, float]:  # fmt: skip
-    """Up to `most` Gauss–Seidel sweeps, fewer once the relative change is within `tolerance`: (sweeps, last change)."""
+) -> tuple[int, float]:
+    """Up to `most` Gauss–Seidel sweeps, fewer once the relative change is within `tolerance`: (sweeps,
+    last change).
+    """
     return _sweep_rows(
-        block.group_start, block.member, rows.row_start, rows.row_end, rows.column, rows.weight, rows.self_weight,
-        rows.reward, shift, system.floor, system.ceiling, values, unit, most, tolerance,
-    )  # fmt: skip
+        block.group_start,
+        block.member,
+        rows.row_start,
+        rows.row_end,
+        rows.column,
+        rows.weight,
+        rows.self_weight,
+        rows.reward,
+        shift,
+        system.floor,
+        system.ceiling,
+        values,
+        unit,
+        most,
+        tolerance,
+    )
 
 
 @kernel
@@ -72,9 +94,11 @@ def _sweep_rows(
 def factorised(
     system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, place: IndexArray
 ) -> bool:
-    """Solve the frozen equations by sparse LU and store the solution; False (and nothing stored) if they have none.
+    """Solve the frozen equations by sparse LU and store the solution; False (and nothing stored) if they
+    have none.
 
-    `place` is scratch over all states. Equations without a solution belong to a frozen policy that never stops."""
+    `place` is scratch over all states. Equations without a solution belong to a frozen policy that never
+    stops."""
     if np.any(rows.self_weight >= 1.0):  # a group that stays for certain: singular, and SuperLU would print
         return False
     groups = len(block)

@@ -2,11 +2,13 @@
 
 Owners and opponents of progress (see `equations`) then sit on different sides, agent and nature.
 
-* A strategy of the owners that makes progress against every opposition leaves a one-player problem without idle components; its
-  value is a bound on the owners' side. Improving the strategy where that is *strictly* better keeps it one that makes
-  progress (in a class of states that is never left nothing could have improved) and ends with the game's value.
+* A strategy of the owners that makes progress against every opposition leaves a one-player problem
+  without idle components; its value is a bound on the owners' side. Improving the strategy where that is
+  *strictly* better keeps it one that makes progress (in a class of states that is never left nothing
+  could have improved) and ends with the game's value.
 * The opponent's best answer to that value, fixed, leaves a one-player problem of the owners, which `quotient`
-  treats exactly; its value is the bound on the other side. Any answer that is optimal in one step is optimal for the opponent.
+  treats exactly; its value is the bound on the other side. Any answer that is optimal in one step is
+  optimal for the opponent.
 
 Every step yields valid bounds; the tightest are returned.
 """

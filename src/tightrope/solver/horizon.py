@@ -1,10 +1,11 @@
 """Objectives that look a finite number of steps ahead: as many safe backups as there are steps.
 
-Each backup rounds both bounds to their safe side, so nothing is left to verify. Nature, like the agent, may decide anew in every step.
+Each backup rounds both bounds to their safe side, so nothing is left to verify. Nature, like the agent,
+may decide anew in every step.
 
-    P [ allowed U^[a,b] target ]   b − a backups with the target absorbing, then a in which it counts no longer
-    P [ X target ]                 one backup of the target's indicator
-    R [ C<=k ]                     k backups of 0
+    P [ allowed U^[a,b] target ]   b − a backups with the target absorbing, then a in which it counts no
+    longer P [ X target ]                 one backup of the target's indicator R [ C<=k ]
+    k backups of 0
 """
 
 from __future__ import annotations
@@ -30,10 +31,15 @@ class Horizon:
 
 
 def look_ahead(
-    kernel: Kernel, system: System, objective: Objective, weights: FloatArray | None, meter: Meter,
+    kernel: Kernel,
+    system: System,
+    objective: Objective,
+    weights: FloatArray | None,
+    meter: Meter,
     start: tuple[FloatArray, FloatArray] | None = None,
-) -> Horizon:  # fmt: skip
-    """Backups of the steps that are counted; `start` are the bounds after the last (from the unbounded problem).
+) -> Horizon:
+    """Backups of the steps that are counted; `start` are the bounds after the last (from the unbounded
+    problem).
 
     `weights` are the probabilities of a randomised policy, per choice."""
     states = system.structure.states
@@ -53,8 +59,18 @@ def look_ahead(
         last = objective.upper_steps - objective.lower_steps
         result = _steps(kernel, system, weights, meter, goal, goal, last, objective.target, 1.0, ~allowed)
     if objective.lower_steps:
-        result = _steps(kernel, system, weights, meter, result.lower, result.upper, objective.lower_steps, None, 0.0,
-                        ~allowed)  # fmt: skip
+        result = _steps(
+            kernel,
+            system,
+            weights,
+            meter,
+            result.lower,
+            result.upper,
+            objective.lower_steps,
+            None,
+            0.0,
+            ~allowed,
+        )
     return result
 
 
@@ -70,7 +86,9 @@ def _steps(
     held_value: float,
     barred: BoolArray | None,
 ) -> Horizon:
-    """`steps` backups; afterwards `barred` states are 0 and `held` states `held_value`, after each of them."""
+    """`steps` backups; afterwards `barred` states are 0 and `held` states `held_value`, after each of
+    them.
+    """
     policy = _first_choices(system)
     for _ in range(steps):
         if meter.exhausted():

@@ -1,11 +1,12 @@
 """The kernel of ordinary and interval models.
 
-Both are one kernel: an ordinary model is an interval model whose bounds are the same array. The numbers of a model are
-read as follows, here and by whoever checks a solution.
+Both are one kernel: an ordinary model is an interval model whose bounds are the same array. The numbers
+of a model are read as follows, here and by whoever checks a solution.
 
 * A probability or bound is the float64 nearest to the exact number meant.
-* Rows of an ordinary model whose sum differs from 1 by more than (k+2)·2⁻⁵², as decimals in a file may, stand for their
-  multiple with sum 1. Lower bounds with a sum above 1 by that much, and upper bounds with a sum below, likewise.
+* Rows of an ordinary model whose sum differs from 1 by more than (k+2)·2⁻⁵², as decimals in a file may,
+  stand for their multiple with sum 1. Lower bounds with a sum above 1 by that much, and upper bounds with
+  a sum below, likewise.
 * Sums of bounds within (k+2)·2⁻⁵² of 1 are 1.
 """
 
@@ -71,33 +72,84 @@ class IntervalKernel:
         self, system: System, block: Block, values: FloatArray, shift: FloatArray, unit: float, rows: Rows
     ) -> float:
         return backups.sweep_groups(
-            self.structure.choice_start, *self._model(), system.reward, system.discount, system.mode, system.leader,
-            system.agent_maximises, system.nature_maximises, system.floor, system.ceiling,
-            unit, block.group_start, block.member, shift, values, rows.row_start, rows.row_end, rows.column, rows.weight,
-            rows.self_weight, rows.reward, rows.choice, *self._scratch,
-        )  # fmt: skip
+            self.structure.choice_start,
+            *self._model(),
+            system.reward,
+            system.discount,
+            system.mode,
+            system.leader,
+            system.agent_maximises,
+            system.nature_maximises,
+            system.floor,
+            system.ceiling,
+            unit,
+            block.group_start,
+            block.member,
+            shift,
+            values,
+            rows.row_start,
+            rows.row_end,
+            rows.column,
+            rows.weight,
+            rows.self_weight,
+            rows.reward,
+            rows.choice,
+            *self._scratch,
+        )
 
     def backward(
         self, system: System, block: Block, lower: FloatArray, upper: FloatArray, policy: OffsetArray
     ) -> None:
         backups.backward_pass(
-            self.structure.choice_start, *self._model(), system.reward, system.discount, system.mode,
-            system.agent_maximises, system.nature_maximises, system.floor, system.ceiling, system.slack, block.member, lower, upper, policy, *self._scratch,
-        )  # fmt: skip
+            self.structure.choice_start,
+            *self._model(),
+            system.reward,
+            system.discount,
+            system.mode,
+            system.agent_maximises,
+            system.nature_maximises,
+            system.floor,
+            system.ceiling,
+            system.slack,
+            block.member,
+            lower,
+            upper,
+            policy,
+            *self._scratch,
+        )
 
     def safe(self, system: System, block: Block, values: FloatArray, upward: bool, out: FloatArray) -> None:
         backups.safe_groups(
-            self.structure.choice_start, *self._model(), system.reward, system.discount, system.mode, system.leader,
-            system.agent_maximises, system.nature_maximises, block.group_start, block.member, values, upward, out,
+            self.structure.choice_start,
+            *self._model(),
+            system.reward,
+            system.discount,
+            system.mode,
+            system.leader,
+            system.agent_maximises,
+            system.nature_maximises,
+            block.group_start,
+            block.member,
+            values,
+            upward,
+            out,
             *self._scratch,
-        )  # fmt: skip
+        )
 
     def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
         out = np.empty(self.structure.choices)
         backups.safe_choice_values(
-            *self._model(), system.reward, system.discount, system.nature_maximises, values, upward,
-            0, self.structure.choices, out, *self._scratch,
-        )  # fmt: skip
+            *self._model(),
+            system.reward,
+            system.discount,
+            system.nature_maximises,
+            values,
+            upward,
+            0,
+            self.structure.choices,
+            out,
+            *self._scratch,
+        )
         return out
 
     def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
@@ -125,7 +177,9 @@ class IntervalKernel:
 
 
 def _scaled(structure: Structure, bound: FloatArray, *, above: bool, below: bool) -> FloatArray:
-    """`bound` with the rows whose sum misses 1 on the wrong side scaled to sum 1; the same array if there are none."""
+    """`bound` with the rows whose sum misses 1 on the wrong side scaled to sum 1; the same array if there
+    are none.
+    """
     start = structure.transition_start
     total = np.add.reduceat(bound, start[:-1])
     tolerance = (np.diff(start) + 2) * SUM_UNIT

@@ -1,9 +1,9 @@
 """The face a kind of sets shows to the solver: sweeps over a block, safe backups, nature's answers.
 
 Everything the iteration does goes through these few calls, so a new kind of sets (a polygon for each
-signature, a walk on vertices, …) is one class with this face; `IntervalKernel` is the reference. Vectors of values
-are over all states of the model. A call looks at the groups of a `Block` and leaves everything else alone, so
-what lies outside the block is boundary.
+signature, a walk on vertices, …) is one class with this face; `IntervalKernel` is the reference. Vectors
+of values are over all states of the model. A call looks at the groups of a `Block` and leaves everything
+else alone, so what lies outside the block is boundary.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ class Kernel(Protocol):
     def lower(self) -> FloatArray:
         """Smallest probability of each transition.
 
-        Graph analysis and checks of progress read the sets through `lower` and `upper`. That is exact for boxes cut
-        with Σp = 1, and for any sets whose lower bounds are positive wherever the upper ones are.
+        Graph analysis and checks of progress read the sets through `lower` and `upper`. That is exact for
+        boxes cut with Σp = 1, and for any sets whose lower bounds are positive wherever the upper ones
+        are.
         """
 
     @property
@@ -36,7 +37,8 @@ class Kernel(Protocol):
     def sweep(
         self, system: System, block: Block, values: FloatArray, shift: FloatArray, unit: float, rows: Rows
     ) -> float:
-        """One Gauss–Seidel pass x ← Φ(x) + shift over the groups, in order and in place, within floor and ceiling.
+        """One Gauss–Seidel pass x ← Φ(x) + shift over the groups, in order and in place, within floor and
+        ceiling.
 
         Writes the choices it took, the agent's and nature's, into `rows`. Returns the largest change
         relative to max(|x|, unit)."""
@@ -52,7 +54,9 @@ class Kernel(Protocol):
         """Φ(values) for every group into out[g], every error of rounding on the side of `upward`."""
 
     def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
-        """Φ_c(values) for every choice of the model, modes and groups aside, rounded to the side of `upward`."""
+        """Φ_c(values) for every choice of the model, modes and groups aside, rounded to the side of
+        `upward`.
+        """
 
     def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
         """Transitions that have positive probability in some optimal answer of nature to `values`."""

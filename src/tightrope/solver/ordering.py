@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def _merged(components: Components) -> list[tuple[int, int, bool]]:
     change = np.flatnonzero(np.diff(cyclic.astype(np.int8))) + 1
     runs = np.concatenate([[0], change, [len(cyclic)]])
     stretches: list[tuple[int, int, bool]] = []
-    for a, b in zip(runs[:-1], runs[1:], strict=True):
+    for a, b in pairwise(runs):
         first, last, is_cyclic = int(start[a]), int(start[b]), bool(cyclic[a])
         small = last - first < MERGED_STATES
         if stretches and small and stretches[-1][1] - stretches[-1][0] < MERGED_STATES:
@@ -76,7 +77,9 @@ def _merged(components: Components) -> list[tuple[int, int, bool]]:
 
 
 def _split(components: Components, first: int, last: int) -> list[tuple[int, int, bool]]:
-    """A long run of cyclic components cut into pieces of at least MERGED_STATES states (the last may be smaller)."""
+    """A long run of cyclic components cut into pieces of at least MERGED_STATES states (the last may be
+    smaller).
+    """
     start = components.start
     pieces: list[tuple[int, int, bool]] = []
     k = first

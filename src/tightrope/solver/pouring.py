@@ -3,16 +3,18 @@
 Over { p : lower ≤ p ≤ upper, Σp = 1 } the optimum of p·x gives every successor its lower bound and pours the
 rest, best successor first, up to the upper bounds. At most one successor, the *swing*, ends strictly between.
 
-Rounding. The bounds are float64 images of exact numbers (relative error ≤ 2⁻⁵³ each), and sums of k bounds that equal 1 up to
-(k+2)·2⁻⁵² are read as 1 (as in `tightrope.model.graph.support`), so a remainder no larger than that is none. Then the optimum has the support
-computed here; its saturated masses carry their bound's relative error, and the swing's mass an absolute
-error of at most (k+2)·2⁻⁵² from the running remainder. Hence |p·x − computed| ≤ (k+6)·2⁻⁵²·(Σ p|x| + |x(swing)|), with
-room for the rounding of the products, of the sum and of the bound itself. And p·x lies between the smallest and the largest
-x of the support, whatever the rounding: clamping to it keeps 0, 1 and constants exact. Ordinary probabilities
-are the case without anything to pour, and without the swing's error.
+Rounding. The bounds are float64 images of exact numbers (relative error ≤ 2⁻⁵³ each), and sums of k
+bounds that equal 1 up to (k+2)·2⁻⁵² are read as 1 (as in `tightrope.model.graph.support`), so a remainder
+no larger than that is none. Then the optimum has the support computed here; its saturated masses carry
+their bound's relative error, and the swing's mass an absolute error of at most (k+2)·2⁻⁵² from the
+running remainder. Hence |p·x − computed| ≤ (k+6)·2⁻⁵²·(Σ p|x| + |x(swing)|), with room for the rounding
+of the products, of the sum and of the bound itself. And p·x lies between the smallest and the largest x
+of the support, whatever the rounding: clamping to it keeps 0, 1 and constants exact. Ordinary
+probabilities are the case without anything to pour, and without the swing's error.
 
-These are the innermost steps of every sweep. Each has one exit and no array but its arguments: then the compiler merges
-it into its caller and drops the bookkeeping of array references, which costs several times the arithmetic.
+These are the innermost steps of every sweep. Each has one exit and no array but its arguments: then the
+compiler merges it into its caller and drops the bookkeeping of array references, which costs several
+times the arithmetic.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 
 from tightrope.model.graph.support import SUM_UNIT
 from tightrope.numerics.arrays import FloatArray, IndexArray
-from tightrope.numerics.jit import inlined, kernel
+from tightrope.numerics.jit import inlined
 
 UNDERFLOW = 1e-300
 """Added to every error bound that is not 0: more than all products of a row can lose to underflow."""

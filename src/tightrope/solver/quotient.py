@@ -1,14 +1,16 @@
 """End components in which a player could idle for ever without reward, collapsed to one value each.
 
-In such a component x = Φ(x) has spurious solutions: everyone may wait for everyone. The players who idle to no avail (the *owners*: those who
-maximise a probability or a total reward, those who minimise a reward that stops at a target) have to leave. If owners can
-reach every state of the component from every other almost surely, its states have the same value, that of the best way out.
-So they form a group with one equation. Of its choices, those that only idle are closed; where nature is an owner
-and could idle at a choice, its value is that of its best successor outside: moving an ever so small mass there,
-again and again, leaves by it almost surely.
+In such a component x = Φ(x) has spurious solutions: everyone may wait for everyone. The players who idle
+to no avail (the *owners*: those who maximise a probability or a total reward, those who minimise a reward
+that stops at a target) have to leave. If owners can reach every state of the component from every other
+almost surely, its states have the same value, that of the best way out. So they form a group with one
+equation. Of its choices, those that only idle are closed; where nature is an owner and could idle at a
+choice, its value is that of its best successor outside: moving an ever so small mass there, again and
+again, leaves by it almost surely.
 
-This is exact when the owners are all who decide, or when nature cannot cut anything. In a game where nature can cut, only components
-that the agent controls alone (`nature_stays=False`) are collapsed, and `is_exact` says whether others remain.
+This is exact when the owners are all who decide, or when nature cannot cut anything. In a game where
+nature can cut, only components that the agent controls alone (`nature_stays=False`) are collapsed, and
+`is_exact` says whether others remain.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from tightrope.solver.system import CLOSED, EXIT, NORMAL, System
 
 @dataclass(frozen=True, eq=False)
 class Quotient:
-    """The system with its idle components collapsed; `is_exact` is False where a game keeps some that could not be."""
+    """The system with its idle components collapsed; `is_exact` is False where a game keeps some that
+    could not be.
+    """
 
     system: System
     is_exact: bool

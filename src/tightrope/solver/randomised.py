@@ -1,7 +1,9 @@
-"""A randomised policy as a chain: a state that mixes moves, by the policy's probabilities, to one new state for each choice.
+"""A randomised policy as a chain: a state that mixes moves, by the policy's probabilities, to one new
+state for each choice.
 
-The new state then makes that choice. Values of the old states are those of the policy; rewards are earned, and steps discounted, on the new
-states. With one choice a state, everything the solver does for chains applies.
+The new state then makes that choice. Values of the old states are those of the policy; rewards are
+earned, and steps discounted, on the new states. With one choice a state, everything the solver does for
+chains applies.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ def checked_weights(structure: Structure, policy: FloatArray) -> FloatArray:
     if len(off):
         state = int(off[0])
         raise InputError(
-            f"the policy's probabilities at state {structure.state_name(state)} sum to {total[state]:.12g}, not 1"
+            f"the policy's probabilities at state {structure.state_name(state)} "
+            f"sum to {total[state]:.12g}, not 1"
         )
     scaled: FloatArray = policy / np.repeat(total, np.diff(structure.choice_start))
     return scaled
@@ -50,9 +53,10 @@ def checked_choices(structure: Structure, policy: OffsetArray) -> OffsetArray:
     wrong = np.flatnonzero((policy < structure.choice_start[:-1]) | (policy >= structure.choice_start[1:]))
     if len(wrong):
         state = int(wrong[0])
+        first, end = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
         raise InputError(
             f"the policy's choice {int(policy[state])} is none of state {structure.state_name(state)}, "
-            f"whose choices are {int(structure.choice_start[state])}..{int(structure.choice_start[state + 1]) - 1}"
+            f"whose choices are {first}..{end - 1}"
         )
     return policy.astype(np.int64)
 

@@ -1,11 +1,13 @@
 """States whose total reward is infinite: with positive probability, reward is earned again and again.
 
-The players who maximise want to pass choices with a reward infinitely often, with positive probability. Layer by layer,
+The players who maximise want to pass choices with a reward infinitely often, with positive probability.
+Layer by layer,
 
     μZ. νY. μX.  { s : every answer p has  p(Z) > 0,  or  p(Y) = 1 and (reward now or p(X ∪ Z) > 0) }
 
-"every answer" ranging over those who minimise, the others choosing. In the innermost fixpoint a reward comes closer with positive
-probability for ever, unless the play moves into a smaller layer; by induction on layers the total is infinite.
+"every answer" ranging over those who minimise, the others choosing. In the innermost fixpoint a reward
+comes closer with positive probability for ever, unless the play moves into a smaller layer; by induction
+on layers the total is infinite.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from tightrope.numerics.jit import kernel
 
 @dataclass(frozen=True, eq=False)
 class Endless:
-    """`states`; `rank[s]` = layer · (number of states + 1) + rank within the layer; `witness[s]` a choice of a maximising agent."""
+    """`states`; `rank[s]` = layer · (number of states + 1) + rank within the layer; `witness[s]` a choice
+    of a maximising agent.
+    """
 
     states: BoolArray
     rank: OffsetArray
@@ -51,10 +55,26 @@ def endless_reward(
             close = found.copy()
             order = np.zeros(size, np.int64)
             _approach(
-                structure.choice_start, structure.transition_start, structure.successor, support.lower, support.upper,
-                support.possible, *support.predecessors, structure.transition_choice, structure.choice_state,
-                choices, rewarded, agent_maximises, nature_maximises, found, inside, close, order, witness, queue,
-            )  # fmt: skip
+                structure.choice_start,
+                structure.transition_start,
+                structure.successor,
+                support.lower,
+                support.upper,
+                support.possible,
+                *support.predecessors,
+                structure.transition_choice,
+                structure.choice_state,
+                choices,
+                rewarded,
+                agent_maximises,
+                nature_maximises,
+                found,
+                inside,
+                close,
+                order,
+                witness,
+                queue,
+            )
             if np.array_equal(close, inside):
                 break
             inside = close
@@ -138,8 +158,19 @@ def _approach(
         for c in range(choice_start[s], choice_start[s + 1]):
             if not choices[c]:
                 continue
-            if _is_good(transition_start[c], transition_start[c + 1], successor, lower, upper, possible, rewarded[c],
-                        nature_maximises, found, inside, close):  # fmt: skip
+            if _is_good(
+                transition_start[c],
+                transition_start[c + 1],
+                successor,
+                lower,
+                upper,
+                possible,
+                rewarded[c],
+                nature_maximises,
+                found,
+                inside,
+                close,
+            ):
                 if some < 0:
                     some = c
             else:

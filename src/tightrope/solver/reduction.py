@@ -1,8 +1,9 @@
-"""From an objective to fixpoint equations: boundary states, rewards, directions and the meaning of "for ever".
+"""From an objective to fixpoint equations: boundary states, rewards, directions and the meaning of "for
+ever".
 
-Refused, with the reason: rewards that are negative where a play might go on for ever. A negative reward until a target is
-fine if every play reaches the target (all policies, all of nature's answers): then the equations have one solution.
-Terminal rewards may have any sign, discounted rewards too.
+Refused, with the reason: rewards that are negative where a play might go on for ever. A negative reward
+until a target is fine if every play reaches the target (all policies, all of nature's answers): then the
+equations have one solution. Terminal rewards may have any sign, discounted rewards too.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def equations_of(
     if objective.kind is ObjectiveKind.TOTAL:
         if _has_negative(structure, reward, enabled):
             raise InputError(
-                "total rewards need rewards that are not negative: sums of both signs over an infinite run have no order",
+                "total rewards need rewards that are not negative: "
+                "sums of both signs over an infinite run have no order",
                 hint="use a discount factor, or a reward until a target",
             )
         system = _system(objective, structure, enabled, reward, nothing, 0.0, np.inf, 0.0)
@@ -114,6 +116,7 @@ def _require_absorption(support: Support, target: BoolArray, enabled: BoolArray)
     if not sure.all():
         state = support.structure.state_name(int(np.argmin(sure)))
         raise InputError(
-            f"negative rewards need a target that every policy reaches, but from state {state} it can be missed",
+            f"negative rewards need a target that every policy reaches, but from state {state} "
+            "it can be missed",
             hint="shift the rewards so that none is negative, or use a discount factor",
         )

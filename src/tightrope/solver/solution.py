@@ -15,30 +15,33 @@ upper   Φ(U) ≤ U on every state that is not a boundary state, U = boundary va
         minimises it is enough, and what we verify, that Φ_{policy[s]}(U) ≤ U(s): the policy itself
         attains U.
 lower   L ≤ Φ(L) likewise, with Φ_{policy[s]}(L) where the agent maximises.
-ranking what the two inequalities leave open is whether a play stops. `ranking` (≥ 0) settles it. A distribution
-        p *makes progress* at s if p(absorbed or smaller rank) > 0. "Every answer" quantifies over the
-        side that does not own the policy: all choices of s if the agent is on that side, all
-        p ∈ P(c) if nature is. "Some p" means: if nature is on the owning side, the p that attains Φ_c (of several, the
-        one with most mass on smaller ranks), or, where Φ_c(·) is strictly better than required, any p ∈ P(c) at all
-        (mixing a little of it in loses less than the slack).
+ranking what the two inequalities leave open is whether a play stops. `ranking` (≥ 0) settles it. A
+        distribution p *makes progress* at s if p(absorbed or smaller rank) > 0. "Every answer" quantifies
+        over the side that does not own the policy: all choices of s if the agent is on that side, all p ∈
+        P(c) if nature is. "Some p" means: if nature is on the owning side, the p that attains Φ_c (of
+        several, the one with most mass on smaller ranks), or, where Φ_c(·) is strictly better than
+        required, any p ∈ P(c) at all (mixing a little of it in loses less than the slack).
 
 Boundary and ranking by kind of objective:
 
-UNTIL (no step bound)  boundary: target 1; neither allowed nor target 0. Owner of the ranking: those who maximise.
-        At every s with L(s) > 0 that is not a target: progress, where "absorbed" are the targets and
-        all states with L = 0. Then L(X_n) is a bounded submartingale of a play that stops almost surely, so L ≤ V.
-        U needs no ranking: V is the least fixpoint.
-REACH_REWARD           boundary: a target has its terminal value (0 without). Value ∞ where the target is missed
-        with positive probability. Owner: those who minimise; at every s with U(s) < ∞ that is not a target: progress, where
-        "absorbed" are the targets, and p({U < ∞}) = 1 for every p that is possible (the verified Φ(U) ≤ U says so). L needs no
-        ranking where it is finite. Where L(s) = ∞ the owners are those who maximise: at every such s, for every answer,
-        either p({L = ∞, smaller rank}) > 0 or p({L = ∞, rank no larger}) = 1.
-TOTAL                  no boundary. Owner: those who maximise. At every s with 0 < L(s) < ∞, for every answer: r(c) > 0, or progress, where
-        "absorbed" are the states with L = 0 (rewards earned for ever are infinite anyway). Where L(s) = ∞, with
-        layer(s) = ranking[s] // (states + 1), for every answer: p({L = ∞, smaller layer}) > 0, or both
-        p({L = ∞, layer no larger}) = 1 and (r(c) > 0 or p({L = ∞, smaller ranking}) > 0).
+UNTIL (no step bound)  boundary: target 1; neither allowed nor target 0. Owner of the ranking: those who
+        maximise. At every s with L(s) > 0 that is not a target: progress, where "absorbed" are the
+        targets and all states with L = 0. Then L(X_n) is a bounded submartingale of a play that stops
+        almost surely, so L ≤ V. U needs no ranking: V is the least fixpoint.
+REACH_REWARD           boundary: a target has its terminal value (0 without). Value ∞ where the target is
+        missed with positive probability. Owner: those who minimise; at every s with U(s) < ∞ that is not
+        a target: progress, where "absorbed" are the targets, and p({U < ∞}) = 1 for every p that is
+        possible (the verified Φ(U) ≤ U says so). L needs no
+        ranking where it is finite. Where L(s) = ∞ the owners are those who maximise: at every such s, for
+        every answer, either p({L = ∞, smaller rank}) > 0 or p({L = ∞, rank no larger}) = 1.
+TOTAL                  no boundary. Owner: those who maximise. At every s with 0 < L(s) < ∞, for every
+        answer: r(c) > 0, or progress, where "absorbed" are the states with L = 0 (rewards earned for ever
+        are infinite anyway). Where L(s) = ∞, with layer(s) = ranking[s] // (states + 1), for every
+        answer: p({L = ∞, smaller layer}) > 0, or both p({L = ∞, layer no larger}) = 1 and (r(c) > 0 or
+        p({L = ∞, smaller ranking}) > 0).
 DISCOUNTED             Φ is a contraction: no boundary, no ranking.
-step-bounded, NEXT, CUMULATIVE  nothing to believe: `upper_steps` backups from the end give L and U again. `policy` is the first decision.
+step-bounded, NEXT, CUMULATIVE  nothing to believe: `upper_steps` backups from the end give L and U again.
+`policy` is the first decision.
 
 How bounds of intervals and probabilities are read: `tightrope.solver.interval_kernel`.
 """
@@ -56,7 +59,9 @@ from tightrope.solver.kernel import Kernel
 
 
 class Status(Enum):
-    """How a solve ended. The bounds are bounds in every case; only CERTIFIED ones are as close as was asked."""
+    """How a solve ended. The bounds are bounds in every case; only CERTIFIED ones are as close as was
+    asked.
+    """
 
     CERTIFIED = "certified: the bounds are verified and within the precision asked for"
     ITERATION_LIMIT = "the iteration limit was reached; the bounds are verified but wider. Try raising it."
@@ -71,10 +76,10 @@ class Solution:
     """Verified bounds for every state, and the policy that attains the agent's one of them.
 
     * `lower ≤ value ≤ upper`, after `objective.complement`; ∞ is a value.
-    * `policy[s]` is the index of a choice of s (choice_start[s] ≤ policy[s] < choice_start[s+1]). An agent that
-      maximises the fixpoint attains at least `fixpoint_lower` with it, one that minimises at most
-      `fixpoint_upper`, against nature. For step-bounded objectives it is the first decision.
-      Under a fixed policy it repeats a deterministic one; where a randomised one mixes it is −1.
+    * `policy[s]` is the index of a choice of s (choice_start[s] ≤ policy[s] < choice_start[s+1]). An
+      agent that maximises the fixpoint attains at least `fixpoint_lower` with it, one that minimises at
+      most `fixpoint_upper`, against nature. For step-bounded objectives it is the first decision. Under a
+      fixed policy it repeats a deterministic one; where a randomised one mixes it is −1.
     * `fixpoint_lower`, `fixpoint_upper`, `ranking`: see the module's docstring.
     * `gap` is the largest width among the states, in the measure asked for (relative or absolute).
     """
@@ -99,7 +104,8 @@ class Solution:
         return self.status is Status.CERTIFIED
 
     def witness(self) -> FloatArray:
-        """Nature's kernel: for every choice the distribution that answers best, as probabilities per transition.
+        """Nature's kernel: for every choice the distribution that answers best, as probabilities per
+        transition.
 
         A nature that minimises answers to `fixpoint_upper`, which its answer then certifies, one that
         maximises to `fixpoint_lower`.
@@ -112,8 +118,8 @@ class Solution:
 def width(lower: FloatArray, upper: FloatArray, relative: bool, unit: float = 0.0) -> FloatArray:
     """upper − lower, divided by the value where `relative`; 0 where both are the same (∞ included).
 
-    Where values may cancel, `unit` > 0 is the size of what they are made of, and they are measured against the
-    largest of it and them instead of each against itself."""
+    Where values may cancel, `unit` > 0 is the size of what they are made of, and they are measured
+    against the largest of it and them instead of each against itself."""
     same: BoolArray = lower == upper
     gap = np.subtract(upper, lower, out=np.zeros(len(lower)), where=~same)
     if relative:

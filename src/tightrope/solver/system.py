@@ -1,8 +1,9 @@
 """The fixpoint equations x = Φ(x) that an objective becomes, and the blocks in which they are solved.
 
-x(s) = opt_c [ reward(c) + discount(c) · opt_{p ∈ P(c)} p·x ] on every state that is not a boundary state. States of an end
-component in which a player could idle for ever without reward share one value: they form a *group* with one
-equation, in which choices that only idle are left out (see `tightrope.solver.quotient`).
+x(s) = opt_c [ reward(c) + discount(c) · opt_{p ∈ P(c)} p·x ] on every state that is not a boundary state.
+States of an end component in which a player could idle for ever without reward share one value: they form
+a *group* with one equation, in which choices that only idle are left out (see
+`tightrope.solver.quotient`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 
 NORMAL, CLOSED, EXIT = 0, 1, 2
-"""Modes of a choice: as it stands; left out; nature, being able to idle, picks its best way out of the group."""
+"""Modes of a choice: as it stands; left out; nature, being able to idle, picks its best way out of the
+group.
+"""
 
 ChoiceModes = npt.NDArray[np.int8]
 
@@ -29,10 +32,10 @@ class System:
     * `enabled[c]` False: the choice is not the agent's to take (a fixed policy).
     * `leader[s]`: the state whose group s belongs to; itself unless collapsed.
     * `floor ≤ x ≤ ceiling` is known of every value.
-    * `slack`: how much a single backup is to be widened, relatively, so that bounds found with one player's strategy fixed
-      leave room for the rounding of the check without it.
-    * `unit`: 0, or, where values may cancel, the size of the rewards they are made of: a relative precision is then
-      relative to the largest of it and all values.
+    * `slack`: how much a single backup is to be widened, relatively, so that bounds found with one
+      player's strategy fixed leave room for the rounding of the check without it.
+    * `unit`: 0, or, where values may cancel, the size of the rewards they are made of: a relative
+      precision is then relative to the largest of it and all values.
     """
 
     structure: Structure

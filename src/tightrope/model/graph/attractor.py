@@ -41,7 +41,8 @@ def attract(
     pending: IndexArray,
     hit: BoolArray,
 ) -> int:
-    """Extend `drawn` in place; `rank` counts up from 1 (0 for those drawn at the start), `witness` is the agent's choice.
+    """Extend `drawn` in place; `rank` counts up from 1 (0 for those drawn at the start), `witness` is the
+    agent's choice.
 
     `queue`, `pending` (int32[S]) and `hit` (bool[C], all False) are scratch. Returns how many were added."""
     size = 0

@@ -19,7 +19,9 @@ from tightrope.numerics.jit import kernel
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """`component[s]`; `order[start[k]:start[k+1]]` are the states of component k; `cyclic[k]`: it has an edge inside."""
+    """`component[s]`; `order[start[k]:start[k+1]]` are the states of component k; `cyclic[k]`: it has an
+    edge inside.
+    """
 
     component: IndexArray
     start: OffsetArray
@@ -64,7 +66,9 @@ def _tarjan(
     component: IndexArray,
     left: IndexArray,
 ) -> int:
-    """Fill `component` and `left` (states in the order the search leaves them); return the number of components."""
+    """Fill `component` and `left` (states in the order the search leaves them); return the number of
+    components.
+    """
     states = len(state_start) - 1
     link = np.zeros(states, np.int32)  # 0: not met; else smallest index reached so far, from 1
     stack = np.empty(states, np.int32)  # states without a component yet

@@ -1,14 +1,16 @@
-"""Maximal end components: sets of states, with choices, in which a play can be kept for ever and reach everything.
+"""Maximal end components: sets of states, with choices, in which a play can be kept for ever and reach
+everything.
 
 Two readings of nature:
 
 * it joins (`nature_stays`): a choice keeps to X if *some* distribution does, and every possible transition
   inside X can be used. These are all the sets in which agent and nature together can stay;
-* it does not: a choice keeps to X if *all* its possible transitions do, and only certain transitions connect. In these sets
-  the agent alone can reach every state from every other with probability 1, whatever nature does. Where nature can cut
-  nothing (constant support) the two agree.
+* it does not: a choice keeps to X if *all* its possible transitions do, and only certain transitions
+  connect. In these sets the agent alone can reach every state from every other with probability 1,
+  whatever nature does. Where nature can cut nothing (constant support) the two agree.
 
-Decompose into components, drop what leaves them (with all that then has to leave), and repeat until nothing leaves.
+Decompose into components, drop what leaves them (with all that then has to leave), and repeat until
+nothing leaves.
 """
 
 from __future__ import annotations
@@ -58,10 +60,21 @@ def maximal_end_components(
         )
         found = strongly_connected_components(support, usable=usable, expand=inside)
         removed = _drop(
-            structure.choice_start, structure.transition_start, structure.successor, support.lower, support.upper,
-            support.possible, *support.predecessors, structure.transition_choice, structure.choice_state,
-            nature_stays, found.component, inside, alive, queue,
-        )  # fmt: skip
+            structure.choice_start,
+            structure.transition_start,
+            structure.successor,
+            support.lower,
+            support.upper,
+            support.possible,
+            *support.predecessors,
+            structure.transition_choice,
+            structure.choice_state,
+            nature_stays,
+            found.component,
+            inside,
+            alive,
+            queue,
+        )
         if not removed:
             break
     used = np.unique(found.component[inside])
@@ -145,8 +158,18 @@ def _drop(
         for c in range(choice_start[s], choice_start[s + 1]):
             if not alive[c]:
                 continue
-            if _keeps(transition_start[c], transition_start[c + 1], successor, lower, upper, possible, nature_stays,
-                      component, inside, component[s]):  # fmt: skip
+            if _keeps(
+                transition_start[c],
+                transition_start[c + 1],
+                successor,
+                lower,
+                upper,
+                possible,
+                nature_stays,
+                component,
+                inside,
+                component[s],
+            ):
                 left += 1
             else:
                 alive[c] = False
@@ -164,8 +187,18 @@ def _drop(
             s = choice_state[c]
             if not inside[s] or not alive[c]:
                 continue
-            if _keeps(transition_start[c], transition_start[c + 1], successor, lower, upper, possible, nature_stays,
-                      component, inside, component[s]):  # fmt: skip
+            if _keeps(
+                transition_start[c],
+                transition_start[c + 1],
+                successor,
+                lower,
+                upper,
+                possible,
+                nature_stays,
+                component,
+                inside,
+                component[s],
+            ):
                 continue
             alive[c] = False
             left = 0

@@ -1,11 +1,12 @@
 """States whose probability of reaching a target is positive, one, or less than one, whoever decides.
 
-With the players of `attractor`: `positive` is one attraction; `almost_sure` is the greatest Y such that the target can be
-reached within Y with positive probability from all of Y while staying in Y surely (νY.μX, as for stochastic games: both
-players have finitely many pure options, nature's being the vertices of its sets, so "almost surely" is "with value 1").
-`avoiding` lists the rest layer by layer, from the point of view of those who avoid: in layer k every answer of
-those who want to reach either enters a smaller layer with positive probability or keeps the play in layers ≤ k surely. By
-induction on k, the target is missed with positive probability.
+With the players of `attractor`: `positive` is one attraction; `almost_sure` is the greatest Y such that
+the target can be reached within Y with positive probability from all of Y while staying in Y surely
+(νY.μX, as for stochastic games: both players have finitely many pure options, nature's being the vertices
+of its sets, so "almost surely" is "with value 1"). `avoiding` lists the rest layer by layer, from the
+point of view of those who avoid: in layer k every answer of those who want to reach either enters a
+smaller layer with positive probability or keeps the play in layers ≤ k surely. By induction on k, the
+target is missed with positive probability.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from tightrope.numerics.jit import kernel
 
 @dataclass(frozen=True, eq=False)
 class Qualitative:
-    """`states`; `rank` orders them (0: target or first layer); `witness[s]` is a choice of the agent, −1 where none is meant."""
+    """`states`; `rank` orders them (0: target or first layer); `witness[s]` is a choice of the agent, −1
+    where none is meant.
+    """
 
     states: BoolArray
     rank: IndexArray
@@ -43,8 +46,16 @@ def positive(
     drawn = target.copy()
     rank = np.zeros(structure.states, np.int32)
     witness = np.full(structure.states, -1, np.int64)
-    _attract(support, _all(within, structure.states), _all(choices, structure.choices), agent_reaches, nature_reaches,
-             drawn, rank, witness)  # fmt: skip
+    _attract(
+        support,
+        _all(within, structure.states),
+        _all(choices, structure.choices),
+        agent_reaches,
+        nature_reaches,
+        drawn,
+        rank,
+        witness,
+    )
     return Qualitative(drawn, rank, witness)
 
 
@@ -91,10 +102,23 @@ def avoiding(
     while True:
         inside = missed.copy()
         _keep_or_sink(
-            structure.choice_start, structure.transition_start, structure.successor, support.lower, support.upper,
-            support.possible, *support.predecessors, structure.transition_choice, structure.choice_state,
-            open_choice, not agent_reaches, not nature_reaches, found, inside, witness, queue,
-        )  # fmt: skip
+            structure.choice_start,
+            structure.transition_start,
+            structure.successor,
+            support.lower,
+            support.upper,
+            support.possible,
+            *support.predecessors,
+            structure.transition_choice,
+            structure.choice_state,
+            open_choice,
+            not agent_reaches,
+            not nature_reaches,
+            found,
+            inside,
+            witness,
+            queue,
+        )
         new = inside & ~found
         if not new.any():
             assert np.array_equal(found, missed), "the layers exhaust the complement of an almost-sure set"
@@ -116,11 +140,26 @@ def _attract(
 ) -> int:
     structure = support.structure
     return attract(
-        structure.choice_start, structure.transition_start, structure.successor, support.lower, support.upper,
-        support.possible, *support.predecessors, structure.transition_choice, structure.choice_state,
-        within, choices, agent, nature, drawn, rank, witness,
-        np.empty(structure.states, np.int32), np.empty(structure.states, np.int32), np.zeros(structure.choices, np.bool_),
-    )  # fmt: skip
+        structure.choice_start,
+        structure.transition_start,
+        structure.successor,
+        support.lower,
+        support.upper,
+        support.possible,
+        *support.predecessors,
+        structure.transition_choice,
+        structure.choice_state,
+        within,
+        choices,
+        agent,
+        nature,
+        drawn,
+        rank,
+        witness,
+        np.empty(structure.states, np.int32),
+        np.empty(structure.states, np.int32),
+        np.zeros(structure.choices, np.bool_),
+    )
 
 
 def _settle(
@@ -128,11 +167,23 @@ def _settle(
 ) -> int:
     structure = support.structure
     return settle(
-        structure.choice_start, structure.transition_start, structure.successor, support.lower, support.upper,
-        support.possible, *support.predecessors, structure.transition_choice, structure.choice_state,
-        exempt, agent, nature, within, choices,
-        np.empty(structure.states, np.int32), np.empty(structure.states, np.int32),
-    )  # fmt: skip
+        structure.choice_start,
+        structure.transition_start,
+        structure.successor,
+        support.lower,
+        support.upper,
+        support.possible,
+        *support.predecessors,
+        structure.transition_choice,
+        structure.choice_state,
+        exempt,
+        agent,
+        nature,
+        within,
+        choices,
+        np.empty(structure.states, np.int32),
+        np.empty(structure.states, np.int32),
+    )
 
 
 def _all(mask: BoolArray | None, size: int) -> BoolArray:
@@ -159,7 +210,9 @@ def _keep_or_sink(
     witness: OffsetArray,
     queue: IndexArray,
 ) -> None:
-    """Greatest subset of `inside` where the avoiders enter `found` with positive probability or stay inside surely."""
+    """Greatest subset of `inside` where the avoiders enter `found` with positive probability or stay
+    inside surely.
+    """
     size = 0
     for s in range(len(inside)):
         if inside[s] and not found[s]:

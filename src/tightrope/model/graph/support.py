@@ -2,11 +2,12 @@
 
 Nature picks p with lower ≤ p ≤ upper and Σp = 1 at a choice. For a set X of states
 
-* p(X) > 0 is possible iff some *possible* transition leads into X; a transition is possible iff its upper bound is
-  positive and the other lower bounds leave something;
-* p(X) > 0 is unavoidable iff a lower bound into X is positive, or the upper bounds outside X sum to less than 1
-  (`must_enter`); a transition is *certain* iff it is unavoidable alone;
-* p(X) = 1 is possible iff p(not X) > 0 is avoidable (`can_stay`), unavoidable iff all possible transitions lead into X.
+* p(X) > 0 is possible iff some *possible* transition leads into X; a transition is possible iff its upper
+  bound is positive and the other lower bounds leave something;
+* p(X) > 0 is unavoidable iff a lower bound into X is positive, or the upper bounds outside X sum to less
+  than 1 (`must_enter`); a transition is *certain* iff it is unavoidable alone;
+* p(X) = 1 is possible iff p(not X) > 0 is avoidable (`can_stay`), unavoidable iff all possible
+  transitions lead into X.
 
 Bounds are float64 images of exact numbers, so a sum of k of them that equals 1 up to (k+2)·2⁻⁵² is read as 1:
 otherwise [0, 0.7] and [0, 0.3] would leave nature 5·10⁻¹⁷ to place elsewhere.

@@ -1,0 +1,251 @@
+"""Solving interval models: certified bounds from tightrope beside the values of Storm's robust check, in
+one run.
+
+    python benchmarks/solve_speed.py            grids of 0.4M and 1.8M transitions and betting(100) with
+                                                both, then 10k to 10M transitions and the large case
+                                                studies alone
+    python benchmarks/solve_speed.py --smoke    the same on small instances, in seconds
+
+Both tools get the same model, Storm by a DRN file, and the same relative precision, 1e-6; building and
+reading is not counted. Storm stops where its iterates stop moving, tightrope where its bounds are
+verified for every state. Every solve is a process of its own, after a tiny solve to warm up; seconds are
+its CPU seconds, the better of two runs. `bytes` is the memory the solve added to the process's peak, per
+transition.
+
+Prints a table and writes the rows as JSON (default: bench-results/solve_speed.json). Leaves with status 1
+where a goal is missed: 3 times as fast as Storm, case studies at their true point within 3 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure, Structure
+
+BOTH = ("grid-P(150)", "grid-R(150)", "grid-P(300)", "grid-R(300)", "betting(100)")
+CURVE = tuple(f"grid-R({n})" for n in (23, 71, 225, 709))
+POINTS = ("betting(135)@", "aircraft(200,40)@", "rover(125,125)@")
+SMOKE = (("grid-P(12)", "grid-R(12)", "betting(5)"), ("grid-R(20)",), ("rover(10,10)@",))
+
+FASTER_THAN_STORM = 3.0
+SECONDS_AT_A_POINT = 3.0
+PRECISION = 1e-6
+BLOCKED = 0.05
+SLIP = 0.2
+
+Row = dict[str, object]
+Problem = tuple[IntervalMDP | MDP, Objective, str]
+
+
+def grid(size: int, event: str) -> Problem:
+    """Walk on a grid: the move wanted, with 5 % each one of the others or none; every probability off by
+    up to 5 %.
+
+    P: reach the far corner around forbidden cells; R: the number of steps to it."""
+    states = size * size
+    y, x = np.divmod(np.arange(states), size)
+    steps = ((0, 1), (0, -1), (1, 0), (-1, 0), (0, 0))
+    to = np.stack(
+        [np.clip(y + dy, 0, size - 1) * size + np.clip(x + dx, 0, size - 1) for dy, dx in steps], axis=1
+    )
+    chance = np.full((4, 5), SLIP / 4)
+    np.fill_diagonal(chance, 1 - SLIP)
+    successor = np.repeat(to, 4, axis=0)
+    probability = np.tile(chance, (states, 1))
+    order = np.argsort(successor, axis=1, kind="stable")
+    successor = np.take_along_axis(successor, order, 1)
+    probability = np.take_along_axis(probability, order, 1)
+    first = np.ones(successor.shape, np.bool_)
+    first[:, 1:] = successor[:, 1:] != successor[:, :-1]
+    merged = np.bincount(np.cumsum(first.ravel()) - 1, weights=probability.ravel())
+    goal = np.arange(states) == states - 1
+    blocked = np.random.default_rng(0).random(states) < BLOCKED
+    blocked[[0, -1]] = False
+    structure = Structure(
+        choice_start=4 * np.arange(states + 1),
+        transition_start=np.concatenate([[0], np.cumsum(first.sum(axis=1))]),
+        successor=successor[first].astype(np.int32),
+        labels={"init": np.arange(states) == 0, "goal": goal, "blocked": blocked},
+        rewards={"steps": RewardStructure(state=np.ones(states))},
+    )
+    lower = np.maximum(merged - 0.05, 0.01 * merged)
+    model = IntervalMDP(structure, lower, np.minimum(merged + 0.05, 1.0))
+    if event == "P":
+        objective = Objective(
+            ObjectiveKind.UNTIL, Direction.MAX, Direction.MIN, target=goal, allowed=~blocked
+        )
+        return model, objective, 'Pmax=? [ !"blocked" U "goal" ]'
+    objective = Objective(
+        ObjectiveKind.REACH_REWARD,
+        Direction.MIN,
+        Direction.MAX,
+        target=goal,
+        reward=structure.rewards["steps"],
+    )
+    return model, objective, 'Rmin=? [ F "goal" ]'
+
+
+def case_study(name: str, at_point: bool) -> Problem:
+    """A case study at its true point, or as an interval model around it."""
+    from tightrope.experiments.suite import load, parse_bench, question
+
+    instance = parse_bench(f"bench:{name}")
+    parametric = load(instance)
+    asked = question(instance, parametric.structure)
+    point = parametric.instantiate(instance.truth)
+    if at_point:
+        return point, asked.objective, ""
+    unknown = ~parametric.expressions.is_constant[parametric.expression]
+    reach = np.where(unknown, 0.02, 0.0)
+    probability = point.probability
+    bounds = np.maximum(probability - reach, 0.0), np.minimum(probability + reach, 1.0)
+    structure = point.structure
+    labels = dict(structure.labels) | {"init": np.arange(structure.states) == structure.initial}
+    assert asked.objective.target is not None
+    labels["goal"] = asked.objective.target
+    named = Structure(
+        structure.choice_start,
+        structure.transition_start,
+        structure.successor,
+        structure.initial,
+        labels=labels,
+        rewards=structure.rewards,
+    )
+    return IntervalMDP(named, *bounds), asked.objective, 'Rmax=? [ F "goal" ]'
+
+
+def problem(name: str) -> Problem:
+    if name.startswith("grid-"):
+        return grid(int(name[7:-1]), name[5])
+    return case_study(name.removesuffix("@"), name.endswith("@"))
+
+
+def with_tightrope(name: str) -> Row:
+    from tightrope.solver import solve
+
+    for warm in ("grid-P(6)", "grid-R(6)", "betting(2)@"):
+        solve(*problem(warm)[:2])
+    model, objective, _ = problem(name)
+    before, begin = _peak(), time.process_time()
+    seconds, solution = [], None
+    for _ in range(2):
+        begin = time.process_time()
+        solution = solve(model, objective, precision=PRECISION)
+        seconds.append(time.process_time() - begin)
+    assert solution is not None and solution.is_certified, solution
+    return {
+        "transitions": model.transitions,
+        "seconds": min(seconds),
+        "lower": float(solution.lower[model.initial]),
+        "upper": float(solution.upper[model.initial]),
+        "iterations": solution.iterations,
+        "bytes": round((_peak() - before) / model.transitions, 1),
+    }
+
+
+def with_storm(name: str) -> Row:
+    import stormpy
+
+    from tightrope.formats.drn import write_drn
+
+    model, _, text = problem(name)
+    assert isinstance(model, IntervalMDP)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.drn"
+        write_drn(model, path)
+        built = stormpy.build_model_from_drn[stormpy.Interval](str(path))
+    asked = stormpy.parse_properties(text)[0]
+    seconds, value = [], 0.0
+    for _ in range(2):
+        begin = time.process_time()
+        found = stormpy.model_checking(
+            built, asked, uncertainty_resolution_mode=stormpy.UncertaintyResolutionMode.ROBUST
+        )
+        seconds.append(time.process_time() - begin)
+        value = found.get_value(model.initial)
+    return {"transitions": model.transitions, "seconds": min(seconds), "value": value}
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+TOOLS = {"tightrope": with_tightrope, "storm": with_storm}
+
+
+def apart(tool: str, name: str) -> Row:
+    """One measurement in a process of its own."""
+    finished = subprocess.run(
+        [sys.executable, __file__, "--here", tool, name], capture_output=True, text=True, check=False
+    )
+    if finished.returncode != 0:
+        sys.exit(f"{tool} failed on {name}:\n{finished.stderr}")
+    row: Row = {"tool": tool, "instance": name}
+    row.update(json.loads(finished.stdout.splitlines()[-1]))
+    return row
+
+
+def compare(both: tuple[str, ...], curve: tuple[str, ...], points: tuple[str, ...]) -> list[Row]:
+    rows = []
+    for name in (*both, *curve, *points):
+        ours = apart("tightrope", name)
+        rows.append(ours)
+        if name in both:
+            storm = apart("storm", name)
+            ours["times_as_fast"] = round(float(str(storm["seconds"])) / float(str(ours["seconds"])), 1)
+            rows.append(storm)
+        show(rows[-2:] if name in both else rows[-1:])
+    return rows
+
+
+def show(rows: list[Row]) -> None:
+    for row in rows:
+        value = f"[{row['lower']:.9g}, {row['upper']:.9g}]" if "lower" in row else f"{row['value']:.9g}"
+        ratio = f"{row['times_as_fast']}×" if "times_as_fast" in row else ""
+        print(
+            f"{row['instance']:<18} {row['tool']:<10} {row['transitions']:>11,} {row['seconds']:>9.3f} "
+            f"{row.get('bytes', ''):>7} {ratio:>7}  {value}",
+            flush=True,
+        )
+
+
+def missed(rows: list[Row]) -> list[str]:
+    found = []
+    for row in rows:
+        if float(str(row.get("times_as_fast", FASTER_THAN_STORM))) < FASTER_THAN_STORM:
+            found.append(f"{row['instance']}: only {row['times_as_fast']} times as fast as Storm")
+        if str(row["instance"]).endswith("@") and float(str(row["seconds"])) > SECONDS_AT_A_POINT:
+            found.append(f"{row['instance']}: {row['seconds']} s")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--smoke", action="store_true", help="small instances; goals are not judged")
+    parser.add_argument("--json", type=Path, default=Path("bench-results/solve_speed.json"))
+    parser.add_argument("--here", nargs=2, metavar=("TOOL", "NAME"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.here:
+        print(json.dumps(TOOLS[options.here[0]](options.here[1])))
+        return
+    print(f"{'instance':<18} {'tool':<10} {'|T|':>11} {'CPU s':>9} {'bytes':>7} {'':>7}  value")
+    rows = compare(*SMOKE) if options.smoke else compare(BOTH, CURVE, POINTS)
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    if not options.smoke and (faults := missed(rows)):
+        sys.exit("\n".join(faults))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""The benchmark of solving still runs, and judges its goals as its text says."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parent.parent / "benchmarks" / "solve_speed.py"
+
+
+def test_smoke_run_compares_with_storm(tmp_path: Path) -> None:
+    results = tmp_path / "solve_speed.json"
+    command = [sys.executable, str(SCRIPT), "--smoke", "--json", str(results)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    rows = json.loads(results.read_text(encoding="utf-8"))
+    pairs = [(row["tool"], row["instance"]) for row in rows]
+    assert pairs[:2] == [("tightrope", "grid-P(12)"), ("storm", "grid-P(12)")]
+    assert pairs[-2:] == [("tightrope", "grid-R(20)"), ("tightrope", "rover(10,10)@")]
+    for ours, storm in zip(rows[0:6:2], rows[1:6:2], strict=True):
+        assert ours["lower"] <= ours["upper"] <= ours["lower"] * (1 + 1e-6)
+        assert abs(storm["value"] / ours["lower"] - 1) < 1e-5
+
+
+def test_goals() -> None:
+    missed = runpy.run_path(str(SCRIPT))["missed"]
+    good = {"tool": "tightrope", "instance": "grid-P(150)", "seconds": 0.5, "times_as_fast": 3.5}
+    assert missed([good]) == []
+    assert "2.5 times" in missed([good | {"times_as_fast": 2.5}])[0]
+    assert "4.0 s" in missed([{"tool": "tightrope", "instance": "rover(125,125)@", "seconds": 4.0}])[0]

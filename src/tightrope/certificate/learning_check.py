@@ -26,6 +26,7 @@ from tightrope.certificate.exact import prove_side_exactly
 from tightrope.certificate.inner import Box
 from tightrope.certificate.learning import Guarantee, LearningCertificate
 from tightrope.certificate.likelihood_check import LikelihoodCuts
+from tightrope.certificate.plug_in_check import plug_in_check
 from tightrope.certificate.polynomials import Polynomial, added, is_constant, key, read_polynomials
 from tightrope.certificate.projection_check import (
     Bounds,
@@ -180,7 +181,11 @@ class Chain:
             cuts = LikelihoodCuts(data, self.space, self.polynomials, proof.cut_point)
             self.sources[Origin.CUT] = cuts
             words = f"{len(whole)} batches, pilot {data.pilot}, threshold {float(cuts.threshold):.6f}"
-            return [budget, Check("the batches are the counts", split, words)]
+            return [
+                budget,
+                Check("the batches are the counts", split, words),
+                plug_in_check(data, self.space, self.polynomials),
+            ]
         self.links = event_links(data, problem.transition_start, self.polynomials)
         return event_check(data, problem.transition_start, self.polynomials, self.exactly)
 

@@ -270,8 +270,8 @@ def _covers(certificate: LearningCertificate, result: LearningResult) -> tuple[s
     ]
     if data.method == "likelihood":
         lines.append(
-            "not covered: that the plug-in of each batch was computed before it, and that batches were "
-            "not cut by outcomes"
+            "not covered: that batches were cut without looking at outcomes; of the plug-ins, that they "
+            "are the estimates of earlier batches up to a small distance"
         )
     if data.assumed_support is not None:
         lines.append(f"assumed: what can happen has at least probability {data.assumed_support:g}")

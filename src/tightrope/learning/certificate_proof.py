@@ -167,6 +167,8 @@ def with_choice_bases(
         proof = replace(proof, choice_basis=distinct.astype(np.int32))
         start = 0
         for i, side, table, which in found:
+            if len(table) == 0:
+                continue
             place = number.reshape(-1)[start : start + len(table)]
             start += len(table)
             basis = np.where(which >= 0, place[np.maximum(which, 0)], -1).astype(np.int32)

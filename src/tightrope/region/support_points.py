@@ -32,9 +32,9 @@ def support_points(
     points = np.empty((len(normals), len(centre)))
     for i, normal in enumerate(normals):
         # The half-width of the quadratic region in this direction sets the scale of τ.
-        width = np.sqrt(
-            max(2.0 * depth * float(normal @ np.linalg.lstsq(bend, normal, rcond=None)[0]), 1e-300)
-        )
+        # Without curvature (nothing was seen that depends on it) there is none, and any scale will do.
+        reach = 2.0 * depth * float(normal @ np.linalg.lstsq(bend, normal, rcond=None)[0])
+        width = np.sqrt(max(reach, 1e-24 * float(normal @ normal), 1e-300))
         points[i] = _climb(likelihood, matrix, bound, centre, normal / width)
     return points
 

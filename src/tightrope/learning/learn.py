@@ -118,6 +118,7 @@ class Learner:
             options.assume_support,
             deadline,
             stages.progress,
+            solves=3 if self.policy is None else 5,
         )
         robust = solver.robust()
         optimistic = solver.optimistic()

@@ -50,7 +50,11 @@ def with_support(sets: Sets, smallest: float) -> Sets:
 
 
 class PolicySolver:
-    """Solves over one kind of sets until the deadline; what came out so far is verified all the same."""
+    """Solves over one kind of sets; what came out at the deadline is verified all the same.
+
+    The time that is left is shared evenly by the solves that are left: two for the robust policy, one for the
+    optimistic one, two for a given one.
+    """
 
     def __init__(
         self,
@@ -60,11 +64,13 @@ class PolicySolver:
         smallest: float | None,
         deadline: float,
         progress: Progress,
+        solves: int = 3,
     ):
         self.sets = sets if smallest is None else with_support(sets, smallest)
         self.objective, self.precision = objective, precision
         self.kernel = kernel_of(self.sets)
         self.deadline, self.progress = deadline, progress
+        self.solves_left = solves
         self.notes: list[str] = []
         if smallest is not None:
             self.notes.append(
@@ -118,7 +124,8 @@ class PolicySolver:
     def _solve(
         self, kernel: Kernel, nature: Direction, policy: OffsetArray | FloatArray | None = None
     ) -> Solution:
-        left = max(self.deadline - time.perf_counter(), 0.0)
+        left = max(self.deadline - time.perf_counter(), 0.0) / max(self.solves_left, 1)
+        self.solves_left -= 1
         return solve_sets(
             kernel,
             replace(self.objective, nature=nature),

@@ -118,7 +118,7 @@
     const single = chosen.x === chosen.y;
     const across = labels(chosen.x, false), up = labels(chosen.y, single);
     const wide = WIDTH - LEFT - RIGHT;
-    const tall = Math.min(Math.max(up.length * Math.min(wide / across.length, 40), 60), 440);
+    const tall = Math.min(Math.max(up.length * Math.min(wide / across.length, 40), 60), 360);
     const w = wide / across.length, h = tall / up.length, height = TOP + tall + BELOW;
     picture.setAttribute("viewBox", `0 0 ${WIDTH} ${height}`);
     const used = new Set(), marks = [];

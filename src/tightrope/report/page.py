@@ -46,8 +46,7 @@ def page(run: Run, policies: PolicyMap | None) -> str:
         boxes_figure(run),
         widths_figure(run),
         events_figure(run),
-        timings_figure(run),
-        _ledger(run),
+        tag("div", timings_figure(run), _ledger(run), class_="stack"),
         _provenance(run),
     ]
     body = tag(

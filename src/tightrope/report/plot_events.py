@@ -82,9 +82,8 @@ def _remark(run: Run) -> str:
         return f"{main.binding_total} events hold the region in place: more data about these, and it shrinks."
     if main.region is None or main.verdict is not None:
         return f"{main.label} sets use every event by itself; there is no region that an event could bind."
-    return (
-        f"The {main.region} region is made of all observations together; no single event binds. The events "
-        "with the most observations are shown."
+    return f"The {main.region} region is made of all observations together; no single event binds." + (
+        " The events with the most observations are shown." if run.events else ""
     )
 
 

@@ -8,7 +8,7 @@ from tightrope.report.frame import WIDTH, Key, drawing, figure, legend, table, x
 from tightrope.report.markup import Child, Markup, join, tag
 from tightrope.report.reading import Outcome, Run, Span
 from tightrope.report.scale import Axis, at_least, at_most, interval_text, number, span_of
-from tightrope.report.statement import quantity
+from tightrope.report.statement import best_case, quantity
 
 LEFT = 118.0
 ROW = 40.0
@@ -71,7 +71,7 @@ def _row(run: Run, outcome: Outcome, axis: Axis, y: float) -> Markup:
     if outcome.given is not None:
         tip.append(f"given policy {interval_text(outcome.given.lower, outcome.given.upper)}")
         marks.append(_bar(outcome.given, axis, y + 3, "c-given"))
-    tip.append(f"optimistic {number(outcome.optimistic)}")
+    tip.append(f"optimistic {best_case(run, outcome)}")
     if axis.shows(outcome.optimistic):
         marks.append(tag("circle", class_="ring c-optimistic", cx=axis(outcome.optimistic), cy=y, r=4.5))
     tip.append(f"{sum(outcome.seconds.values()):.2g} s, {outcome.relaxation}")
@@ -106,7 +106,7 @@ def _table(run: Run) -> Markup:
             at_most(outcome.robust.upper),
             number(outcome.robust.width, 4),
             interval_text(outcome.given.lower, outcome.given.upper) if outcome.given else "–",
-            number(outcome.optimistic),
+            best_case(run, outcome),
             outcome.status,
         )
         for outcome in run.outcomes

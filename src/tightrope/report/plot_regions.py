@@ -20,6 +20,8 @@ SHOWN = 6
 ROW = 34.0
 LEFT = 110.0
 PANEL = 400.0
+EDGE = 92.0
+"""Height of a panel, and the room left of it for values and the label."""
 
 
 def regions_figure(run: Run) -> Markup | None:
@@ -72,7 +74,7 @@ def boxes_figure(run: Run) -> Markup | None:
         drawing(
             bottom + 48,
             "Intervals of the parameters: " + "; ".join(f"{row[0]} {row[2]} of {row[1]}" for row in shown),
-            x_axis(axis, 4, bottom, "position within the domain (0 lower end, 1 upper end)"),
+            x_axis(axis, 4, bottom, "place in the domain (0 lowest, 1 highest)"),
             *rows,
         ),
         table(("parameter", "domain", *(r.kind for r in regions), "true"), shown, "Numbers: parameters"),
@@ -125,7 +127,7 @@ def panel_range(run: Run, pair: tuple[str, str], which: int) -> tuple[float, flo
 
 def _panel(run: Run, x_name: str, y_name: str) -> Markup:
     pair = (x_name, y_name)
-    x = Axis(*panel_range(run, pair, 0), 74, WIDTH - 14)
+    x = Axis(*panel_range(run, pair, 0), EDGE, WIDTH - 14)
     y = Axis(*panel_range(run, pair, 1), PANEL - 52, 8)
     marks: list[Child] = []
     for region in run.regions:
@@ -144,7 +146,7 @@ def _panel(run: Run, x_name: str, y_name: str) -> Markup:
             PANEL,
             f"Shadow of the regions ({kinds}) on {x_name} and {y_name}",
             x_axis(x, 8, PANEL - 52, f"{x_name} (no unit)", 4),
-            y_axis(y, 74, WIDTH - 14, f"{y_name} (no unit)"),
+            y_axis(y, EDGE, WIDTH - 14, f"{y_name} (no unit)"),
             *marks,
             tag("g", class_="cross"),
             class_="panel",

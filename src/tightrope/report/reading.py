@@ -68,6 +68,7 @@ class Outcome:
     binding_total: int
     ledger: LedgerLines
     verdict: str | None
+    misfit: str | None
     status: str
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
@@ -247,6 +248,7 @@ def _outcome(entry: Fields) -> Outcome:
         binding_total=binding.integer("total"),
         ledger=LedgerLines(ledger.number("delta"), ledger.flag("holds"), ledger.texts("lines")),
         verdict=entry.text("verdict") if entry.has("verdict") else None,
+        misfit=entry.text("misfit") if entry.has("misfit") else None,
         status=entry.text("status"),
         reasons=entry.texts("reasons"),
         notes=entry.texts("notes"),

@@ -34,6 +34,11 @@ def confidence(delta: float) -> str:
     return f"{(Decimal(1) - Decimal(repr(delta))).normalize():f}"
 
 
+def best_case(run: Run, outcome: Outcome) -> str:
+    """The optimistic value, which no policy exceeds: rounded so that this stays true."""
+    return at_most(outcome.optimistic) if run.maximises else at_least(outcome.optimistic)
+
+
 def statement(run: Run) -> Statement:
     """The answer is that of the run's main outcome."""
     main, what = run.main, quantity(run)
@@ -59,7 +64,7 @@ def statement(run: Run) -> Statement:
         answer = (
             f"With confidence {sure} the {what} of the robust policy is at {side} {bound}: its true value "
             f"lies in {interval_text(main.robust.lower, main.robust.upper)} ({_source(main)}), and no policy "
-            f"does better than {at_most(main.optimistic) if run.maximises else at_least(main.optimistic)}."
+            f"does better than {best_case(run, main)}."
         )
     if main.given is not None:
         answer += f" The given policy's value lies in {interval_text(main.given.lower, main.given.upper)}."
@@ -87,6 +92,8 @@ def _cautions(run: Run) -> tuple[str, ...]:
     main, found = run.main, []
     if main.verdict is not None:
         found.append(f"{main.verdict} Tied sets were used instead.")
+    if main.misfit is not None:
+        found.append(main.misfit)
     if not main.ledger.holds:
         found.append(
             "The confidence is nominal: the data were not collected as the method assumes, or the method "

@@ -1,0 +1,200 @@
+"""The report in a browser: nothing is asked of the network, nothing goes wrong, every picture is drawn.
+
+Each test opens the page in the same headless Chromium; without one they fail, and `make browser` installs it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from browser import Browser, browser
+from report_cases import write_benchmark
+from tightrope.report.page import page
+from tightrope.report.policy_map import PolicyMap, Variable
+from tightrope.report.reading import read_run
+from tightrope.report.write import write_report
+
+SCREENS = [(1280, "light"), (1280, "dark"), (360, "light"), (390, "dark")]
+
+EMPTY_PICTURES = """
+[...document.querySelectorAll('figure svg:not([aria-hidden])')].filter((picture) => {
+  const marks = [...picture.querySelectorAll('rect:not(.hit), circle, path, line:not(.grid)')];
+  const drawn = marks.filter((mark) => { const b = mark.getBBox(); return b.width + b.height > 0; });
+  return drawn.length < 2 || picture.querySelectorAll('text').length < 3;
+}).map((picture) => picture.getAttribute('aria-label'))
+"""
+
+CONTRASTS = """
+(() => {
+  const channel = (v) => v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4;
+  const light = (c) => { const [r, g, b] = c.match(/[0-9.]+/g).map(Number);
+    return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b); };
+  const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p);
+    return (x + 0.05) / (y + 0.05); };
+  const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
+    if (!/, 0\\)$/.test(c) && c !== 'transparent') return c; } return 'rgb(255, 255, 255)'; };
+  const found = {};
+  const texts = 'h1, h2, p, li, dt, dd, a, summary, figcaption, th, td, footer, svg text';
+  for (const e of document.querySelectorAll(texts)) {
+    const style = getComputedStyle(e), ink = e.closest('svg') ? style.fill : style.color;
+    found[ink + ' on ' + behind(e)] = ratio(ink, behind(e));
+  }
+  return found;
+})()
+"""
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_benchmark(tmp_path_factory.mktemp("report") / "aircraft")
+
+
+@pytest.fixture(scope="module")
+def report(result: Path) -> Path:
+    return write_report(result)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as started:
+        yield started
+
+
+def tip(chromium: Browser) -> str:
+    """What the tip says once it is shown."""
+    chromium.wait(lambda: chromium.evaluate("!document.getElementById('tip').hidden"))
+    text = chromium.evaluate("document.getElementById('tip').textContent")
+    assert isinstance(text, str)
+    return text
+
+
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+def test_the_page_opens_alone_and_whole(
+    chromium: Browser, report: Path, tmp_path: Path, width: int, scheme: str
+) -> None:
+    chromium.open(report, width, 800, scheme)
+    assert chromium.problems() == []
+    assert chromium.requests() == [report.resolve().as_uri()]
+    assert chromium.evaluate("document.querySelectorAll('figure').length") == 7
+    assert chromium.evaluate(EMPTY_PICTURES) == []
+    assert chromium.evaluate("document.querySelectorAll('figure:not(:has(.legend li))').length") == 0
+    assert chromium.evaluate("document.documentElement.scrollWidth") == width
+    dark = chromium.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
+    assert dark == (scheme == "dark")
+    contrasts = chromium.evaluate(CONTRASTS)
+    assert len(contrasts) >= 4
+    assert {pair: ratio for pair, ratio in contrasts.items() if ratio < 4.5} == {}
+    smallest = chromium.evaluate(
+        "Math.min(...[...document.querySelectorAll('figure svg text')].map((t) => {"
+        " const m = t.getScreenCTM(); return parseFloat(getComputedStyle(t).fontSize) * Math.hypot(m.a, m.b); }))"
+    )
+    assert smallest >= 9.0
+    chromium.screenshot(tmp_path / "page.png")
+    assert (tmp_path / "page.png").stat().st_size > 50_000
+    assert chromium.problems() == []
+
+
+def test_marks_tell_their_numbers(chromium: Browser, report: Path, result: Path) -> None:
+    chromium.open(report)
+    run = read_run(result)
+    chromium.point_at("#intervals g[data-tip]:last-of-type .hit")
+    assert tip(chromium).startswith("rectangular\nrobust policy [")
+    chromium.point_at("#widths g[data-tip] .hit")
+    assert "before the data" in tip(chromium)
+    chromium.point_at("#binding g[data-tip] .hit")
+    assert "seen " in tip(chromium)
+    chromium.point_at("#timings g[data-tip] .hit")
+    assert "solve" in tip(chromium)
+    chromium.point_at("h1")
+    chromium.wait(lambda: chromium.evaluate("document.getElementById('tip').hidden"))
+    assert len(run.outcomes) == chromium.evaluate(
+        "document.querySelectorAll('#intervals g[data-tip]').length"
+    )
+
+
+def test_a_panel_reads_coordinates_and_regions(chromium: Browser, report: Path, result: Path) -> None:
+    chromium.open(report)
+    chromium.point_at("#regions .panel circle")
+    lines = tip(chromium).split("\n")
+    truth = read_run(result).truth
+    for line, name in zip(lines, ("theta1", "theta2"), strict=False):
+        shown, _, value = line.partition(" = ")
+        assert shown == name
+        assert float(value) == pytest.approx(truth[name], abs=0.005)
+    assert lines[2] == "inside: polytope, ellipsoid, likelihood"
+    assert chromium.evaluate("document.querySelectorAll('.cross line').length") == 2
+
+
+def choose(chromium: Browser, label: str, option: str) -> None:
+    chromium.evaluate(
+        f"""(() => {{
+          const label = [...document.querySelectorAll('#policy-controls label')]
+            .find((l) => l.firstChild.textContent === {json.dumps(label)});
+          const box = label.querySelector('select');
+          box.value = [...box.options].find((o) => o.textContent === {json.dumps(option)}).value;
+          box.dispatchEvent(new Event('change'));
+        }})()"""
+    )
+
+
+def policy_state(chromium: Browser) -> Any:
+    return chromium.evaluate(
+        """({labels: [...document.querySelectorAll('#policy-map .label')].map((t) => t.textContent),
+             cells: document.querySelectorAll('#policy-map .cell').length,
+             says: document.getElementById('policy-map').getAttribute('aria-label'),
+             actions: [...document.querySelectorAll('#policy-legend li')].map((t) => t.textContent)})"""
+    )
+
+
+def test_the_policy_is_drawn_over_the_variables_that_are_chosen(
+    chromium: Browser, report: Path, result: Path
+) -> None:
+    chromium.open(report)
+    entries = json.loads((result / "rectangular" / "robust-policy.json").read_text())["policy"]
+    before = policy_state(chromium)
+    assert before["labels"] == ["x (state variable)", "y (state variable)"]
+    choose(chromium, "other_y", "any")
+    everywhere = policy_state(chromium)
+    assert everywhere["cells"] == len({(e["state"]["x"], e["state"]["y"]) for e in entries})
+    choose(chromium, "across", "other_y")
+    after = policy_state(chromium)
+    assert after["labels"] == ["other_y (state variable)", "y (state variable)"]
+    choose(chromium, "x", "3")
+    held = policy_state(chromium)
+    there = [e for e in entries if e["state"]["x"] == 3]
+    assert held["cells"] == len(there) == len({(e["state"]["other_y"], e["state"]["y"]) for e in there})
+    assert set(held["actions"]) == {e["action"] for e in there}
+    choose(chromium, "policy", "optimistic")
+    assert policy_state(chromium)["says"].startswith("optimistic policy over other_y and y")
+    chromium.point_at("#policy-map .cell")
+    assert "other_y = " in tip(chromium)
+    assert chromium.problems() == []
+
+
+def test_large_and_one_dimensional_policies_are_drawn(
+    chromium: Browser, result: Path, tmp_path: Path
+) -> None:
+    run = read_run(result)
+    index = np.arange(100_000, dtype=np.int64)
+    many = tuple(str(i) for i in range(40))
+    pair = tuple(Variable(name, many, (index // step) % 40) for name, step in (("a", 1), ("b", 40)))
+    few, names = index[:4000], tuple(f"action {i}" for i in range(12))
+    line = (Variable("a", many, few % 40),)
+    cases = {
+        "large": (PolicyMap(pair, ("left", "right"), {"robust": index % 2, "optimistic": index % 2}), 400, 1),
+        "line": (PolicyMap(line, names, {"robust": few % 40 % 12}), 40, 12),
+    }
+    for name, (policies, cells, actions) in cases.items():
+        file = tmp_path / f"{name}.html"
+        file.write_text(page(run, policies))
+        assert file.stat().st_size < 1_000_000
+        chromium.open(file)
+        assert chromium.problems() == []
+        drawn = policy_state(chromium)
+        assert (drawn["cells"], len(drawn["actions"])) == (cells, actions)

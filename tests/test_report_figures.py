@@ -1,0 +1,73 @@
+"""The figures with matplotlib: they show the numbers of the result, and are written for papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import pytest
+from matplotlib.figure import Figure
+
+from report_cases import write_benchmark
+from tightrope.cli.app import run as command
+from tightrope.errors import InputError
+from tightrope.report import figures
+from tightrope.report.write import load_policies, load_run
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_benchmark(tmp_path_factory.mktemp("report") / "aircraft")
+
+
+def test_every_figure_has_labels_and_a_legend(result: Path) -> None:
+    run = load_run(result)
+    before = dict(matplotlib.rcParams)
+    for name, draw in figures.FIGURES.items():
+        figure = draw(run)
+        assert isinstance(figure, Figure), name
+        assert figure.legends or figure.axes[0].get_legend() is not None, name
+        for axes in figure.axes:
+            assert axes.get_xlabel(), name
+            assert axes.patches or axes.lines, name
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_bars_are_the_intervals(result: Path) -> None:
+    run = load_run(result)
+    (axes,) = figures.intervals(run).axes
+    bars = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches)
+    wanted = sorted((s.lower, s.upper) for o in run.outcomes for s in (o.robust, o.given) if s is not None)
+    assert bars == [pytest.approx(pair) for pair in wanted]
+    assert [text.get_text() for text in axes.get_yticklabels()] == [o.label for o in run.outcomes]
+
+
+def test_the_policy_over_named_variables(result: Path) -> None:
+    policies = load_policies(load_run(result))
+    assert policies is not None
+    (axes,) = figures.policy(policies, "other_y", "y", "optimistic").axes
+    assert axes.get_xlabel() == "other_y (state variable)"
+    assert axes.images[0].get_array().shape == (5, 5, 4)
+    with pytest.raises(InputError, match="no state variable 'z'"):
+        figures.policy(policies, "z", "y")
+    with pytest.raises(InputError, match="there is no policy 'best'"):
+        figures.policy(policies, name="best")
+
+
+def test_files_for_papers_are_the_same_each_time(result: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "r.png"
+    page = str(tmp_path / "r.html")
+    asked = ["report", str(result), "-o", page, "--figures", str(tmp_path / "f"), "--picture", str(picture)]
+    assert command(asked) == 0
+    names = sorted(file.name for file in (tmp_path / "f").iterdir())
+    assert names == [
+        f"{n}.pdf" for n in ("events", "intervals", "overview", "policy", "regions", "timings", "widths")
+    ]
+    assert all((tmp_path / "f" / name).read_bytes().startswith(b"%PDF") for name in names)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size < 200_000
+    first = (tmp_path / "f" / "intervals.pdf").read_bytes()
+    (again,) = [f for f in figures.write_figures(result, tmp_path / "g") if f.name == "intervals.pdf"]
+    assert again.read_bytes() == first
+    with pytest.raises(InputError, match=r"end its name in \.pdf"):
+        figures.write_picture(result, tmp_path / "r.gif")

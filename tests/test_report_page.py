@@ -1,0 +1,373 @@
+"""The report as a document: what it says, that it is whole and closed, and what damaged results end in."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from learning_cases import case, counts_of
+from report_cases import DELTA, write_benchmark, write_plain
+from test_learning_results import counted, two_coins
+from tightrope.cli.app import run as command
+from tightrope.errors import InputError
+from tightrope.region.region import RegionKind
+from tightrope.report.before import ranges_before_data
+from tightrope.report.policy_map import MOST_BINS, PolicyMap, Variable, read_policy_map
+from tightrope.report.reading import Run, read_run
+from tightrope.report.regions import regions_beside
+from tightrope.report.scale import Axis, at_least, at_most
+from tightrope.report.statement import statement
+from tightrope.report.write import load_policies, load_run, write_report
+from tightrope.solver.solve import solve
+from tightrope.solver.to_certificate import to_certificate
+from tightrope.uncertainty.sets import SetsKind
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_benchmark(tmp_path_factory.mktemp("report") / "aircraft")
+
+
+@pytest.fixture(scope="module")
+def text(result: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_report(result, tmp_path_factory.mktemp("pages") / "report.html").read_text()
+
+
+class Outline(HTMLParser):
+    """Tags with their attributes, and that every tag is closed."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def edited(result: Path, folder: Path, **changes: Any) -> Path:
+    """A copy of the document with some fields changed."""
+    content = json.loads((result / "result.json").read_text())
+    content.update(changes)
+    folder.mkdir(exist_ok=True)
+    (folder / "result.json").write_text(json.dumps(content))
+    return folder
+
+
+# --- what the page says --------------------------------------------------------------------
+
+
+def test_the_page_is_closed_small_and_its_own_policy_admits_only_itself(text: str) -> None:
+    outline = Outline(text)
+    assert len(text.encode()) < 1_000_000
+    for tag, attributes in outline.tags:
+        assert not {"src", "srcset", "action", "style", "onclick"} & set(attributes), tag
+        assert (attributes.get("href") or "#").startswith("#")
+    assert set(re.findall(r"https?://[^\"'\s<]+", text)) == {"http://www.w3.org/2000/svg"}
+    (rules,) = [a["content"] for t, a in outline.tags if a.get("http-equiv") == "Content-Security-Policy"]
+    assert rules is not None and rules.startswith("default-src 'none'; ")
+    for tag in ("style", "script"):
+        found = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        assert len(found) == 1
+        digest = base64.b64encode(hashlib.sha256(found[0].encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in rules
+
+
+def test_every_section_is_there_and_every_picture_has_words(text: str) -> None:
+    outline = Outline(text)
+    present = {attributes.get("id") for _, attributes in outline.tags}
+    assert {
+        "answer", "assumption", "intervals", "policy", "regions", "parameters", "widths", "binding",
+        "timings", "ledger", "provenance", "command",
+    } <= present  # fmt: skip
+    targets = {(a["href"] or "")[1:] for t, a in outline.tags if t == "a"}
+    assert targets and targets <= present
+    pictures = [a for t, a in outline.tags if t == "svg" and "aria-hidden" not in a]
+    assert len(pictures) >= 9
+    assert all(a.get("role") == "img" and a.get("aria-label") for a in pictures)
+
+
+def test_the_answer_its_assumption_and_its_origin_are_said(result: Path, text: str) -> None:
+    run = read_run(result)
+    assert f"At least {at_least(run.main.guarantee)} with confidence 0.999" in text
+    assert "any policy, any stopping rule, at all times at once" in text
+    assert "holds with its confidence on its own" in text
+    assert "tightrope learn &#x27;bench:aircraft(8,4)&#x27;" in text or (
+        "tightrope learn 'bench:aircraft(8,4)' --data 'my data.parquet'" in text
+    )
+    assert case("aircraft(8,4)").model.hash() in text
+    for line in run.main.ledger.lines:
+        assert line in text
+    for name, version in run.versions.items():
+        assert f"<dt>version: {name}</dt><dd><code>{version}</code></dd>" in text
+    assert "<dt>seed</dt><dd><code>4</code></dd>" in text
+    assert f"The {run.main.binding_total} events that bind" in text
+    assert run.main.binding_total > 0
+
+
+def test_the_digest_of_the_certificate_is_shown(result: Path, tmp_path: Path) -> None:
+    known = case("aircraft(8,4)")
+    certificate = to_certificate(solve(known.truth, known.objective))
+    certificate.save(tmp_path / "a.cert")
+    page = write_report(result, tmp_path / "r.html", certificate=tmp_path / "a.cert").read_text()
+    assert f"<dt>certificate</dt><dd><code>{certificate.digest()}</code></dd>" in page
+
+
+def test_sentences_about_bounds_are_true_after_rounding(result: Path) -> None:
+    run = read_run(result)
+    said = statement(run)
+    shown = re.search(r"is at least ([0-9.]+): its true value lies in \[([0-9.]+), ([0-9.]+)\]", said.answer)
+    assert shown is not None
+    bound, low, high = map(float, shown.groups())
+    assert run.main.guarantee - 1e-4 < bound <= run.main.guarantee
+    assert low <= run.main.robust.lower and run.main.robust.upper <= high
+
+
+@given(st.floats(-1e300, 1e300).filter(lambda v: v == 0 or abs(v) > 1e-300))
+def test_rounded_bounds_stay_bounds(value: float) -> None:
+    low, high = (float(round_(value).replace("−", "-")) for round_ in (at_least, at_most))
+    assert low <= value <= high
+    assert high - low <= abs(value) * 1.1e-4
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
+def test_ticks_are_few_and_on_the_axis(low: float, size: float) -> None:
+    axis = Axis(low, low + size, 0.0, 100.0)
+    ticks = axis.ticks()
+    assert 2 <= len(ticks) <= 8
+    for value, _ in ticks:
+        assert low - 1e-6 * size <= value <= low + size + 1e-6 * size
+        assert 0.0 <= axis(value) <= 100.0
+
+
+# --- results of all sorts ------------------------------------------------------------------
+
+
+def test_an_infinite_cost_an_empty_region_and_a_stopped_solver_are_told(result: Path, tmp_path: Path) -> None:
+    content = json.loads((result / "result.json").read_text())
+    last = content["results"][-1]
+    last.update(
+        guarantee="inf", optimistic=1.5, robust_policy={"lower": 1.5, "upper": "inf"},
+        status="time limit reached", fallback=True, value=None,
+        verdict="the region is empty: so the model is likely wrong.",
+    )  # fmt: skip
+    last["ledger"]["holds"] = False
+    folder = edited(
+        result, tmp_path / "r", results=[last], maximises=False, property="Rmin=? [ C ]", truth=None
+    )
+    run = read_run(folder)
+    assert math.isinf(run.main.robust.upper)
+    page = write_report(folder).read_text()
+    Outline(page)
+    assert (folder / "report.html").is_file()
+    for words in (
+        "No finite guarantee with confidence 0.999", "the model is likely wrong. Tied sets were used instead",
+        "The confidence is nominal", "time limit reached", "expected reward", "[1.5, ∞]",
+    ):  # fmt: skip
+        assert words in page
+
+
+def test_a_model_with_one_parameter_and_no_variables(tmp_path: Path) -> None:
+    model = two_coins()
+    counts = counted(model, (800, 200), (400, 600))
+    folder = write_plain(tmp_path / "r", model, counts, 'Pmax=? [ F "won" ]', 'Pmax=? [ F "won" ]')
+    run = load_run(folder)
+    assert run.regions[0].polygons == {}
+    policies = load_policies(run)
+    assert policies is not None
+    assert [v.name for v in policies.variables] == ["state"]
+    assert policies.axes == (0, 0)
+    page = write_report(folder).read_text()
+    Outline(page)
+    assert 'id="parameters"' in page and 'id="regions"' not in page
+    assert "not recorded" in page
+
+
+def test_a_minimal_document_is_enough(result: Path, tmp_path: Path) -> None:
+    folder = edited(result, tmp_path / "r", events=None, regions=[], truth=None, command=[])
+    page = write_report(folder).read_text()
+    Outline(page)
+    assert "The policy files are not beside the result" in page
+
+
+def test_words_from_models_cannot_become_markup(result: Path, tmp_path: Path) -> None:
+    evil = "</script><script>alert(1)</script><img src=x>\"'&"
+    content = json.loads((result / "result.json").read_text())
+    content["model"]["source"] = content["property"] = evil
+    content["expressions"]["text"] = [evil] * len(content["expressions"]["text"])
+    content["results"][0]["notes"] = [evil]
+    folder = edited(result, tmp_path / "r", **content)
+    files = content["results"][-1]["files"]
+    for name in files:
+        (folder / name).parent.mkdir(exist_ok=True)
+        policy = (result / name).read_text().replace('"action": "up"', '"action": "</script><b>up"')
+        (folder / name).write_text(policy)
+    page = write_report(folder).read_text()
+    assert "<img" not in page and "<b>up" not in page and page.count("<script") == 2
+    Outline(page)
+
+
+def test_results_side_by_side(result: Path, tmp_path: Path) -> None:
+    other = write_benchmark(
+        tmp_path / "other", region=RegionKind.LIKELIHOOD, kinds=(SetsKind.EXPRESSION,), compared=False
+    )
+    alone = read_run(other)
+    both = load_run(other, [result])
+    assert [region.kind for region in alone.regions] == ["likelihood"]
+    assert {region.kind for region in both.regions} == {"likelihood", "polytope", "ellipsoid"}
+    assert both.main == alone.main
+    assert "rectangular · polytope" in {outcome.label for outcome in both.outcomes}
+    assert len(both.outcomes) == 6
+    foreign = edited(result, tmp_path / "foreign", property='Pmax=? [ F "goal" ]')
+    with pytest.raises(InputError, match="another model or property"):
+        load_run(other, [foreign])
+
+
+def test_regions_beside_contain_the_truth_in_every_shadow() -> None:
+    known = case("aircraft(8,4)")
+    entries = regions_beside([{"kind": "polytope"}], known.model, counts_of("aircraft(8,4)"), DELTA)
+    assert [entry["kind"] for entry in entries] == ["ellipsoid", "likelihood"]
+    point = dict(zip(known.model.parameters.names, map(float, known.instance.truth), strict=True))
+    for entry in entries:
+        shadows: Any = entry["projections"]
+        assert len(shadows) == 3
+        for shadow in shadows:
+            corners = np.array(shadow["polygon"]) - [point[shadow["x"]], point[shadow["y"]]]
+            following = np.roll(corners, -1, axis=0)
+            turn = corners[:, 0] * following[:, 1] - corners[:, 1] * following[:, 0]
+            assert np.all(turn >= -1e-6)
+
+
+def test_ranges_before_the_data_are_those_of_the_model(result: Path) -> None:
+    run = read_run(result)
+    model = case("aircraft(8,4)").model
+    low, high = model.expressions.ranges(model.parameters.lower, model.parameters.upper)
+    listed = model.expressions.nonconstant
+    found = ranges_before_data(run, range(len(listed)))
+    assert np.allclose([s.lower for s in found], np.maximum(low[listed], 0.0), atol=1e-12)
+    assert np.allclose([s.upper for s in found], np.minimum(high[listed], 1.0), atol=1e-12)
+    last = run.main.bounds
+    assert sum(s.width for s in last) < 0.5 * sum(s.width for s in found)
+
+
+# --- policies ------------------------------------------------------------------------------
+
+
+def test_the_policy_map_is_the_policy(result: Path) -> None:
+    policies = load_policies(read_run(result))
+    assert policies is not None
+    assert list(policies.policies) == ["robust", "optimistic"]
+    entries = json.loads((result / "rectangular" / "robust-policy.json").read_text())["policy"]
+    assert policies.states == len(entries)
+    names = [variable.name for variable in policies.variables]
+    for row in (0, len(entries) // 2, len(entries) - 1):
+        shown = {v.name: v.labels[v.column[row]] for v in policies.variables}
+        assert shown == {name: str(entries[row]["state"][name]) for name in names}
+        assert policies.actions[policies.policies["robust"][row]] == entries[row]["action"]
+
+
+def test_a_large_policy_is_added_up_over_pairs() -> None:
+    generator = np.random.default_rng(3)
+    columns = [generator.integers(0, n, 90_000) for n in (48, 40, 2)]
+    variables = tuple(
+        Variable(name, tuple(map(str, range(int(column.max()) + 1))), column)
+        for name, column in zip("abc", columns, strict=True)
+    )
+    action = generator.integers(0, 3, 90_000)
+    facts: Any = PolicyMap(variables, ("x", "y", "z"), {"robust": action}).to_json()
+    assert "rows" not in facts
+    assert list(facts["grids"]) == ["0,1", "0,2", "1,2"]
+    for (rows,) in facts["grids"].values():
+        assert sum(row[3] for row in rows) == 90_000
+    assert len(json.dumps(facts)) < 500_000
+    assert facts["variables"][0]["labels"][:2] == ["0–1", "2–3"]
+
+
+def test_many_values_share_bins(tmp_path: Path) -> None:
+    lines = ",\n".join(
+        json.dumps({"state": {"money": 7 * i, "lucky": i % 2 == 0}, "action": "bet", "choice": 0})
+        for i in range(100)
+    )
+    file = tmp_path / "p.json"
+    file.write_text('{"format": "tightrope policy", "version": 1, "policy": [\n' + lines + "\n]}\n")
+    policies = read_policy_map({"robust": file})
+    assert policies is not None
+    money, lucky = policies.variables
+    assert len(money.labels) <= MOST_BINS and money.labels[0] == "0–14" and money.labels[-1].endswith("693")
+    assert lucky.labels == ("false", "true") and lucky.column[:2].tolist() == [1, 0]
+    assert read_policy_map({"robust": tmp_path / "p.json"}) is not None
+    file.write_text('{"policy": [\n{"state": {"x": "a"}, "action": "b"}\n]}')
+    with pytest.raises(InputError, match="is no state"):
+        read_policy_map({"robust": file})
+
+
+# --- the command, and damaged results --------------------------------------------------------
+
+
+def test_the_command_writes_the_page(
+    result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "r.html"
+    assert command(["report", str(result / "result.json"), "-o", str(target), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"report": str(target), "files": [str(target)]}
+    assert target.read_text().startswith("<!DOCTYPE html>")
+    assert command(["report", str(tmp_path / "nothing"), "-o", str(target)]) == 2
+    assert "there is no result" in capsys.readouterr().err
+    assert command(["report", str(result), "-o", str(tmp_path / "no" / "r.html")]) == 2
+    assert "there is no directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "this is no JSON"),
+        ("[]", "this is no result of a learning run"),
+        ('{"format": "tightrope policy"}', "not a 'tightrope result'"),
+        ('{"format": "tightrope result", "version": 9}', "has version 9"),
+        ('{"format": "tightrope result", "version": 1}', "'model' is missing"),
+    ],
+)
+def test_a_file_that_is_no_result_is_refused(content: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text(content)
+    with pytest.raises(InputError, match=re.escape(words)):
+        read_run(tmp_path)
+
+
+def test_any_missing_or_wrong_field_ends_in_words(result: Path, tmp_path: Path) -> None:
+    whole = json.loads((result / "result.json").read_text())
+    optional = {"certificate", "policy", "truth", "events", "value", "region", "verdict", "misfit", "files"}
+    optional |= {"conflict", "empty", "widths"}  # not read: said by the verdict, drawn from the bounds
+    for holder, keys in ((whole, list(whole)), (whole["results"][0], list(whole["results"][0]))):
+        for key in keys:
+            kept = holder[key]
+            for damage in ("missing", 7.5, "text", [], {}):
+                if damage == "missing":
+                    del holder[key]
+                else:
+                    holder[key] = damage
+                (tmp_path / "result.json").write_text(json.dumps(whole))
+                try:
+                    assert isinstance(read_run(tmp_path), Run)
+                except InputError as error:
+                    assert key in str(error) or "result" in str(error)
+                else:
+                    assert damage != "missing" or key in optional
+            holder[key] = kept

@@ -2,7 +2,8 @@
 #
 #   make setup   create .venv and install tightrope with its development tools
 #   make demo    the rover story: build, simulate, learn with all sets; results under demo-output/
-#   make test    ruff, strict types, import contracts, pytest
+#   make test    ruff, strict types, import contracts, pytest; reports are tested in a browser
+#   make browser install Debian's chromium for these tests, where there is no Chromium (as root)
 #   make lint    the first three of these
 #   make format  apply the house formatting
 #   make bench   every script of benchmarks/, results under bench-results/
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
 
-.PHONY: setup demo test lint format bench clean
+.PHONY: setup demo test lint format bench clean browser
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -30,8 +31,13 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/tightrope demo -o demo-output
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
+
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
+	  test "$$(id -u)" = 0 || { echo "the tests of reports need Chromium: install it, or run 'make browser' as root" >&2; exit 1; }; \
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium; }
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

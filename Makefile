@@ -37,7 +37,7 @@ test: lint browser
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
 	  test "$$(id -u)" = 0 || { echo "the tests of reports need Chromium: install it, or run 'make browser' as root" >&2; exit 1; }; \
-	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium; }
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core; }
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -92,7 +92,8 @@ def test_the_page_opens_alone_and_whole(
     assert {pair: ratio for pair, ratio in contrasts.items() if ratio < 4.5} == {}
     smallest = chromium.evaluate(
         "Math.min(...[...document.querySelectorAll('figure svg text')].map((t) => {"
-        " const m = t.getScreenCTM(); return parseFloat(getComputedStyle(t).fontSize) * Math.hypot(m.a, m.b); }))"
+        " const m = t.getScreenCTM();"
+        " return parseFloat(getComputedStyle(t).fontSize) * Math.hypot(m.a, m.b); }))"
     )
     assert smallest >= 9.0
     chromium.screenshot(tmp_path / "page.png")

@@ -195,3 +195,21 @@ def test_a_wrong_model_fails_the_separate_check_and_not_the_likelihood_region() 
     contradicting = in_batches(wrong, [[450, 50, 400, 100, 0, 0]] * 4, SamplingKind.ADAPTIVE)
     assert model_check(wrong, contradicting, 0.05).emptiness.is_empty
     assert not likelihood_region(wrong, contradicting, 0.05).emptiness.is_empty
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_a_parameter_never_seen_keeps_its_domain(size: int) -> None:
+    names = tuple("abcde"[:size])
+    model = coins(Parameters.unit_box(names), [Polynomial.variable(i) for i in range(size)])
+    rng = np.random.default_rng(7)
+    batches = []
+    for batch in range(25):
+        heads = rng.binomial(2 + batch, 0.4, size)
+        heads_and_tails = np.stack([heads, 2 + batch - heads], axis=1)
+        heads_and_tails[-1] = 0
+        batches.append([*heads_and_tails.ravel().tolist(), 0, 0])
+    region = likelihood_region(model, in_batches(model, batches, SamplingKind.ADAPTIVE), 0.05)
+    low, high = parameter_box(region)
+    assert not region.emptiness.is_empty and region.contains([F(2, 5)] * size)
+    assert low[-1] < 1e-6 and high[-1] > 1 - 1e-6
+    assert np.all(low[:-1] > 0.2) and np.all(high[:-1] < 0.65)

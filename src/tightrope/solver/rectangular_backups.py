@@ -77,9 +77,32 @@ def sweep_groups(
                         continue
                     x = values[successor[first + offset]]
                 else:
-                    x = inner(c, first, last, successor, lower, upper, values, nature_maximises, expression,
-                              affine, joint, vertex_of, table_rows, reach, vertex, link, table, used, ball,
-                              order, key, mass, q, work)  # fmt: skip
+                    x = inner(
+                        c,
+                        first,
+                        last,
+                        successor,
+                        lower,
+                        upper,
+                        values,
+                        nature_maximises,
+                        expression,
+                        affine,
+                        joint,
+                        vertex_of,
+                        table_rows,
+                        reach,
+                        vertex,
+                        link,
+                        table,
+                        used,
+                        ball,
+                        order,
+                        key,
+                        mass,
+                        q,
+                        work,
+                    )
                 scale = discount[c] if len(discount) > 0 else 1.0
                 earned = reward[c] if len(reward) > 0 else 0.0
                 x = x * scale + earned
@@ -163,10 +186,33 @@ def backward_pass(
                 continue
             for side in range(2):
                 upward = side == 1
-                x = inner_safely(c, transition_start[c], transition_start[c + 1], successor, lower, upper,
-                                 high if upward else low, nature_maximises, upward, expression, affine,
-                                 joint, vertex_of, table_rows, reach, vertex, link, table, used, ball, order,
-                                 key, mass, q, work)  # fmt: skip
+                x = inner_safely(
+                    c,
+                    transition_start[c],
+                    transition_start[c + 1],
+                    successor,
+                    lower,
+                    upper,
+                    high if upward else low,
+                    nature_maximises,
+                    upward,
+                    expression,
+                    affine,
+                    joint,
+                    vertex_of,
+                    table_rows,
+                    reach,
+                    vertex,
+                    link,
+                    table,
+                    used,
+                    ball,
+                    order,
+                    key,
+                    mass,
+                    q,
+                    work,
+                )
                 x = safe_step(x, c, reward, discount, upward)
                 better = x > best[side] if agent_maximises else x < best[side]
                 if side == attained and (taken < 0 or better):
@@ -214,9 +260,33 @@ def safe_values(
     """out[i] = Φ_c(values) for c = choices[i], rounded to the side of `upward`."""
     for i in range(len(choices)):
         c = choices[i]
-        x = inner_safely(c, transition_start[c], transition_start[c + 1], successor, lower, upper, values,
-                         nature_maximises, upward, expression, affine, joint, vertex_of, table_rows, reach,
-                         vertex, link, table, used, ball, order, key, mass, q, work)  # fmt: skip
+        x = inner_safely(
+            c,
+            transition_start[c],
+            transition_start[c + 1],
+            successor,
+            lower,
+            upper,
+            values,
+            nature_maximises,
+            upward,
+            expression,
+            affine,
+            joint,
+            vertex_of,
+            table_rows,
+            reach,
+            vertex,
+            link,
+            table,
+            used,
+            ball,
+            order,
+            key,
+            mass,
+            q,
+            work,
+        )
         out[i] = safe_step(x, c, reward, discount, upward)
 
 
@@ -279,7 +349,31 @@ def answers(
     """See `Kernel.answer`."""
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
-        inner(c, first, last, successor, lower, upper, values, maximise, expression, affine, joint, vertex_of,
-              table_rows, reach, vertex, link, table, used, ball, order, key, mass, q, work)  # fmt: skip
+        inner(
+            c,
+            first,
+            last,
+            successor,
+            lower,
+            upper,
+            values,
+            maximise,
+            expression,
+            affine,
+            joint,
+            vertex_of,
+            table_rows,
+            reach,
+            vertex,
+            link,
+            table,
+            used,
+            ball,
+            order,
+            key,
+            mass,
+            q,
+            work,
+        )
         for i in range(last - first):
             out[first + i] = mass[i]

@@ -21,8 +21,8 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.jit import inlined, kernel
-from tightrope.solver.pouring import pour_masses, pour_safely
+from tightrope.numerics.jit import inlined
+from tightrope.solver.pouring import pour, pour_masses, pour_safely
 from tightrope.solver.vertex_walk import inner_value, outer_value, walk
 
 
@@ -78,7 +78,38 @@ def _image(ball: FloatArray, q: FloatArray, out: FloatArray) -> tuple[float, flo
     return np.sqrt(square), (len(q) + 8) * 2.0**-52 * np.sqrt(spread) + 1e-150
 
 
-@kernel
+@inlined
+def _climbed(
+    c: int,
+    vertex_of: IndexArray,
+    rows: FloatArray,
+    vertex: FloatArray,
+    link: IndexArray,
+    table: IndexArray,
+    used: OffsetArray,
+    q: FloatArray,
+    work: FloatArray,
+) -> int:
+    """The vertex that maximises q·z: mostly the one where the choice was last, else by a walk from there."""
+    v = int(vertex_of[c])
+    if v < 0:
+        v = int(used[2])
+    size = len(q)
+    worst, total = 0.0, 0.0
+    for i in range(size):
+        value = 0.0
+        for j in range(size):
+            value += q[j] * vertex[v, size * (i + 1) + j]
+        work[i] = value
+        total += abs(value)
+        worst = min(worst, value)
+    if worst < -1e-13 * total:
+        v = walk(rows, vertex, link, table, used, v, q, work)
+    vertex_of[c] = v
+    return v
+
+
+@inlined
 def inner(
     c: int,
     first: int,
@@ -108,51 +139,56 @@ def inner(
     """The optimum of p·values in plain floating point, and a distribution that attains it in mass[0:k].
 
     The distribution has no negative entries and sum 1. Where all values are equal it is that of the region's
-    origin, which has all the support there is; where some are infinite, one with most or least mass there."""
-    pour_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
-    x = 0.0
-    for i in range(last - first):
-        if mass[i] > 0.0:
-            x += mass[i] * values[successor[first + i]]
-    if not joint[c]:
-        return x
-    base, error = _direction(first, last, successor, values, maximise, expression, affine, q)
+    origin, which has all the support there is; where some are infinite, one with most or least mass there.
+    The intervals are asked only where the region's optimum lies outside them."""
     size = len(q)
-    if error > 0.0:
+    k = last - first
+    y, error, within = 0.0, 0.0, False
+    if joint[c]:
+        base, error = _direction(first, last, successor, values, maximise, expression, affine, q)
         best = 0.0
-        if len(ball) > 0:  # the optimal point β·GᵀGq/‖Gq‖
-            norm, _ = _image(ball, q, work)
-            best = ball[size, 0] * norm
-            for i in range(size):
-                q[i] = 0.0
-                for j in range(size):
-                    q[i] += ball[j, i] * work[j]
-                q[i] *= ball[size, 0] / max(norm, 1e-300)
-        else:
-            start = vertex_of[c] if vertex_of[c] >= 0 else used[2]
-            v = walk(rows, vertex, link, table, used, start, q, work)
-            vertex_of[c] = v
-            for i in range(size):
-                best += q[i] * vertex[v, i]
-                q[i] = vertex[v, i]
-        if error < np.inf:
-            y = values[successor[first]] + base + (best if maximise else -best)
-            if (y >= x) if maximise else (y <= x):
-                return x
-            x = y
-    total = 0.0
-    for t in range(first, last):
-        p = affine[expression[t], 0]
-        for i in range(size):
-            p += affine[expression[t], 2 + i] * q[i]
-        mass[t - first] = p if p > 1e-15 else 0.0
-        total += mass[t - first]
-    for i in range(last - first):
-        mass[i] /= total
-    return x
+        if error > 0.0:
+            if len(ball) > 0:  # the optimal point β·GᵀGq/‖Gq‖
+                norm, _ = _image(ball, q, work)
+                best = ball[size, 0] * norm
+                for i in range(size):
+                    q[i] = 0.0
+                    for j in range(size):
+                        q[i] += ball[j, i] * work[j]
+                    q[i] *= ball[size, 0] / max(norm, 1e-300)
+            else:
+                v = _climbed(c, vertex_of, rows, vertex, link, table, used, q, work)
+                for i in range(size):
+                    best += q[i] * vertex[v, i]
+                    q[i] = vertex[v, i]
+        y = values[successor[first]] + base + (best if maximise else -best)
+        total, within = 0.0, True
+        for i in range(k):
+            e = expression[first + i]
+            p = affine[e, 0]
+            for j in range(size):
+                p += affine[e, 2 + j] * q[j]
+            within = within and lower[first + i] - 1e-12 <= p <= upper[first + i] + 1e-12
+            mass[i] = p if p > 1e-15 else 0.0
+            total += mass[i]
+        for i in range(k):
+            mass[i] /= max(total, 1e-300)
+    if not joint[c]:
+        pour_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
+        for i in range(k):
+            if mass[i] > 0.0:
+                y += mass[i] * values[successor[first + i]]
+    elif not within or not error < np.inf:
+        x = pour(first, last, successor, lower, upper, values, maximise, order, key)
+        if not error < np.inf:
+            y = x
+        elif (y >= x) if maximise else (y <= x):
+            pour_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
+            y = x
+    return y
 
 
-@kernel
+@inlined
 def inner_safely(
     c: int,
     first: int,
@@ -182,29 +218,33 @@ def inner_safely(
 ) -> float:
     """The optimum of p·values, rounded up or down by a bound on all errors."""
     x = pour_safely(first, last, successor, lower, upper, False, values, maximise, upward, order, key, mass)
-    if not joint[c]:
-        return x
-    base, error = _direction(first, last, successor, values, maximise, expression, affine, q)
-    if not 0.0 < error < np.inf:
-        return x
-    outward = maximise == upward
-    best = 0.0
-    if len(ball) > 0:
-        norm, off = _image(ball, q, work)
-        best = ball[len(q), 0] * (norm + off) if outward else ball[len(q) + 1, 0] * max(norm - off, 0.0)
-    else:
-        v = walk(rows, vertex, link, table, used, vertex_of[c] if vertex_of[c] >= 0 else used[2], q, work)
-        vertex_of[c] = v
-        best = outer_value(rows, link, reach, v, q, work) if outward else inner_value(vertex, v, q)
-    start = float(values[successor[first]])
-    error = error * (1.0 + 1e-9) + 2.0**-51 * (abs(start) + abs(base) + abs(best)) + 1e-300
-    y = start + base + (best if maximise else -best)
-    y = y + error if upward else y - error
-    # p·x lies between the smallest and the largest value, which keeps 0 and 1 exact.
-    smallest, largest = np.inf, -np.inf
-    for t in range(first, last):
-        if upper[t] > 0.0:
-            smallest = min(smallest, values[successor[t]])
-            largest = max(largest, values[successor[t]])
-    y = min(max(y, smallest), largest)
-    return min(x, y) if maximise else max(x, y)
+    if joint[c]:
+        base, error = _direction(first, last, successor, values, maximise, expression, affine, q)
+        if 0.0 < error < np.inf:
+            outward = maximise == upward
+            best = 0.0
+            if len(ball) > 0:
+                norm, off = _image(ball, q, work)
+                if outward:
+                    best = ball[len(q), 0] * (norm + off)
+                else:
+                    best = ball[len(q) + 1, 0] * max(norm - off, 0.0)
+            else:
+                v = _climbed(c, vertex_of, rows, vertex, link, table, used, q, work)
+                if outward:
+                    best = outer_value(rows, link, reach, v, q, work)
+                else:
+                    best = inner_value(vertex, v, q)
+            start = values[successor[first]]
+            error = error * (1.0 + 1e-9) + 2.0**-51 * (abs(start) + abs(base) + abs(best)) + 1e-300
+            y = start + base + (best if maximise else -best)
+            y = y + error if upward else y - error
+            # p·x lies between the smallest and the largest value, which keeps 0 and 1 exact.
+            smallest, largest = np.inf, -np.inf
+            for t in range(first, last):
+                if upper[t] > 0.0:
+                    smallest = min(smallest, values[successor[t]])
+                    largest = max(largest, values[successor[t]])
+            y = min(max(y, smallest), largest)
+            x = min(x, y) if maximise else max(x, y)
+    return x

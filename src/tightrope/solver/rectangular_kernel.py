@@ -109,20 +109,49 @@ class RectangularKernel:
         self, system: System, block: Block, values: FloatArray, shift: FloatArray, unit: float, rows: Rows
     ) -> float:
         return backups.sweep_groups(
-            self.structure.choice_start, *self._model(), system.reward, system.discount, system.mode,
-            system.leader, system.agent_maximises, system.nature_maximises, system.floor, system.ceiling,
-            unit, block.group_start, block.member, shift, values, rows.row_start, rows.row_end, rows.column,
-            rows.weight, rows.self_weight, rows.reward, rows.choice,
-        )  # fmt: skip
+            self.structure.choice_start,
+            *self._model(),
+            system.reward,
+            system.discount,
+            system.mode,
+            system.leader,
+            system.agent_maximises,
+            system.nature_maximises,
+            system.floor,
+            system.ceiling,
+            unit,
+            block.group_start,
+            block.member,
+            shift,
+            values,
+            rows.row_start,
+            rows.row_end,
+            rows.column,
+            rows.weight,
+            rows.self_weight,
+            rows.reward,
+            rows.choice,
+        )
 
     def backward(
         self, system: System, block: Block, lower: FloatArray, upper: FloatArray, policy: OffsetArray
     ) -> None:
         backups.backward_pass(
-            self.structure.choice_start, *self._model(), system.reward, system.discount, system.mode,
-            system.agent_maximises, system.nature_maximises, system.floor, system.ceiling, system.slack,
-            block.member, lower, upper, policy,
-        )  # fmt: skip
+            self.structure.choice_start,
+            *self._model(),
+            system.reward,
+            system.discount,
+            system.mode,
+            system.agent_maximises,
+            system.nature_maximises,
+            system.floor,
+            system.ceiling,
+            system.slack,
+            block.member,
+            lower,
+            upper,
+            policy,
+        )
 
     def safe(self, system: System, block: Block, values: FloatArray, upward: bool, out: FloatArray) -> None:
         """The choices of the block one by one, then the agent's best of every group."""
@@ -134,10 +163,21 @@ class RectangularKernel:
         each = self._safe_values(system, values, upward, choices)
         nothing = -np.inf if system.agent_maximises else np.inf
         backups.exit_values(
-            structure.transition_start, structure.successor, self.upper, system.reward, system.discount,
-            system.mode, system.leader, system.nature_maximises, values, upward, choices,
-            system.leader[np.repeat(block.member, count)], nothing, each,
-        )  # fmt: skip
+            structure.transition_start,
+            structure.successor,
+            self.upper,
+            system.reward,
+            system.discount,
+            system.mode,
+            system.leader,
+            system.nature_maximises,
+            values,
+            upward,
+            choices,
+            system.leader[np.repeat(block.member, count)],
+            nothing,
+            each,
+        )
         start = np.concatenate([np.zeros(1, np.int64), end])[block.group_start[:-1]]
         best = np.maximum if system.agent_maximises else np.minimum
         best.reduceat(each, start, out=out)

@@ -1,0 +1,23 @@
+"""A smoke run of `benchmarks/rectangular_speed.py`, so that it cannot rot."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[1] / "benchmarks" / "rectangular_speed.py"
+
+
+def test_one_small_instance_is_measured(tmp_path: Path) -> None:
+    output = tmp_path / "results" / "speed.json"
+    command = [sys.executable, str(SCRIPT), "glider(11,9)", "--episodes", "500", "-o", str(output)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    wide, tight = json.loads(output.read_text(encoding="utf-8"))["rows"]
+    assert (wide["sets"], tight["sets"]) == ("expression", "rectangular")
+    assert wide["lower"] <= tight["lower"] < 20.88 < tight["upper"] <= wide["upper"]
+    assert tight["faults"] == [] and tight["vertices_met"] > 1
+    assert set(tight["seconds"]) == {"statistics", "region", "sets", "robust", "optimistic"}
+    assert "glider(11,9)" in finished.stdout

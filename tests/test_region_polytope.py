@@ -21,6 +21,7 @@ from tightrope.region.lazy_program import programmed_bounds
 from tightrope.region.polytope import Polytope
 from tightrope.region.region import RegionKind, Relaxation
 from tightrope.region.tightening import tighten
+from tightrope.region.vertices import EnclosingVertices, proved_vertices
 from tightrope.region.walk import walked_bounds
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import EventIntervals
@@ -300,3 +301,28 @@ def test_walk_without_a_common_point_is_stuck_but_safe() -> None:
     bounds, reached = walked_bounds(system, np.array([[1.0, 0.0], [0.0, 1.0]]))
     assert not reached.any()
     assert np.all(bounds >= -1.0)
+
+
+def test_an_incomplete_list_of_vertices_is_not_accepted() -> None:
+    """The proof of enclosure fails as soon as a simplex is missing, doubled or has a wrong neighbour."""
+    from scipy.spatial import ConvexHull
+
+    rng = np.random.default_rng(4)
+    matrix = rng.normal(size=(30, 3))
+    bound = np.ones(30)
+    hull = ConvexHull(matrix, qhull_options="Qt")
+    simplices, neighbours = hull.simplices.astype(np.int64), hull.neighbors.astype(np.int64)
+    whole = proved_vertices(matrix, bound, simplices, neighbours)
+    assert isinstance(whole, EnclosingVertices) and len(whole.points) == len(simplices)
+    doubled = simplices.copy()
+    doubled[-1] = doubled[0]
+    assert proved_vertices(matrix, bound, doubled, neighbours) == "failed"
+    astray = neighbours.copy()
+    astray[0] = np.roll(astray[0], 1)
+    assert proved_vertices(matrix, bound, simplices, astray) == "failed"
+    gone = len(simplices) - 1
+    kept = np.where(neighbours[:gone] == gone, 0, neighbours[:gone])
+    assert proved_vertices(matrix, bound, simplices[:gone], kept) == "failed"
+    flat = matrix.copy()
+    flat[simplices[0, 0]] = flat[simplices[0, 1]]
+    assert proved_vertices(flat, bound, simplices, neighbours) == "failed"

@@ -91,12 +91,13 @@ def _by_hull(matrix: FloatArray, bound: FloatArray, most: int) -> EnclosingVerti
         return "failed"
     if len(hull.simplices) > most:
         return "many"
-    return _proved(matrix, bound, hull.simplices, hull.neighbors)
+    return proved_vertices(matrix, bound, hull.simplices, hull.neighbors)
 
 
-def _proved(
+def proved_vertices(
     matrix: FloatArray, bound: FloatArray, simplices: OffsetArray, neighbours: OffsetArray
 ) -> EnclosingVertices | str:
+    """The vertices of the claimed simplices, if their cones provably cover all directions, else "failed"."""
     count, size = simplices.shape
     if count == 0 or neighbours.min() < 0:
         return "failed"

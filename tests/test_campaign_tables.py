@@ -12,8 +12,9 @@ from tightrope.experiments.cells import Cell, CellLimits, Protocol
 from tightrope.experiments.comparison import ratios, summary, verdicts
 from tightrope.experiments.figures import bound_text, gap_text, interval_text, seconds_text
 from tightrope.experiments.records import Record, Status
+from tightrope.experiments.suite import parse_bench
 from tightrope.experiments.table_formats import latex_tables, markdown_tables, text_summary, text_tables
-from tightrope.experiments.tables import instance_tables
+from tightrope.experiments.tables import instance_tables, papers_cells
 
 
 def record(
@@ -94,6 +95,15 @@ def test_the_papers_figures_stand_beside_ours() -> None:
     assert tied.disputed  # the table with ellipsoids prints other bounds
     assert [row.method.name for row in rover.rows] == ["rectangular/polytope", "expression/likelihood"]
     assert rover.rows[0].paper_timed_out and rover.rows[1].published is None
+
+
+def test_where_the_papers_tables_differ_most_of_them_count() -> None:
+    cells = papers_cells(parse_bench("parallel(5)"))
+    assert (str(cells["tied"].lower), str(cells["tied"].upper)) == ("24", "29.4")  # 44.7 in one of three
+    assert cells["tied"].build_seconds is not None
+    betting = papers_cells(parse_bench("betting(50)"))
+    assert (str(betting["tied"].lower), str(betting["tied"].upper)) == ("14.4", "65.3")
+    assert len(betting) == 6 and betting["expression/ellipsoid"].table == "tab:bigtable"
 
 
 def test_rows_that_nobody_has_run_are_shown_where_asked() -> None:

@@ -21,12 +21,14 @@ from report_cases import DELTA, write_benchmark, write_plain
 from test_learning_results import counted, two_coins
 from tightrope.cli.app import run as command
 from tightrope.errors import InputError
+from tightrope.learning.certificate import certificate_of
+from tightrope.learning.learn import learn
 from tightrope.region.region import RegionKind
 from tightrope.report.before import ranges_before_data
 from tightrope.report.policy_map import MOST_BINS, PolicyMap, Variable, read_policy_map
 from tightrope.report.reading import Run, read_run
 from tightrope.report.regions import regions_beside
-from tightrope.report.scale import Axis, at_least, at_most
+from tightrope.report.scale import Axis, at_least, at_most, interval_text
 from tightrope.report.statement import statement
 from tightrope.report.write import load_policies, load_run, write_report
 from tightrope.solver.solve import solve
@@ -129,6 +131,15 @@ def test_the_digest_of_the_certificate_is_shown(result: Path, tmp_path: Path) ->
     certificate.save(tmp_path / "a.cert")
     page = write_report(result, tmp_path / "r.html", certificate=tmp_path / "a.cert").read_text()
     assert f"<dt>certificate</dt><dd><code>{certificate.digest()}</code></dd>" in page
+    to_certificate(solve(known.truth, known.objective), about={"model_hash": "0"}).save(tmp_path / "b.cert")
+    with pytest.raises(InputError, match="a certificate of another model"):
+        load_run(result, certificate=tmp_path / "b.cert")
+    learned = learn(known.model, counts_of("aircraft(8,4)"), DELTA, known.objective, sets="expression")
+    proof = certificate_of(learned, counts_of("aircraft(8,4)"), {"model_hash": known.model.hash()})
+    proof.save(tmp_path / "c.cert")
+    shown = load_run(result, certificate=tmp_path / "c.cert").certificate
+    assert shown["digest"] == proof.digest()
+    assert shown["value of the robust policy"] == interval_text(*proof.values()["robust policy"])
 
 
 def test_sentences_about_bounds_are_true_after_rounding(result: Path) -> None:

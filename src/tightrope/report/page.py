@@ -113,7 +113,8 @@ def _policy_figure(run: Run, policies: PolicyMap | None) -> Markup:
         tag("noscript", "This picture is drawn by a script, which is switched off."),
         Markup(f'<script type="application/json" id="policy-data">{data}</script>'),
         caption=f"What the policy does in the {policies.states:,} states with a choice to make. A cell "
-        "shows the action taken most often among its states; paler cells are mixed.",
+        "shows the action taken most often among its states; paler cells are mixed, empty ones hold "
+        "no such state or nothing to choose.",
         wide=True,
     )
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 MOST_BINS = 48
 MOST_CELLS = 150_000
@@ -59,20 +59,33 @@ class PolicyMap:
         return first, next((i for i in order if i != first), first)
 
     def start(self) -> dict[int, int]:
-        """Bins of the other variables to begin with: the first state's, if enough states share them."""
+        """Bins of the other variables to begin with, one variable after the other.
+
+        Among the bins that keep at least half of the cells, the one where the actions of the first policy
+        vary most (their entropy), the first state's where several are alike. A variable without such a
+        bin is left open.
+        """
         rows = np.ones(self.states, dtype=np.bool_)
         fixed: dict[int, int] = {}
         for i, variable in enumerate(self.variables):
             if i in self.axes or len(variable.labels) < 2:
                 continue
-            same = rows & (variable.column == variable.column[0])
-            if self._cells(same) * 2 >= self._cells(rows):
-                rows, fixed[i] = same, int(variable.column[0])
+            first, enough = int(variable.column[0]), self._cells(rows) / 2
+            bins = [first, *(b for b in range(len(variable.labels)) if b != first)]
+            kept = {b: rows & (variable.column == b) for b in bins}
+            usable = [b for b in bins if self._cells(kept[b]) >= enough]
+            if usable:
+                best = max(usable, key=lambda b: self._variety(kept[b]))
+                rows, fixed[i] = kept[best], best
         return fixed
 
-    def _cells(self, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
+    def _cells(self, rows: BoolArray) -> int:
         across, up = (self.variables[i] for i in self.axes)
         return len(np.unique(across.column[rows] * len(up.labels) + up.column[rows]))
+
+    def _variety(self, rows: BoolArray) -> float:
+        share = np.bincount(next(iter(self.policies.values()))[rows]) / max(int(rows.sum()), 1)
+        return float(-np.sum(share[share > 0] * np.log(share[share > 0])))
 
     def to_json(self) -> dict[str, object]:
         """What the page's script draws from: all rows, or counts over pairs where there are too many."""

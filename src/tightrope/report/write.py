@@ -7,10 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from tightrope.certificate.archive import Archive
+from tightrope.certificate.learning import KIND, LearningCertificate
+from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.report.page import page
 from tightrope.report.policy_map import PolicyMap, read_policy_map
 from tightrope.report.reading import Run, read_run
+from tightrope.report.scale import interval_text
 
 REPORT = "report.html"
 
@@ -23,9 +26,22 @@ def load_run(
     for other in beside:
         run = run.beside(read_run(other))
     if certificate is not None:
-        known = {"digest": Archive.load(certificate).digest(), "file": str(certificate)}
-        run = replace(run, certificate=known)
+        run = replace(run, certificate=_about_certificate(run, Path(certificate)))
     return run
+
+
+def _about_certificate(run: Run, path: Path) -> dict[str, str]:
+    """Its digest and what it claims; refused where it names another model."""
+    archive = Archive.load(path)
+    named = archive.about.get("model_hash")
+    if named is not None and named != run.model_hash:
+        raise InputError(f"{path} is a certificate of another model than {run.file}")
+    known = {"digest": archive.digest(), "file": str(path), "check": f"tightrope verify {path}"}
+    if archive.kind == KIND:
+        proved = LearningCertificate.of_archive(archive, path)
+        known |= {f"value of the {name}": interval_text(*span) for name, span in proved.values().items()}
+        known |= {"covers": "; ".join(proved.covers)} if proved.covers else {}
+    return known
 
 
 def load_policies(run: Run) -> PolicyMap | None:

@@ -294,3 +294,14 @@ def test_the_demo_tells_its_story(
     assert (out / "results" / "rectangular" / "learned.drn").is_file()
     (tmp_path / "file").write_text("")
     assert run(["demo", "-o", str(tmp_path / "file")]) == 2
+
+
+@pytest.mark.parametrize("command", ["learn", "demo"])
+def test_help_needs_no_compiler(command: str) -> None:
+    program = (
+        "import sys; from tightrope.cli.app import run; "
+        f"run(['{command}', '--help']); sys.exit('numba' in sys.modules or 'scipy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Usage" in done.stdout

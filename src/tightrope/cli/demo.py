@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli.learn_table import print_comparison
 from tightrope.cli.options import Json
 from tightrope.cli.output import grouped, print_json
 from tightrope.cli.phases import phase_progress
@@ -41,6 +40,7 @@ def demo(
 
     Example: tightrope demo -o demo-output
     """
+    from tightrope.cli.learn_table import print_comparison
     from tightrope.data.simulator import Simulator
     from tightrope.data.stopping import decided_states
     from tightrope.data.writing import write_counts

@@ -1,0 +1,318 @@
+"""What `tightrope learn` does: read, learn, write, print.
+
+Apart from the command's options, so that its help needs none of this.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tightrope.cli.learn_table import print_comparison, print_result
+from tightrope.cli.model_source import LoadedModel, load_model
+from tightrope.cli.options import parse_constants
+from tightrope.cli.output import print_json, warn
+from tightrope.cli.phases import PhaseProgress, phase_progress
+from tightrope.cli.questions import read_properties
+from tightrope.data.counts import Counts
+from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.document import Setting, document
+from tightrope.learning.learn import ALL_KINDS, Learner
+from tightrope.learning.options import LearnOptions
+from tightrope.learning.policies import depends_on_step
+from tightrope.learning.result import Interval, LearningResult
+from tightrope.learning.result_files import check_directory, write_results
+from tightrope.learning.stages import EmptyRegion
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.region.region import RegionKind
+from tightrope.statistics.estimates import IntervalMethod, check_delta
+from tightrope.statistics.events import Budget
+from tightrope.statistics.least_squares import EllipsoidVersion
+from tightrope.statistics.ledger import Assumption
+from tightrope.uncertainty.sets import SetsKind
+
+if TYPE_CHECKING:
+    from tightrope.data.reading import Reading
+    from tightrope.learning.learn import Policy
+    from tightrope.prism.question import Question
+
+OPTIMAL_AT_TRUTH = "optimal-at-truth"
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command."""
+
+    model: str
+    data: Path
+    delta: float
+    prop: str | None
+    region: RegionKind | None
+    sets: str | None
+    interval: IntervalMethod | None
+    budget: Budget
+    ellipsoid: EllipsoidVersion
+    intersect: bool
+    fallback: bool
+    policy: str | None
+    at: str | None
+    const: list[str] | None
+    param: str | None
+    domain: str | None
+    discount: float | None
+    terminal_reward: str | None
+    assume_support: float | None
+    precision: float
+    time_limit: float | None
+    certificate: Path | None
+    output: Path | None
+    models: bool
+    skip_invalid: bool
+    json: bool
+
+    @property
+    def compares(self) -> bool:
+        """Whether all kinds of sets are asked for."""
+        return self.sets == ALL
+
+    def options(self) -> LearnOptions:
+        return LearnOptions(
+            region=self.region,
+            sets=None if self.sets is None or self.compares else SetsKind(self.sets),
+            interval=self.interval,
+            budget=self.budget,
+            ellipsoid=self.ellipsoid,
+            intersect=self.intersect,
+            fallback=self.fallback,
+            precision=self.precision,
+            assume_support=self.assume_support,
+            seconds=float("inf") if self.time_limit is None else self.time_limit,
+        )
+
+
+def run(asked: Request) -> None:
+    """Learn, write what is wanted, print the result."""
+    check_delta(asked.delta)
+    if asked.compares and asked.certificate is not None:
+        raise InputError("--certificate goes with one kind of sets, not with --sets all")
+    options = asked.options()
+    if asked.output is not None:
+        check_directory(asked.output)
+    constants = parse_constants(asked.const)
+    properties = read_properties([] if asked.prop is None else [asked.prop])
+    loaded = load_model(asked.model, properties.model_constants(constants), asked.param, asked.domain)
+    question = _one(properties.questions(loaded, constants, asked.discount, asked.terminal_reward))
+    subject = _Subject.of(asked.model, loaded, question)
+    with phase_progress() as progress:
+        given = _given_policy(subject, asked.policy, asked.at, progress)
+        true_value = given.true_value if given is not None else None
+        reading = _read(subject, asked.data, asked.skip_invalid, progress)
+        learner = Learner(
+            subject.model,
+            reading.counts,
+            asked.delta,
+            question.objective,
+            options=options,
+            policy=given.policy if given is not None else None,
+            progress=progress,
+        )
+        try:
+            results = _results(learner, options, asked.compares)
+        except EmptyRegion as error:
+            if asked.json:
+                print_json(_empty(error, loaded))
+            raise
+        if asked.certificate is not None:
+            _certify(results[0], reading.counts, asked.certificate, subject, progress)
+        if asked.output is not None:
+            setting = Setting(
+                model=asked.model,
+                property=question.text,
+                delta=asked.delta,
+                constants=constants,
+                data=_about(asked.data, reading),
+                command=["tightrope", *sys.argv[1:]],
+                policy=asked.policy,
+                truth=_point(subject, asked.at),
+                true_value=true_value,
+            )
+            content = document(results, reading.counts, options, setting)
+            write_results(asked.output, results, content, models=asked.models, progress=progress)
+    _warn_about(results, reading)
+    written = None if asked.output is None else str(asked.output)
+    if asked.json:
+        print_json(_json(results, loaded, asked.compares, written, true_value))
+    elif asked.compares:
+        print_comparison(question.text, results, true_value, written)
+    else:
+        print_result(question.text, results[0], true_value, written)
+    stopped = [result for result in results if not result.is_certified]
+    if stopped:
+        raise CannotCertify(f"{stopped[0].sets.kind.value} sets: {stopped[0].status}")
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is learned about: a parametric model and one question."""
+
+    source: str
+    loaded: LoadedModel
+    model: ParametricMDP
+    question: Question
+
+    @staticmethod
+    def of(source: str, loaded: LoadedModel, question: Question) -> _Subject:
+        if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
+            raise InputError(
+                f"{source} has no parameters: there is nothing to learn about it",
+                hint="'tightrope check' computes the values of such a model",
+            )
+        return _Subject(source, loaded, loaded.model, question)
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """The policy to certify beside the robust one; the optimum at the true point where it is that one."""
+
+    policy: Policy
+    true_value: Interval | None
+
+
+def _one(questions: list[Question]) -> Question:
+    if len(questions) != 1:
+        raise InputError(f"learning goes with one property, not {len(questions)}")
+    question = questions[0]
+    if question.is_threshold:
+        raise InputError(
+            f"{question.text} is true or false, but learning needs a value to optimise",
+            hint="ask for the value: Pmax=? [ … ]",
+        )
+    return question
+
+
+def _given_policy(
+    subject: _Subject, policy: str | None, at: str | None, progress: PhaseProgress
+) -> _Given | None:
+    from tightrope.formats.policy import read_policy
+    from tightrope.solver.solve import solve
+
+    if policy is None:
+        return None
+    if policy != OPTIMAL_AT_TRUTH:
+        read = read_policy(policy, subject.model.structure)
+        return _Given(read.choice.astype("int64") if read.is_deterministic else read.probability, None)
+    if depends_on_step(subject.question.objective):
+        raise InputError(
+            f"the optimal policy for {subject.question.text} depends on the step: it is no choice a state",
+            hint="leave --policy out; the robust policy's interval is computed in any case",
+        )
+    progress("solve: at the true point")
+    solution = solve(subject.model.instantiate(subject.loaded.point(at)), subject.question.objective)
+    initial = subject.model.initial
+    return _Given(solution.policy, Interval(float(solution.lower[initial]), float(solution.upper[initial])))
+
+
+def _read(subject: _Subject, data: Path, skip_invalid: bool, progress: PhaseProgress) -> Reading:
+    from tightrope.data.reading import read_counts
+
+    progress(f"reading {data.name}")
+    return read_counts(data, subject.model, skip_invalid=skip_invalid)
+
+
+def _results(learner: Learner, options: LearnOptions, several: bool) -> list[LearningResult]:
+    if not several:
+        return [learner.result(options)]
+    return [learner.result(options.with_sets(kind)) for kind in ALL_KINDS]
+
+
+def _certify(
+    result: LearningResult, counts: Counts, path: Path, subject: _Subject, progress: PhaseProgress
+) -> None:
+    from tightrope.learning.certificate import certificate_of
+
+    progress("write: the certificate")
+    about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.question.text}
+    certificate_of(result, counts, about).save(path)
+
+
+def _point(subject: _Subject, at: str | None) -> dict[str, str] | None:
+    """The true parameters, where they are known."""
+    from tightrope.experiments.instance import decimal_text
+
+    if at is None and subject.loaded.benchmark is None:
+        return None
+    point = subject.loaded.point(at)
+    return {n: decimal_text(v) for n, v in zip(subject.model.parameters.names, point, strict=True)}
+
+
+def _about(data: Path, reading: Reading) -> dict[str, object]:
+    from hashlib import sha256
+
+    with data.open("rb") as file:
+        digest = sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+    known = ("source", "seed", "policy", "cap", "at", "property")
+    return {
+        "file": str(data),
+        "sha256": digest.hexdigest(),
+        "rows": reading.rows,
+        "dropped": dict(reading.dropped),
+        "sampled": {key: value for key, value in (reading.metadata or {}).items() if key in known},
+    }
+
+
+def _warn_about(results: list[LearningResult], reading: Reading) -> None:
+    for reason, rows in reading.dropped.items():
+        warn(f"{rows} rows dropped: {reason}")
+    for result in results:
+        if result.verdict is not None:
+            warn(f"{result.verdict} Tied sets were used instead.")
+            break
+    misfits = [result.misfit for result in results if result.misfit is not None]
+    if misfits:
+        warn(f"{misfits[0]}\nhint: --region polytope falls back to tied sets, which need less of the model")
+    for ledger in dict.fromkeys(result.ledger for result in results):
+        if ledger.assumption is Assumption.NONE:
+            warn(f"{ledger.method}: nothing is guaranteed, for comparison with published figures only")
+        elif not ledger.holds:
+            warn(
+                f"{ledger.method} assumes {ledger.assumption.value}, and the data were not collected in this "
+                "way: the confidence is nominal. --interval beta-binomial holds for them"
+            )
+
+
+def _json(
+    results: list[LearningResult],
+    loaded: LoadedModel,
+    several: bool,
+    written: str | None,
+    true_value: Interval | None,
+) -> dict[str, object]:
+    """DESIGN's keys of the one result; with --sets all those of the last, and all under "all"."""
+    facts = dict(results[-1].to_json())
+    seconds = facts["seconds"]
+    assert isinstance(seconds, dict)
+    facts["seconds"] = {"build": round(loaded.seconds, 6), **seconds}
+    facts["true_value"] = true_value.to_json() if true_value is not None else None
+    facts["output"] = written
+    if several:
+        facts["all"] = [result.to_json() for result in results]
+    return facts
+
+
+def _empty(error: EmptyRegion, loaded: LoadedModel) -> dict[str, object]:
+    return {
+        "empty": True,
+        "fallback": False,
+        "verdict": error.verdict,
+        "conflict": list(error.conflict.texts) if error.conflict is not None else None,
+        "value": None,
+        "robust_policy": None,
+        "widths": None,
+        "ledger": error.ledger.to_json(),
+        "seconds": {"build": round(loaded.seconds, 6)},
+    }

@@ -131,8 +131,9 @@ def sweep_groups(
         old = values[member[group_start[g]]]
         new = min(max(best + shift[g], floor), ceiling)
         if new != old:
-            change = abs(new - old) / max(abs(new), unit)
-            residual = max(residual, change) if change == change else np.inf
+            scale = max(abs(new), unit)
+            if not abs(new - old) <= residual * scale:  # also where an infinity is involved
+                residual = abs(new - old) / scale if np.isfinite(new - old) and scale < np.inf else np.inf
             for m in range(group_start[g], group_start[g + 1]):
                 values[member[m]] = new
     return residual

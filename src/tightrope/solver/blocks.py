@@ -38,6 +38,9 @@ CLOSENESS = 0.25
 FROZEN_SWEEPS = 30
 """Sweeps with frozen choices between two robust ones."""
 
+FROZEN_GOAL = 0.1
+"""Change of the robust sweep, as a part, at which frozen sweeps stop."""
+
 PATIENCE = 1500
 """Sweeps after which a block that can be factorised is."""
 
@@ -204,7 +207,7 @@ class BlockSolver:
                     meter.patience = FROZEN_SWEEPS
                     continue
                 factorise = meter.iterations - start < 2 * meter.patience
-            goal = max(min(change, 1.0) * 0.1, tolerance * 0.2)
+            goal = max(min(change, 1.0) * FROZEN_GOAL, tolerance * 0.2)
             done, _ = frozen_sweeps(system, block, rows, shift, values, unit, FROZEN_SWEEPS, goal)
             meter.iterations += done
         return False

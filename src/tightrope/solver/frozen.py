@@ -83,7 +83,9 @@ def _sweep_rows(
             x = min(max(x / (1.0 - self_weight[g]), floor), ceiling)
             old = values[member[group_start[g]]]
             if x != old:
-                change = max(change, abs(x - old) / max(abs(x), unit))
+                scale = max(abs(x), unit)
+                if abs(x - old) > change * scale:  # rarely true, and divisions are slow
+                    change = abs(x - old) / scale
                 for m in range(group_start[g], group_start[g + 1]):
                     values[member[m]] = x
         if change <= tolerance:

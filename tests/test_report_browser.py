@@ -66,6 +66,15 @@ def chromium() -> Iterator[Browser]:
         yield started
 
 
+def test_what_goes_wrong_in_a_page_is_seen(chromium: Browser, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.html"
+    bad.write_text("<img src='http://example.invalid/a.png'><script>console.error('b'); nothing()</script>")
+    chromium.open(bad)
+    told = " ".join(chromium.problems())
+    assert "'b'" in told and "nothing is not defined" in told and "ERR_NAME_NOT_RESOLVED" in told
+    assert "http://example.invalid/a.png" in chromium.requests()
+
+
 def tip(chromium: Browser) -> str:
     """What the tip says once it is shown."""
     chromium.wait(lambda: chromium.evaluate("!document.getElementById('tip').hidden"))

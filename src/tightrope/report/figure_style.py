@@ -17,6 +17,9 @@ T = TypeVar("T")
 WIDTH = 6.2
 """Inches: the text width of most papers in one column."""
 
+LABELS = 0.5
+"""Inches that the ticks and the label of an axis take."""
+
 GREY = "#6b7280"
 SETS = {
     "untied": GREY,
@@ -62,10 +65,13 @@ def plain_axes(axes: Axes, x: str, y: str) -> None:
     axes.set_ylabel(y.replace("$", r"\$"))
 
 
-def legend_below(axes: Axes, keys: Sequence[Patch | Line2D] | None) -> None:
-    """A legend under the plot, from the keys given or from the labels of what was drawn."""
+def legend_below(axes: Axes, keys: Sequence[Patch | Line2D] | None, most: int = 4) -> None:
+    """A legend under the plot, from the keys given or from the labels of what was drawn; `most` in a row."""
     handles = list(keys) if keys is not None else axes.get_legend_handles_labels()[0]
-    columns = min(max(len(handles), 1), 4)
+    columns = min(max(len(handles), 1), most)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    below = -LABELS / figure.get_figheight()  # a fixed distance, whatever the height
     axes.legend(
-        handles=handles, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.18), frameon=False
+        handles=handles, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, below), frameon=False
     )

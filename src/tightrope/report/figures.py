@@ -170,7 +170,7 @@ def events(run: Run) -> Figure | None:
         Patch(color=SETS["rectangular"], label=f"bounds in {run.main.label} sets"),
         Line2D([], [], ls="", marker=".", color="black", label="frequency"),
     ]
-    legend_below(axes, keys)
+    legend_below(axes, keys, most=2)
     return figure
 
 

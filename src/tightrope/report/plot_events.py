@@ -17,7 +17,7 @@ from tightrope.report.scale import Axis, interval_text, span_of
 SHOWN = 24
 ROW = 26.0
 LEFT = 150.0
-LONGEST = 20
+LONGEST = 17
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ def events_figure(run: Run) -> Markup:
     ends = [end for row in rows for end in (row.event.interval.lower, row.event.interval.upper)]
     axis = Axis(*span_of(ends), LEFT, WIDTH - 14)
     bottom = 8 + ROW * len(rows)
-    keys = [Key("bar", "c-binding", "event that binds"), Key("bar", "c-event", "other event")]
+    keys = [Key("bar", "c-event", "event")]
+    if any(row.side for row in rows):
+        keys = [Key("bar", "c-binding", "event that binds"), Key("bar", "c-event", "other event")]
     keys += [
         Key("bar", "c-final", f"its bounds in {run.main.label} sets"),
         Key("dot", "c-ink", "frequency seen"),

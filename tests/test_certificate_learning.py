@@ -98,6 +98,35 @@ def test_randomised_policies_and_step_bounds_are_covered():
         assert failures(verify_learning(replace(certificate, guarantees=(tighter,))))
 
 
+def test_steps_of_rectangular_sets_are_covered_by_the_expression_sets_around_them():
+    subject, counts = case(AIRCRAFT), counts_of(AIRCRAFT)
+    objective = replace(subject.objective, upper_steps=3)
+    result = learn(subject.model, counts, 0.05, objective, region="polytope", sets="rectangular")
+    certificate = certificate_of(result, counts)
+    assert certificate.data.sets == "expression"
+    assert any("enclose" in line for line in certificate.covers)
+    assert failures(verify_learning(certificate)) == []
+    low, high = certificate.values()["robust policy"]
+    assert low <= result.robust.interval.lower and result.robust.interval.upper <= high
+
+
+def test_late_targets_are_covered():
+    subject, counts = case(ROVER), counts_of(ROVER)
+    objective = replace(subject.objective, lower_steps=2)
+    for agent in (Direction.MAX, Direction.MIN):
+        result = learn(
+            subject.model,
+            counts,
+            0.05,
+            replace(objective, agent=agent),
+            sets="tied",
+            policy=subject.policy,
+        )
+        certificate = certificate_of(result, counts)
+        assert certificate.guarantees[0].lower_tail is not None
+        assert failures(verify_learning(certificate)) == []
+
+
 def test_rewards_costs_and_complements_are_covered():
     subject, counts = case(AIRCRAFT), counts_of(AIRCRAFT)
     target = subject.objective.target

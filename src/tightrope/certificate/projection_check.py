@@ -148,6 +148,7 @@ class Bounds:
         self.data, self.space, self.polynomials, self.links = data, space, polynomials, links
         self.bases: Ends = {}
         self.box: Box | None = None
+        self._ranges: dict[int, tuple[Fraction, Fraction]] = {}
 
     def holds(self, expression: int, side: int, end: float) -> bool:
         """Whether the true value of the expression is on the right side of this end."""
@@ -176,12 +177,15 @@ class Bounds:
         return self.bases.get((expression, side))
 
     def _by_range(self, expression: int, side: int) -> Fraction | None:
-        polynomial = self.polynomials[expression]
-        ranges = [polynomial_range(polynomial, self.space.lower, self.space.upper)]
-        if self.box is not None:
-            inside = substituted(polynomial, self.space.substitution)
-            ranges.append(polynomial_range(inside, *self.box))
-        return min(high for _, high in ranges) if side else max(low for low, _ in ranges)
+        if expression not in self._ranges:
+            polynomial = self.polynomials[expression]
+            low, high = polynomial_range(polynomial, self.space.lower, self.space.upper)
+            if self.box is not None:
+                inside = substituted(polynomial, self.space.substitution)
+                least, most = polynomial_range(inside, *self.box)
+                low, high = max(low, least), min(high, most)
+            self._ranges[expression] = low, high
+        return self._ranges[expression][side]
 
     def _by_event(self, expression: int, side: int) -> Fraction | None:
         lower, upper = self.data.event_lower, self.data.event_upper

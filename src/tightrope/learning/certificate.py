@@ -32,8 +32,11 @@ from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.objective import Direction
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.region.region import RegionKind
+from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.solution import Solution
+from tightrope.solver.to_certificate import tail_of
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.outcomes import Outcomes
@@ -66,9 +69,15 @@ def certificate_of(
     values = [("robust policy", result.robust)]
     if result.value is not None:
         values.append(("given policy", result.value))
+    relaxed = _depends_on_step(first) and isinstance(first.kernel, RectangularKernel)
+    if relaxed:
+        sets = replace(widened or sets, kind=SetsKind.EXPRESSION, region=None)
+        draft = replace(draft, data=replace(data, sets=sets.kind.value))
     if widened is not None:
         draft = replace(draft, problem=replace(problem, lower=widened.lower, upper=widened.upper))
-        values = [(name, _again(result, value, widened)) for name, value in values]
+    if widened is not None or relaxed:
+        solved = sets if relaxed else widened or sets
+        values = [(name, _again(result, value, solved)) for name, value in values]
     guarantees = tuple(_guarantee(name, value) for name, value in values)
     draft = replace(draft, guarantees=guarantees, about=about or {})
     draft = with_choice_bases(draft, names, [value for _, value in values])
@@ -233,6 +242,7 @@ def _guarantee(name: str, value: PolicyValue) -> Guarantee:
     low, high = ends[Direction.MIN], ends[Direction.MAX]
     policy = value.policy
     randomised = bool(np.issubdtype(policy.dtype, np.floating))
+    tails = tail_of(low, _fixed(name, low, policy)), tail_of(high, _fixed(name, high, policy))
     fields: dict[str, Any] = (
         {"policy_kind": "randomised", "weight": policy}
         if randomised
@@ -242,15 +252,26 @@ def _guarantee(name: str, value: PolicyValue) -> Guarantee:
         }
     )
     if name == "robust policy" and _depends_on_step(low):
-        fields = {"policy_kind": "free"}
+        own = tails[0] if low.objective.agent is Direction.MAX else tails[1]
+        fields = {"policy_kind": "free", "policy": None if low.objective.is_bounded else own.policy}
+    has_tail = tails[0] is not low
     return Guarantee(
         name=name,
         lower=low.fixpoint_lower,
         upper=high.fixpoint_upper,
-        lower_ranking=low.ranking,
-        upper_ranking=high.ranking,
+        lower_ranking=tails[0].ranking,
+        upper_ranking=tails[1].ranking,
+        lower_tail=tails[0].fixpoint_lower if has_tail else None,
+        upper_tail=tails[1].fixpoint_upper if has_tail else None,
         **fields,
     )
+
+
+def _fixed(
+    name: str, solution: Solution, policy: OffsetArray | FloatArray
+) -> OffsetArray | FloatArray | None:
+    """The policy that a solve was given; none for a robust policy that depends on the step."""
+    return None if name == "robust policy" and _depends_on_step(solution) else policy
 
 
 def _depends_on_step(solution: Solution) -> bool:
@@ -270,8 +291,12 @@ def _covers(certificate: LearningCertificate, result: LearningResult) -> tuple[s
     ]
     if data.method == "likelihood":
         lines.append(
-            "not covered: that batches were cut without looking at outcomes; of the plug-ins, that they "
-            "are the estimates of earlier batches up to a small distance"
+            "not covered: that batches were cut without looking at outcomes; plug-ins are checked to be the "
+            "estimates of earlier batches up to a small distance"
+        )
+    if data.sets != result.sets.kind.value:
+        lines.append(
+            f"the sets of the result are {result.sets.kind.value}; the {data.sets} sets enclose them"
         )
     if data.assumed_support is not None:
         lines.append(f"assumed: what can happen has at least probability {data.assumed_support:g}")

@@ -76,7 +76,7 @@ def _claim(solution: Solution, structure: Structure, policy: FloatArray | Offset
         kind, weight = "fixed", None
     else:
         kind, weight = "randomised", np.asarray(policy, dtype=np.float64)
-    tail = _tail(solution, policy)
+    tail = tail_of(solution, policy)
     return Claim(
         lower=solution.fixpoint_lower,
         upper=solution.fixpoint_upper,
@@ -89,7 +89,7 @@ def _claim(solution: Solution, structure: Structure, policy: FloatArray | Offset
     )
 
 
-def _tail(solution: Solution, policy: FloatArray | OffsetArray | None) -> Solution:
+def tail_of(solution: Solution, policy: FloatArray | OffsetArray | None) -> Solution:
     """What an unbounded `F>=k` comes to after k steps; the solution itself for anything else."""
     objective = solution.objective
     if objective.lower_steps == 0 or objective.upper_steps is not None:

@@ -104,7 +104,8 @@ def test_every_section_is_there_and_every_picture_has_words(text: str) -> None:
     assert targets and targets <= present
     pictures = [a for t, a in outline.tags if t == "svg" and "aria-hidden" not in a]
     assert len(pictures) >= 9
-    assert all(a.get("role") == "img" and a.get("aria-label") for a in pictures)
+    assert all(a.get("role") in ("img", "group") and a.get("aria-label") for a in pictures)
+    assert all(a.get("aria-label") for _, a in outline.tags if a.get("tabindex") == "0")
 
 
 def test_the_answer_its_assumption_and_its_origin_are_said(result: Path, text: str) -> None:

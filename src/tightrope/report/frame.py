@@ -49,13 +49,19 @@ def y_axis(axis: Axis, left: float, right: float, label: str, ticks: int = 5) ->
     return join(*parts)
 
 
-def drawing(height: float, label: str, *children: Child, **attributes: str) -> Markup:
-    """The picture itself; `label` is what a screen reader says."""
+def row(tip: Sequence[str], *children: Child) -> Markup:
+    """Marks that belong together and can be pointed at or tabbed to; `tip` is what they tell."""
+    words = ", ".join(tip)
+    return tag("g", *children, data_tip="\n".join(tip), tabindex="0", role="img", aria_label=words)
+
+
+def drawing(height: float, label: str, *children: Child, has_rows: bool = False, **attributes: str) -> Markup:
+    """The picture itself; `label` is what a screen reader says, before the rows if there are any."""
     return tag(
         "svg",
         *children,
         viewBox=f"0 0 {WIDTH:g} {height:g}",
-        role="img",
+        role="group" if has_rows else "img",
         aria_label=label,
         **attributes,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tightrope.report.frame import WIDTH, Key, drawing, figure, legend, table, x_axis
+from tightrope.report.frame import WIDTH, Key, drawing, figure, legend, row, table, x_axis
 from tightrope.report.markup import Child, Markup, join, tag
 from tightrope.report.reading import Outcome, Run, Span
 from tightrope.report.scale import Axis, at_least, at_most, interval_text, number, span_of
@@ -39,6 +39,7 @@ def intervals_figure(run: Run) -> Markup:
         x_axis(axis, 6, bottom, f"value ({quantity(run)})"),
         *rows,
         truth,
+        has_rows=True,
     )
     return figure(
         "intervals",
@@ -77,7 +78,7 @@ def _row(run: Run, outcome: Outcome, axis: Axis, y: float) -> Markup:
     tip.append(f"{sum(outcome.seconds.values()):.2g} s, {outcome.relaxation}")
     hit = tag("rect", class_="hit", x=0, y=y - ROW / 2, width=WIDTH, height=ROW)
     name = tag("text", outcome.label, class_="row", x=LEFT - 8, y=y + 4, text_anchor="end")
-    return tag("g", hit, name, *marks, data_tip="\n".join(tip), tabindex="0")
+    return row(tip, hit, name, *marks)
 
 
 def _bar(span: Span, axis: Axis, y: float, colour: str) -> Markup:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tightrope.report.frame import WIDTH, Key, drawing, figure, legend, table, x_axis, y_axis
+from tightrope.report.frame import WIDTH, Key, drawing, figure, legend, row, table, x_axis, y_axis
 from tightrope.report.markup import Child, Markup, tag
 from tightrope.report.reading import Point, RegionShape, Run
 from tightrope.report.scale import Axis, interval_text, number, span_of
@@ -76,6 +76,7 @@ def boxes_figure(run: Run) -> Markup | None:
             "Intervals of the parameters: " + "; ".join(f"{row[0]} {row[2]} of {row[1]}" for row in shown),
             x_axis(axis, 4, bottom, "place in the domain (0 lowest, 1 highest)"),
             *rows,
+            has_rows=True,
         ),
         table(("parameter", "domain", *(r.kind for r in regions), "true"), shown, "Numbers: parameters"),
         caption="A full row means that the data leave this parameter open by itself; combinations of "
@@ -112,7 +113,7 @@ def _box_row(run: Run, regions: Sequence[RegionShape], name: str, axis: Axis, y:
         tip.append(f"true value {number(run.truth[name])}")
     hit = tag("rect", class_="hit", x=0, y=y - ROW / 2, width=WIDTH, height=ROW)
     label = tag("text", name, class_="row", x=LEFT - 8, y=y + 4, text_anchor="end")
-    return tag("g", hit, label, *marks, data_tip="\n".join(tip), tabindex="0")
+    return row(tip, hit, label, *marks)
 
 
 def panel_range(run: Run, pair: tuple[str, str], which: int) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tightrope.report.frame import WIDTH, Key, drawing, figure, legend, table, x_axis
+from tightrope.report.frame import WIDTH, Key, drawing, figure, legend, row, table, x_axis
 from tightrope.report.markup import Child, Markup, tag
 from tightrope.report.reading import Outcome, Run
 from tightrope.report.scale import Axis
@@ -37,6 +37,7 @@ def timings_figure(run: Run) -> Markup:
             f"Seconds by phase. In total: {totals}",
             x_axis(axis, 4, bottom, "time (seconds)"),
             *rows,
+            has_rows=True,
         ),
         table(("sets", *phases, "total"), body, "Numbers: seconds"),
         caption="Wall-clock seconds a phase, each kind of sets as if computed alone, without the build.",
@@ -57,4 +58,4 @@ def _row(outcome: Outcome, phases: list[str], axis: Axis, y: float) -> Markup:
     tip += [f"{phase} {outcome.seconds.get(phase, 0.0):.3g} s" for phase in phases]
     hit = tag("rect", class_="hit", x=0, y=y - ROW / 2, width=WIDTH, height=ROW)
     label = tag("text", outcome.label, class_="row", x=LEFT - 8, y=y + 4, text_anchor="end")
-    return tag("g", hit, label, *marks, data_tip="\n".join(tip), tabindex="0")
+    return row(tip, hit, label, *marks)

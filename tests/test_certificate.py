@@ -38,7 +38,7 @@ def certify(model, objective, policy=None):
 @pytest.mark.parametrize("kind", UNBOUNDED)
 def test_solutions_are_proved_by_both_checkers(kind, agent, nature):
     rng = np.random.default_rng([UNBOUNDED.index(kind), BOTH.index(agent), BOTH.index(nature)])
-    for _ in range(60):
+    for _ in range(35):
         tiny = random_model(rng, int(rng.integers(2, 6)), intervals=bool(rng.random() < 0.7))
         objective = random_objective(rng, tiny, kind, agent, nature)
         certificate = certify(tiny.model(), objective)
@@ -49,7 +49,7 @@ def test_solutions_are_proved_by_both_checkers(kind, agent, nature):
 @pytest.mark.parametrize("kind", UNBOUNDED)
 def test_fixed_and_randomised_policies_are_proved(kind):
     rng = np.random.default_rng(7 + UNBOUNDED.index(kind))
-    for round_ in range(60):
+    for round_ in range(36):
         tiny = random_model(rng, int(rng.integers(2, 6)), intervals=bool(rng.random() < 0.7))
         agent, nature = BOTH[int(rng.integers(2))], BOTH[int(rng.integers(2))]
         objective = random_objective(rng, tiny, kind, agent, nature)

@@ -69,6 +69,7 @@ class Chain:
         self.rows: Rows | None = None
         self.polynomials = read_polynomials(self.data.expressions)
         self.space = Space(self.data.domain, self.data.coordinates)
+        self.writer = RowWriter(self.data, self.space, self.polynomials, self.sources)
 
     def checks(self) -> list[Check]:
         shape = self._shape()
@@ -85,9 +86,6 @@ class Chain:
             for guarantee in self.certificate.guarantees:
                 checks += self._guarantee(guarantee)
         return checks
-
-    def writer(self) -> RowWriter:
-        return RowWriter(self.data, self.space, self.polynomials, self.sources)
 
     def unproved(self) -> list[tuple[int, int]]:
         """(expression, side) of the transitions' bounds that do not follow; side 1 is the upper one."""
@@ -198,16 +196,16 @@ class Chain:
             early = proof.row[proof.row[:, 0] != Origin.EXPRESSION]
             if not np.array_equal(early, proof.row[: len(early)]):
                 raise ValueError("rows that rest on proved bounds come last")
-            box, trouble = shrunk_box(self.writer(), replace(proof, row=early), self.exactly)
+            box, trouble = shrunk_box(self.writer, replace(proof, row=early), self.exactly)
             words = trouble or f"{len(early)} rows, {len(proof.box_lower)} stages"
             checks.append(Check("the region's box follows from its rows", trouble is None, words))
-            rows = self.writer().rows(early, box)
+            rows = self.writer.rows(early, box)
             self.bounds.bases = proved_by_bases(rows, self.space, self.polynomials, proof, self.exactly)
             self.bounds.box = box if len(proof.box_lower) else None
             self.sources[Origin.EXPRESSION] = ExpressionEnds(
                 self.data, self.space, self.polynomials, self.ends()
             )
-            self.rows = self.writer().rows(proof.row, box)
+            self.rows = self.writer.rows(proof.row, box)
         wrong = self.unproved()
         name = "transitions' bounds contain what was proved of their expressions"
         if wrong:

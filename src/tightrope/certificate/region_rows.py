@@ -63,7 +63,8 @@ class RowWriter:
         others: dict[Origin, Source] | None = None,
     ):
         self.data, self.space, self.polynomials = data, space, polynomials
-        self.others = others or {}
+        self.others = {} if others is None else others
+        self._known: dict[tuple[int, int, int], Row] = {}
 
     def rows(self, names: Table, box: Box) -> Rows:
         """The named rows in the given box, in longdouble, bounds raised by what rounding may hide."""
@@ -77,13 +78,17 @@ class RowWriter:
         return Rows(matrix, bound, _down(extended(box[0])), _up(extended(box[1])))
 
     def row(self, origin: int, index: int, part: int, box: Box) -> Row:
-        if origin == Origin.DOMAIN:
-            return self._domain(index, part)
-        if origin == Origin.EVENT:
-            return self._event(index, part)
         if origin == Origin.ENVELOPE:
             return self._envelope(index, part, box)
-        return self.others[Origin(origin)].row(index, part)
+        name = (origin, index, part)
+        if name not in self._known:
+            if origin == Origin.DOMAIN:
+                self._known[name] = self._domain(index, part)
+            elif origin == Origin.EVENT:
+                self._known[name] = self._event(index, part)
+            else:
+                self._known[name] = self.others[Origin(origin)].row(index, part)
+        return self._known[name]
 
     def _domain(self, index: int, part: int) -> Row:
         space = self.space

@@ -61,8 +61,7 @@ def region_proof(
     lifted = region.coordinates.is_lifted
     if lifted or result.sets.kind is SetsKind.RECTANGULAR:
         proof = _with_stages(chain, proof, region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1)
-        chain = Chain(replace(draft, region=proof))
-        chain.statistics()
+        chain.certificate = replace(draft, region=proof)
     chain.projected()
     assert chain.rows is not None
     open_ends = chain.unproved()
@@ -99,7 +98,7 @@ def _with_stages(chain: Chain, proof: RegionProof, rounds: int) -> RegionProof:
         directions[2 * j, j], directions[2 * j + 1, j] = 1.0, -1.0
     lower, upper, bases = [], [], []
     for _ in range(rounds):
-        rows = chain.writer().rows(proof.row, box)
+        rows = chain.writer.rows(proof.row, box)
         basis = BasisFinder(rows).all(directions)
         best = upper_bounds(rows, directions.astype(np.longdouble), basis)
         new_upper = np.minimum(_outward(best[::2]), [_float(v, 1) for v in box[1]])

@@ -92,8 +92,6 @@ class PolicyMap:
         facts: dict[str, object] = {
             "actions": list(self.actions),
             "states": self.states,
-            "axes": list(self.axes),
-            "fixed": {str(i): at for i, at in self.start().items()},
             "policies": list(self.policies),
         }
         if self.states * (len(self.variables) + len(self.policies)) <= MOST_CELLS:
@@ -101,6 +99,8 @@ class PolicyMap:
                 {"name": v.name, "labels": list(v.labels), "column": v.column.tolist()}
                 for v in self.variables
             ]
+            facts["axes"] = list(self.axes)
+            facts["fixed"] = {str(i): at for i, at in self.start().items()}
             facts["rows"] = [column.tolist() for column in self.policies.values()]
             return facts
         coarse = [_coarser(v, PAIRED_BINS) for v in self._paired()]

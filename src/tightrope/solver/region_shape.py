@@ -101,7 +101,8 @@ def _polytope(
     rows = np.column_stack([scaled.matrix, distance])
     shape = _shape(sets, functions, origin, scale, reach, np.zeros(size), rows, capacity, np.zeros((0, 0)))
     basis = _first_basis(scaled.matrix, distance)
-    if len(basis) < size or find_or_add(*shape[4:5], *shape[6:10], basis) != 0:
+    stored = shape.vertex, shape.link, shape.table, shape.used
+    if len(basis) < size or find_or_add(shape.rows, *stored, basis) != 0:
         raise CannotCertify("no vertex of the region could be computed in float64")
     return shape
 

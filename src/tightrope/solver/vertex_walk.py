@@ -271,4 +271,5 @@ def inner_value(vertex: FloatArray, v: int, q: FloatArray) -> float:
         value += term
         magnitude += abs(term)
         length += abs(q[c])
-    return value - length * vertex[v, size * (size + 1)] - (size + 8) * 2.0**-52 * magnitude - 1e-300
+    off: float = length * vertex[v, size * (size + 1)] + (size + 8) * 2.0**-52 * magnitude + 1e-300
+    return value - off

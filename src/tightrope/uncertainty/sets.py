@@ -134,8 +134,8 @@ def rectangular(region: Region, model: ParametricMDP, within: Bounds | None = No
 
 
 def _projected(region: Region, model: ParametricMDP, within: Bounds | None) -> Bounds:
-    """P_Λ. Met with P_Θ, which changes rounding only where expressions are affine; products, for which the region
-    is a relaxation, may be tighter over the box of the parameters.
+    """P_Λ, met with P_Θ: for affine expressions that changes nothing but rounding; products, for which the
+    region is a relaxation, may be tighter over the box of the parameters.
     """
     _check_region(region, model)
     lower, upper = expression_bounds(region, model.expressions, within)

@@ -2,7 +2,7 @@
 one run.
 
     python benchmarks/solve_speed.py            grids of 0.4M and 1.8M transitions and betting(100) with
-                                                both, then lanes of 10k to 10M transitions and the large case
+                                                both, then rooms of 10k to 10M transitions and the large case
                                                 studies alone
     python benchmarks/solve_speed.py --smoke    the same on small instances, in seconds
 
@@ -34,22 +34,22 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 
 BOTH = ("grid-P(150)", "grid-R(150)", "grid-P(300)", "grid-R(300)", "betting(100)")
-CURVE = tuple(f"lane-R({n})" for n in (26, 260, 2600, 26000))
+CURVE = tuple(f"rooms-R({n})" for n in (1, 13, 130, 1300))
 POINTS = ("betting(135)@", "aircraft(200,40)@", "rover(125,125)@")
-SMOKE = (("grid-P(12)", "grid-R(12)", "betting(5)"), ("lane-R(9)",), ("rover(10,10)@",))
+SMOKE = (("grid-P(12)", "grid-R(12)", "betting(5)"), ("rooms-R(2)",), ("rover(10,10)@",))
 
 FASTER_THAN_STORM = 3.0
 SECONDS_AT_A_POINT = 3.0
 PRECISION = 1e-6
 BLOCKED = 0.05
 SLIP = 0.2
-LANE = 20
+ROOM = 20
 
 Row = dict[str, object]
 Problem = tuple[IntervalMDP | MDP, Objective, str]
 
 
-def grid(height: int, width: int, event: str) -> Problem:
+def grid(height: int, width: int, event: str, rooms: int | None = None) -> Problem:
     """Walk on a grid: the move wanted, with 5 % each one of the others or none; every probability off by
     up to 5 %.
 
@@ -60,6 +60,8 @@ def grid(height: int, width: int, event: str) -> Problem:
     to = np.stack(
         [np.clip(x + dx, 0, width - 1) * height + np.clip(y + dy, 0, height - 1) for dy, dx in steps], axis=1
     )
+    if rooms is not None:  # doors every so many columns: no way back
+        to[x % rooms == 0, 1] = np.flatnonzero(x % rooms == 0)
     chance = np.full((4, 5), SLIP / 4)
     np.fill_diagonal(chance, 1 - SLIP)
     successor = np.repeat(to, 4, axis=0)
@@ -127,11 +129,11 @@ def case_study(name: str, at_point: bool) -> Problem:
 
 
 def problem(name: str) -> Problem:
-    size = int(name[7:-1]) if "-" in name else 0
+    size = int(name[name.index("(") + 1 : -1]) if "-" in name else 0
     if name.startswith("grid-"):
         return grid(size, size, name[5])
-    if name.startswith("lane-"):
-        return grid(LANE, size, name[5])
+    if name.startswith("rooms-"):
+        return grid(ROOM, ROOM * size, name[6], ROOM)
     return case_study(name.removesuffix("@"), name.endswith("@"))
 
 

@@ -19,7 +19,7 @@ def test_smoke_run_compares_with_storm(tmp_path: Path) -> None:
     rows = json.loads(results.read_text(encoding="utf-8"))
     pairs = [(row["tool"], row["instance"]) for row in rows]
     assert pairs[:2] == [("tightrope", "grid-P(12)"), ("storm", "grid-P(12)")]
-    assert pairs[-2:] == [("tightrope", "lane-R(9)"), ("tightrope", "rover(10,10)@")]
+    assert pairs[-2:] == [("tightrope", "rooms-R(2)"), ("tightrope", "rover(10,10)@")]
     for ours, storm in zip(rows[0:6:2], rows[1:6:2], strict=True):
         assert ours["lower"] <= ours["upper"] <= ours["lower"] * (1 + 1e-6)
         assert abs(storm["value"] / ours["lower"] - 1) < 1e-5

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, IndexArray
-from tightrope.solver.frozen import LARGEST_FACTORISATION, factorised, frozen_sweeps
+from tightrope.solver.frozen import LARGEST_FACTORISATION, factorised, frozen_sweeps, smallest_around
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.solution import Status, width
 from tightrope.solver.system import Block, Rows, System
@@ -86,7 +86,9 @@ class BlockSolver:
         best_lower = np.full(len(block), self.system.floor)
         best_upper = np.full(len(block), self.system.ceiling)
         still = np.zeros(len(block))
-        middle = np.full(len(block), np.clip(0.0, self.system.floor, self.system.ceiling))
+        middle = np.full(
+            len(block), np.clip(self._around(block, lower), self.system.floor, self.system.ceiling)
+        )
         shift, closeness = budget * FIRST_SHIFT, CLOSENESS
         below = above = still  # last distances of the bounds from the middle
         patience = 0
@@ -136,6 +138,21 @@ class BlockSolver:
             shift = max(shift * factor, SMALLEST_SHIFT)
         _assign(block, lower, best_lower)
         _assign(block, upper, best_upper)
+
+    def _around(self, block: Block, values: FloatArray) -> float:
+        """The smallest finite value next to the block, 0 where there is none: where to start from."""
+        structure, place = self.kernel.structure, self.meter.place
+        place[block.member] = 0
+        found = smallest_around(
+            structure.choice_start,
+            structure.transition_start,
+            structure.successor,
+            block.member,
+            place,
+            values,
+        )
+        place[block.member] = -1
+        return found if np.isfinite(found) else 0.0
 
     def _holds(self, block: Block, values: FloatArray, upward: bool) -> bool:
         """Whether the values are verifiably an upper (a lower) bound, given those around the block."""

@@ -18,7 +18,7 @@ from tightrope.numerics.arrays import BoolArray, IndexArray
 from tightrope.solver.system import Block
 
 MANY_COMPONENTS = 64
-MERGED_STATES = 2048
+MERGED_STATES = 256
 
 
 @dataclass(frozen=True, eq=False)

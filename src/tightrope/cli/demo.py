@@ -51,6 +51,7 @@ def demo(
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import Interval
     from tightrope.learning.result_files import check_directory, write_results
+    from tightrope.report.regions import regions_beside
     from tightrope.report.write import write_report
     from tightrope.solver.solve import solve
 
@@ -88,6 +89,9 @@ def demo(
         )
         ordered = list(results.values())
         content = document(ordered, counts, LearnOptions(), setting)
+        shown = content["regions"]
+        assert isinstance(shown, list)
+        shown += regions_beside(shown, model, counts, DELTA)
         files = write_results(results_at, ordered, content, progress=progress)
         progress("write: the certificate and the report")
         certificate = output / "rover.cert"

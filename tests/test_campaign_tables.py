@@ -70,7 +70,9 @@ def test_figures_are_rounded_outward() -> None:
     assert bound_text(35254.2, True) == "35255" and bound_text(-1.23456, False) == "-1.235"
     assert bound_text(1e-9, False) == "0" and bound_text(1e-9, True) == "0.0001"
     assert bound_text(100.0, True) == "100" and bound_text(12300.0, False) == "12300"
-    for value in (0.001234567, 3.14159, 99.9999, 12345.678):
+    assert interval_text(30.125, 59512397.65) == "[30.12, 5.96e7]" and gap_text(1401462.1) == "1.4e6"
+    assert bound_text(9.999e8, True) == "10.00e8" and bound_text(1e300, False) == "1.00e300"
+    for value in (6.02e23, 0.001234567, 3.14159, 99.9999, 12345.678):
         assert float(bound_text(value, False)) <= value <= float(bound_text(value, True))
 
 

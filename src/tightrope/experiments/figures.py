@@ -16,6 +16,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 INFINITY = "∞"
 NOTHING = "–"
 
+LARGE = 1e6
+"""From here on numbers are written with a power of ten."""
+
 
 def bound_text(value: float, upward: bool, digits: int = 4) -> str:
     """A bound in so many significant digits (and at most as many after the point), rounded outward."""
@@ -24,8 +27,12 @@ def bound_text(value: float, upward: bool, digits: int = 4) -> str:
     if math.isinf(value):
         return INFINITY if value > 0 else f"-{INFINITY}"
     exact = Decimal(value)
+    direction = ROUND_CEILING if upward else ROUND_FLOOR
+    if abs(value) >= LARGE:
+        mantissa = exact.scaleb(-exact.adjusted()).quantize(Decimal("0.01"), direction)
+        return f"{mantissa}e{exact.adjusted()}"
     places = digits if exact == 0 else min(digits, max(0, digits - 1 - exact.adjusted()))
-    rounded = exact.quantize(Decimal(1).scaleb(-places), ROUND_CEILING if upward else ROUND_FLOOR)
+    rounded = exact.quantize(Decimal(1).scaleb(-places), direction)
     text = format(rounded, "f")
     return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
 
@@ -40,9 +47,9 @@ def gap_text(value: float) -> str:
         return NOTHING
     if math.isinf(value):
         return INFINITY
-    if value >= 99.95:
-        return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.9995 else f"{value:.3f}"
+    if value >= LARGE:
+        return f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+    return seconds_text(value)
 
 
 def seconds_text(value: float) -> str:

@@ -12,7 +12,7 @@ from learning_cases import FAMILIES, case, counts_of
 from tightrope.certificate.learning import LearningCertificate
 from tightrope.certificate.learning_check import verify_learning
 from tightrope.certificate.region_rows import Origin
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import InputError
 from tightrope.learning.certificate import certificate_of
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
@@ -345,10 +345,3 @@ def test_files_round_trip(tmp_path):
 
     with pytest.raises(InputError, match="not a certificate of values"):
         Certificate.load(path)
-
-
-def test_ellipsoids_are_refused_in_words():
-    subject, counts = case(ROVER), counts_of(ROVER)
-    result = learn(subject.model, counts, 0.05, subject.objective, region="ellipsoid", sets="expression")
-    with pytest.raises(CannotCertify, match="ellipsoid"):
-        certificate_of(result, counts)

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from learning_cases import case, counts_of
 from tightrope.cli.app import run
-from tightrope.cli.learn_table import BAR, bar
+from tightrope.cli.learn_table import BAR, bar, certified_facts, print_result
+from tightrope.learning.learn import learn
 from tightrope.learning.result import Interval
 
 MODEL = "bench:betting(8)"
@@ -202,6 +204,7 @@ def test_a_nominal_confidence_is_said_aloud(data: Path, capsys: pytest.CaptureFi
         (["--sets", "untied", "--region", "polytope"], "no use for the region polytope"),
         (["--intersect"], "lie within them already"),
         (["--sets", "all", "--certificate", "x.cert"], "goes with one kind of sets"),
+        (["--ellipsoid", "paper", "--certificate", "x.cert"], "unsound and guarantees nothing"),
         (["--prop", 'P>=0.5 [ F "done" ]'], "is true or false"),
         (["--prop", 'Rmax=? [ F "nowhere" ]'], "nowhere"),
         (["--policy", "nosuch.json"], "nosuch.json"),
@@ -219,6 +222,30 @@ def test_wrong_input(
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.out == ""
+
+
+def test_certificates_say_what_they_prove(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "learned.cert"
+    region = ["--region", "ellipsoid", "--sets", "expression", "--certificate", str(file)]
+    result = answer(capsys, MODEL, "--data", str(data), *region)
+    assert run(["verify", str(file), "--json"]) == 0
+    verified = json.loads(capsys.readouterr().out)
+    assert result["certificate"] == {"file": str(file), "policies": verified["policies"]}
+    proved, shown = verified["policies"]["robust policy"], result["robust_policy"]
+    assert proved["lower"] == pytest.approx(shown["lower"], rel=1e-9)
+    assert proved["upper"] == pytest.approx(shown["upper"], rel=1e-9)
+
+
+def test_certificates_that_prove_less_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    name = MODEL.removeprefix("bench:")
+    result = learn(case(name).model, counts_of(name), 0.05, case(name).objective, sets="tied")
+    own = result.robust.interval
+    assert certified_facts(result, {"robust policy": own}) == []
+    wider = Interval(own.lower - 0.25, own.upper)
+    print_result("title", result, None, None, {"robust policy": wider})
+    assert f"proves [{wider.lower:.9g}, {wider.upper:.9g}]" in capsys.readouterr().out
 
 
 def test_wrong_data_and_models(

@@ -69,7 +69,8 @@ class Data:
 class RegionProof:
     """Rows of the region and the bases behind what was projected from it.
 
-    * `row` [n, 3]: (origin, index, part), see `tightrope.certificate.region_rows`; `cut_point` [m, size].
+    * `row` [n, 3]: (origin, index, part), see `tightrope.certificate.region_rows`; `cut_point` [m, size]
+      (points of tangents to the likelihood, directions of tangents to an ellipsoid).
     * Stage i shrinks the box: box_lower[i] and box_upper[i] from the rows and the box before, by
       box_basis[i] (upper then lower of every coordinate); without products there are no stages.
     * bound_basis[j] proves a bound of expression bound_expression[j]: the upper one where bound_side[j] is 1.

@@ -22,6 +22,7 @@ from tightrope.certificate.archive import DAMAGE
 from tightrope.certificate.balls import Balls
 from tightrope.certificate.certificate import Claim, Problem
 from tightrope.certificate.checker import Operator, is_bounded, prove_side
+from tightrope.certificate.ellipsoid_check import Ellipsoid
 from tightrope.certificate.exact import prove_side_exactly
 from tightrope.certificate.inner import Box
 from tightrope.certificate.learning import Guarantee, LearningCertificate
@@ -43,10 +44,14 @@ from tightrope.certificate.sets import box_of, proper_sets
 from tightrope.certificate.shape import Check, shape_check, wrong_type
 from tightrope.certificate.space import Space
 from tightrope.certificate.statistics_check import budget_check, event_check, transition_check
-from tightrope.certificate.support_check import Rows
+from tightrope.certificate.support_check import BasisTable, Rows
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 
 SETS = ("untied", "tied", "parameter", "expression", "rectangular")
+WITHOUT_EVENTS = ("weissman", "likelihood", "ellipsoid")
+
+_MOST_COUNTS = 2.0**50
+"""Sums of counts, also over the outcomes of choices, stay far below what int64 holds."""
 
 
 def verify_learning(certificate: LearningCertificate, exactly: bool = False) -> list[Check]:
@@ -67,6 +72,7 @@ class Chain:
         self.links: dict[int, list[Link]] = {}
         self.sources: dict[Origin, Source] = {}
         self.rows: Rows | None = None
+        self.ellipsoid: Ellipsoid | None = None
         self.polynomials = read_polynomials(self.data.expressions)
         self.space = Space(self.data.domain, self.data.coordinates)
         self.writer = RowWriter(self.data, self.space, self.polynomials, self.sources)
@@ -109,6 +115,8 @@ class Chain:
             trouble = trouble or "unknown kind of sets"
         if data.counts.dtype != np.int64 or data.counts.shape != (transitions,) or data.counts.min() < 0:
             trouble = trouble or "the counts do not fit the transitions"
+        elif data.counts.astype(np.float64).sum() > _MOST_COUNTS:
+            trouble = trouble or "there are more counts than can be added up"
         if data.expression.dtype.kind not in "iu" or data.expression.shape != (transitions,):
             trouble = trouble or "the expressions do not fit the transitions"
         elif data.expression.min() < 0 or data.expression.max() >= len(self.polynomials):
@@ -163,6 +171,8 @@ class Chain:
         """Link 1; it also makes what rows are written from."""
         data, problem = self.data, self.problem
         proof = self.certificate.region
+        if data.method in WITHOUT_EVENTS and data.event_expression is not None:
+            raise ValueError("events that no interval was derived for")
         if data.method == "weissman":
             balls = Balls(data, self.space, self.polynomials, problem.transition_start)
             self.sources[Origin.L1] = balls
@@ -183,6 +193,16 @@ class Chain:
                 budget,
                 Check("the batches are the counts", split, words),
                 plug_in_check(data, self.space, self.polynomials),
+            ]
+        if data.method == "ellipsoid":
+            assert proof is not None
+            start = problem.transition_start
+            self.ellipsoid = Ellipsoid(data, self.space, self.polynomials, start, proof.cut_point)
+            self.sources[Origin.TANGENT] = self.ellipsoid
+            words = f"{self.space.size} coordinates, β = {float(self.ellipsoid.radius):.6f}"
+            return [
+                budget_check(data.delta, data.gamma, 1, "region"),
+                Check("the ellipsoid follows from the counts", True, words),
             ]
         self.links = event_links(data, problem.transition_start, self.polynomials)
         return event_check(data, problem.transition_start, self.polynomials, self.exactly)
@@ -220,22 +240,30 @@ class Chain:
             problem = replace(self.problem, nature=nature)
             claim = _claim(problem, guarantee, side)
             basis = guarantee.lower_basis if side == "lower" else guarantee.upper_basis
-            if self.exactly and basis is None:
+            if self.exactly and basis is None and not self._in_closed_form():
                 found = prove_side_exactly(RationalGame(problem, claim), side)
             else:
                 found = prove_side(Operator(problem, claim, self._sets(basis)), side)
             checks += [replace(check, name=f"{guarantee.name}: {check.name}") for check in found]
         return checks
 
+    def _in_closed_form(self) -> bool:
+        """Whether nature's problem is that of an ellipsoid, which needs no bases."""
+        return self.ellipsoid is not None and self.data.sets == "rectangular"
+
     def _sets(self, basis: IndexArray | None) -> Box:
+        proof, data = self.certificate.region, self.data
+        about = data.expression, self.space, self.polynomials
+        if self._in_closed_form():
+            assert self.rows is not None and self.ellipsoid is not None
+            joint = np.diff(self.problem.transition_start) >= 3
+            return RegionSets.of(self.box, *about, self.rows, self.ellipsoid, 1, joint.astype(np.int32) - 1)
         if basis is None:
             return self.box
-        proof = self.certificate.region
-        if self.rows is None or proof is None or self.data.sets != "rectangular":
+        if self.rows is None or proof is None or data.sets != "rectangular":
             raise ValueError("bases without rectangular sets")
-        return RegionSets.of(
-            self.box, self.data.expression, self.space, self.polynomials, self.rows, proof.choice_basis, basis
-        )
+        table = BasisTable(self.rows, proof.choice_basis)
+        return RegionSets.of(self.box, *about, self.rows, table, len(proof.choice_basis), basis)
 
 
 def _claim(problem: Problem, guarantee: Guarantee, side: str) -> Claim:

@@ -12,7 +12,8 @@ The certificate does not carry rows, it names them; they are worked out here fro
 * CUT       the likelihood's tangent at point `index` (`tightrope.certificate.likelihood_check`).
 * L1        choice `index`, the set of outcomes in the bits of `part`: P(A) ≤ observed share + ε/2, with
             Weissman's ε for all visits to choices of that signature (`tightrope.certificate.balls`).
-
+* TANGENT   the ellipsoid in the direction that the file lists as cut point `index`
+            (`tightrope.certificate.ellipsoid_check`).
 * EXPRESSION expression `index` is at most the least upper bound of its transitions (part 0), at least the
             largest lower one (part 1). Only for what comes after these bounds were proved.
 
@@ -44,6 +45,7 @@ class Origin(IntEnum):
     CUT = 3
     L1 = 4
     EXPRESSION = 5
+    TANGENT = 6
 
 
 class Source(Protocol):

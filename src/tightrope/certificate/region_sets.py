@@ -1,35 +1,43 @@
 """Nature's problem over a region: p = f(x) at every choice, bounded by weak duality.
 
 Σ_j f_j = 1, so p·v = v_0 + Σ_j δ_j·f_j(x) with δ_j = v_j − v_0: a linear function of the coordinates x, whose
-largest value over the region a basis bounds (`tightrope.certificate.support_check`). The transitions'
-bounds hold as well, and the better of the two counts. Only the side that a guarantee needs is improved: the
-upper bound of a maximum, the lower bound of a minimum.
+largest value over the region a basis bounds (`tightrope.certificate.support_check`), or the closed form of an
+ellipsoid (`tightrope.certificate.ellipsoid_check`). The transitions' bounds hold as well, and the better of
+the two counts. Only the side that a guarantee needs is improved: the upper bound of a maximum, the lower
+bound of a minimum.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from tightrope.certificate.inner import EPSILON, Box, Extended
 from tightrope.certificate.polynomials import Polynomial
 from tightrope.certificate.space import Space
-from tightrope.certificate.support_check import BasisTable, Indices, Rows, extended
+from tightrope.certificate.support_check import Indices, Rows, extended
 from tightrope.numerics.arrays import FloatArray, IndexArray
 
 _BLOCK = 1 << 15
 
 
+class Support(Protocol):
+    """Whoever bounds directions·x over the region, direction i in the way which[i]."""
+
+    def upper_bounds(self, directions: Extended, which: Indices) -> Extended: ...
+
+
 @dataclass(frozen=True, eq=False)
 class RegionSets(Box):
-    """Boxes, and at choices with a basis also the region. Expression e is linear[e]·x + constant[e]."""
+    """Boxes, and at choices with a basis (≥ 0) also the region. Expression e is linear[e]·x + constant[e]."""
 
     expression: IndexArray
     linear: Extended
     constant: Extended
     extent: Extended
-    table: BasisTable
+    support: Support
     basis: IndexArray
 
     @staticmethod
@@ -39,12 +47,13 @@ class RegionSets(Box):
         space: Space,
         polynomials: list[Polynomial],
         rows: Rows,
-        table: Indices,
+        support: Support,
+        ways: int,
         basis: IndexArray,
     ) -> RegionSets:
         choices = len(box.transition_start) - 1
         fits = basis.dtype.kind in "iu" and basis.shape == (choices,) and basis.min() >= -1
-        if not fits or basis.max() >= len(table):
+        if not fits or basis.max() >= ways:
             raise ValueError("bases of choices that are not there")
         owner = np.repeat(basis >= 0, np.diff(box.transition_start))
         linear = np.zeros((len(polynomials), space.size), dtype=np.longdouble)
@@ -63,7 +72,7 @@ class RegionSets(Box):
             linear,
             constant,
             extent,
-            BasisTable(rows, table),
+            support,
             basis,
         )
 
@@ -98,5 +107,5 @@ class RegionSets(Box):
         level = start + (delta * self.constant[e]).sum(axis=1)
         size = (np.abs(delta) * self.extent[e]).sum(axis=1)
         error = (k + 8) * EPSILON * (2 * size + np.abs(start) * (size > 0))
-        bound = level + self.table.upper_bounds(direction, self.basis[choices])
+        bound = level + self.support.upper_bounds(direction, self.basis[choices])
         return bound + error + 4 * EPSILON * np.abs(bound) * (size > 0), usable

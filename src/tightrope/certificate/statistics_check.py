@@ -5,7 +5,7 @@ decide which of them count:
 
 * tied and polytope: one interval an event; untied: one a transition of unknown probability;
 * l1: one ball a signature with an outcome of unknown probability;
-* likelihood: one region, γ = δ.
+* likelihood and ellipsoid: one region, γ = δ.
 
 The shares must not add up to more than δ; the statements themselves are derived again.
 """

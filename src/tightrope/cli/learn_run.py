@@ -98,6 +98,11 @@ def run(asked: Request) -> None:
     check_delta(asked.delta)
     if asked.compares and asked.certificate is not None:
         raise InputError("--certificate goes with one kind of sets, not with --sets all")
+    if asked.certificate is not None and asked.ellipsoid is EllipsoidVersion.PAPER:
+        raise InputError(
+            "--certificate has nothing to prove: the published ellipsoid is unsound and guarantees nothing",
+            hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
+        )
     options = asked.options()
     if asked.output is not None:
         check_directory(asked.output)
@@ -125,8 +130,9 @@ def run(asked: Request) -> None:
             if asked.json:
                 print_json(_empty(error, loaded))
             raise
+        certified: dict[str, Interval] = {}
         if asked.certificate is not None:
-            _certify(results[0], reading.counts, asked.certificate, subject, progress)
+            certified = _certify(results[0], reading.counts, asked.certificate, subject, progress)
         if asked.output is not None:
             setting = Setting(
                 model=asked.model,
@@ -144,11 +150,15 @@ def run(asked: Request) -> None:
     _warn_about(results, reading)
     written = None if asked.output is None else str(asked.output)
     if asked.json:
-        print_json(_json(results, loaded, asked.compares, written, true_value))
+        facts = _json(results, loaded, asked.compares, written, true_value)
+        if asked.certificate is not None:
+            proved = {name: interval.to_json() for name, interval in certified.items()}
+            facts["certificate"] = {"file": str(asked.certificate), "policies": proved}
+        print_json(facts)
     elif asked.compares:
         print_comparison(question.text, results, true_value, written)
     else:
-        print_result(question.text, results[0], true_value, written)
+        print_result(question.text, results[0], true_value, written, certified)
     stopped = [result for result in results if not result.is_certified]
     if stopped:
         raise CannotCertify(f"{stopped[0].sets.kind.value} sets: {stopped[0].status}")
@@ -230,12 +240,15 @@ def _results(learner: Learner, options: LearnOptions, several: bool) -> list[Lea
 
 def _certify(
     result: LearningResult, counts: Counts, path: Path, subject: _Subject, progress: PhaseProgress
-) -> None:
+) -> dict[str, Interval]:
+    """Write the certificate; what it proves of each policy."""
     from tightrope.learning.certificate import certificate_of
 
     progress("write: the certificate")
     about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.question.text}
-    certificate_of(result, counts, about).save(path)
+    certificate = certificate_of(result, counts, about)
+    certificate.save(path)
+    return {name: Interval(low, high) for name, (low, high) in certificate.values().items()}
 
 
 def _point(subject: _Subject, at: str | None) -> dict[str, str] | None:

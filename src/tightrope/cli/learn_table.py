@@ -6,7 +6,7 @@ Bars show intervals on one common scale; an end that is infinite, or off the sca
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tightrope.cli.output import grouped, print_facts, print_table
 from tightrope.learning.result import Interval, LearningResult
@@ -17,8 +17,14 @@ BAR = 22
 SHOWN_EVENTS = 3
 
 
-def print_result(title: str, result: LearningResult, true_value: Interval | None, files: str | None) -> None:
-    """One result, with the reasons for every default."""
+def print_result(
+    title: str,
+    result: LearningResult,
+    true_value: Interval | None,
+    files: str | None,
+    certified: Mapping[str, Interval] | None = None,
+) -> None:
+    """One result, with the reasons for every default; where a certificate proves less, what it proves."""
     facts: list[tuple[str, str]] = []
     if result.verdict is not None:
         facts += [("empty region", result.verdict), ("fallback", "tied sets, which need no region")]
@@ -26,6 +32,7 @@ def print_result(title: str, result: LearningResult, true_value: Interval | None
     facts.append(("robust policy", f"value in {_interval(result.robust.interval)}"))
     if result.value is not None:
         facts.append(("given policy", f"value in {_interval(result.value.interval)}"))
+    facts += certified_facts(result, certified or {})
     if true_value is not None:
         facts.append(("at the true point", f"{_number(true_value.lower)} is the best value"))
     facts.append(("optimistic", f"{_number(result.optimistic_value)}: no policy does better"))
@@ -34,6 +41,22 @@ def print_result(title: str, result: LearningResult, true_value: Interval | None
     if files is not None:
         facts.append(("written", files))
     print_facts(title, facts)
+
+
+def certified_facts(result: LearningResult, certified: Mapping[str, Interval]) -> list[tuple[str, str]]:
+    """The certificate's own values, where they are wider than those of the result."""
+    own = {"robust policy": result.robust.interval}
+    if result.value is not None:
+        own["given policy"] = result.value.interval
+    return [
+        ("certificate", f"proves {_interval(proved)} of the {name}, moved outward to what can be checked")
+        for name, proved in certified.items()
+        if _falls_short(proved.lower, own[name].lower) or _falls_short(-proved.upper, -own[name].upper)
+    ]
+
+
+def _falls_short(proved: float, shown: float) -> bool:
+    return proved < shown and not math.isclose(proved, shown, rel_tol=1e-12, abs_tol=1e-15)
 
 
 def print_comparison(

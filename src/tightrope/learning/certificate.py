@@ -26,6 +26,7 @@ from tightrope.certificate.learning import Data, Guarantee, LearningCertificate
 from tightrope.certificate.learning_check import Chain
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify
+from tightrope.learning.certificate_ellipsoid import ellipsoid_proof
 from tightrope.learning.certificate_proof import region_proof, with_choice_bases
 from tightrope.learning.certificate_rows import Name
 from tightrope.learning.policies import PolicySolver
@@ -33,6 +34,7 @@ from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.objective import Direction
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.region import RegionKind
 from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.solution import Solution
@@ -49,12 +51,8 @@ def certificate_of(
 ) -> LearningCertificate:
     """The certificate of a result and the counts it was learned from."""
     region = result.region if result.verdict is None else None
-    if region is not None and region.kind is RegionKind.ELLIPSOID:
-        raise CannotCertify(
-            "certificates do not cover ellipsoid regions yet: their least squares are not derived again"
-        )
     if region is not None and result.ledger.assumption is Assumption.NONE:
-        raise CannotCertify("the ledger says that nothing is guaranteed: there is nothing to certify")
+        raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
     outcomes = Outcomes.of(result.model)
     data = _data(result, counts, outcomes)
     first = result.robust.solutions[0]
@@ -63,8 +61,11 @@ def certificate_of(
     draft = LearningCertificate(problem, data, ())
     names: list[Name | None] = []
     if region is not None:
-        proof, names = region_proof(result, counts, outcomes, draft)
-        draft = replace(draft, region=proof)
+        if isinstance(region, Ellipsoid):
+            draft = replace(draft, region=ellipsoid_proof(result, region, draft))
+        else:
+            proof, names = region_proof(result, counts, outcomes, draft)
+            draft = replace(draft, region=proof)
     widened = _widened(draft, sets)
     values = [("robust policy", result.robust)]
     if result.value is not None:
@@ -105,6 +106,8 @@ def _data(result: LearningResult, counts: Counts, outcomes: Outcomes) -> Data:
     elif kind is RegionKind.LIKELIHOOD:
         method = "likelihood"
         fields = _evidence(result, counts, outcomes, coordinates)
+    elif kind is RegionKind.ELLIPSOID:
+        method = "ellipsoid"
     raised = result.robust.solutions[0].kernel.lower
     raised = raised[raised > result.sets.lower]
     return Data(

@@ -60,7 +60,7 @@ def region_proof(
     chain.statistics()
     lifted = region.coordinates.is_lifted
     if lifted or result.sets.kind is SetsKind.RECTANGULAR:
-        proof = _with_stages(chain, proof, region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1)
+        proof = with_stages(chain, proof, region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1)
         chain.certificate = replace(draft, region=proof)
     chain.projected()
     assert chain.rows is not None
@@ -88,7 +88,7 @@ def _facet_names(region: Polytope, aligned: list[Name | None]) -> list[Name | No
     return [names[i] for i in region.enclosure.facets.tolist()]
 
 
-def _with_stages(chain: Chain, proof: RegionProof, rounds: int) -> RegionProof:
+def with_stages(chain: Chain, proof: RegionProof, rounds: int) -> RegionProof:
     """Bound tightening once more, each round with the bases that prove it."""
     space = chain.space
     size = space.size
@@ -147,6 +147,8 @@ def with_choice_bases(
     proof = draft.region
     if proof is None:
         return draft
+    if draft.data.method == "ellipsoid":  # in closed form at every choice
+        return replace(draft, region=_pruned(proof))
     guarantees = list(draft.guarantees)
     found: list[tuple[int, str, Table, IndexArray]] = []
     for i, value in enumerate(values):
@@ -227,7 +229,7 @@ def _pruned(proof: RegionProof) -> RegionProof:
     rank = np.zeros(len(proof.row) + 1, dtype=np.int64)
     rank[used] = np.arange(len(used))
     row = proof.row[used].copy()
-    cuts = np.flatnonzero(row[:, 0] == Kind.CUT)
+    cuts = np.flatnonzero((row[:, 0] == Kind.CUT) | (row[:, 0] == Kind.TANGENT))
     points = proof.cut_point[row[cuts, 1]]
     row[cuts, 1] = np.arange(len(cuts))
     box, bound, choice = (np.where(table >= 0, rank[table], table).astype(np.int32) for table in tables)

@@ -124,6 +124,15 @@ class Ellipsoid:
         total: FloatArray = up(best + shift) + rounding
         return up(total)
 
+    def remainders(self, directions: FloatArray) -> FloatArray:
+        """What is left of directions for the ellipsoid itself once the domain's rows took their part."""
+        scale = self.squares.scale
+        in_y = directions * scale
+        if self.within_domain and len(directions):
+            in_y = in_y - self._multipliers(in_y) @ self._rows.matrix
+        result: FloatArray = np.where(scale > 1e-100, in_y / scale, directions)
+        return result
+
     def _closed_form(self, directions: FloatArray) -> FloatArray:
         """Upper bounds of g·y over the ellipsoid alone, for directions in y."""
         matrix = self.squares.matrix

@@ -8,6 +8,9 @@ for and is made smaller until the bounds are close enough. It is proportional to
 is relative. A large d can tempt a player to linger where that costs next to nothing; then the shifted
 equations converge slowly, and d is made smaller as well.
 
+Large blocks are first tried with `margins`: one approximate solution, and a distance from it that is as good
+as proved before it is verified. Where that fails the shifted equations decide.
+
 The approximations come from modified policy iteration: a robust sweep, then sweeps with the choices
 frozen, or one sparse factorisation where sweeps are slow. What is verified is Φ with all rounding errors
 on the safe side; how the vectors were found plays no part.
@@ -23,6 +26,7 @@ import numpy as np
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.solver.frozen import LARGEST_FACTORISATION, factorised, frozen_sweeps, smallest_around
 from tightrope.solver.kernel import Kernel
+from tightrope.solver.margins import margins
 from tightrope.solver.solution import Status, width
 from tightrope.solver.system import Block, Rows, System
 
@@ -41,6 +45,12 @@ FROZEN_SWEEPS = 30
 FROZEN_GOAL = 0.1
 """Change of the robust sweep, as a part, at which frozen sweeps stop."""
 
+WORTH_MARGINS = 64
+"""Groups from which on a block is first tried with margins (`tightrope.solver.margins`)."""
+
+MARGIN_PART = 0.4
+"""Each side's margin, as a part of the precision asked for."""
+
 PATIENCE = 1500
 """Sweeps after which a block that can be factorised is."""
 
@@ -56,6 +66,13 @@ class Meter:
     largest: float = 0.0
     patience: int = PATIENCE
     place: IndexArray = field(default_factory=lambda: np.zeros(0, np.int32))
+    scratch: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def zeros(self, size: int) -> FloatArray:
+        """A vector of zeros that is lent out: whoever writes to it puts the zeros back."""
+        if len(self.scratch) != size:
+            self.scratch = np.zeros(size)
+        return self.scratch
 
     def exhausted(self) -> bool:
         if self.stopped is None:
@@ -89,6 +106,16 @@ class BlockSolver:
         middle = np.full(
             len(block), np.clip(self._around(block, lower), self.system.floor, self.system.ceiling)
         )
+        if len(block) >= WORTH_MARGINS:
+            found = self._with_margins(block, lower, upper, middle, budget, rows)
+            if found is not None:
+                best_lower, best_upper, middle = found
+                gap = float(width(best_lower, best_upper, self.relative, self._unit(middle)).max())
+                if gap <= budget:
+                    self.meter.largest = self._unit(middle)
+                    _assign(block, lower, best_lower)
+                    _assign(block, upper, best_upper)
+                    return
         shift, closeness = budget * FIRST_SHIFT, CLOSENESS
         below = above = still  # last distances of the bounds from the middle
         patience = 0
@@ -138,6 +165,43 @@ class BlockSolver:
             shift = max(shift * factor, SMALLEST_SHIFT)
         _assign(block, lower, best_lower)
         _assign(block, upper, best_upper)
+
+    def _with_margins(
+        self, block: Block, lower: FloatArray, upper: FloatArray, start: FloatArray, budget: float, rows: Rows
+    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Bounds that stand off one approximate solution by its margins, as far as they are verified, and
+        that solution; None where there are no margins or a limit was met.
+        """
+        lead = block.member[block.group_start[:-1]]
+        still = np.zeros(len(block))
+        scratch = self.meter.zeros(self.kernel.structure.states)
+        shift = budget * FIRST_SHIFT
+        _assign(block, lower, start)
+        before = self.meter.iterations
+        if not self._converge(block, lower, still, self._tolerance(shift * CLOSENESS, start), rows):
+            return None
+        middle = lower[lead]
+        reference = self._reference(middle)
+        most = max(2 * (self.meter.iterations - before), 100)
+        away, used = margins(self.system, block, rows, reference, scratch, most)
+        self.meter.iterations += used
+        if away is None:
+            return None
+        fitting = MARGIN_PART * budget / float((away / reference).max())
+        if fitting < shift:
+            shift = max(fitting, SMALLEST_SHIFT)
+            if not self._converge(block, lower, still, self._tolerance(shift * CLOSENESS, middle), rows):
+                return None
+            middle = lower[lead]
+        low = np.maximum(middle - shift * away, self.system.floor)
+        high = np.minimum(middle + shift * away, self.system.ceiling)
+        _assign(block, lower, low)
+        _assign(block, upper, high)
+        if not self._holds(block, lower, False):
+            low = np.full(len(block), self.system.floor)
+        if not self._holds(block, upper, True):
+            high = np.full(len(block), self.system.ceiling)
+        return low, high, middle
 
     def _around(self, block: Block, values: FloatArray) -> float:
         """The smallest finite value next to the block, 0 where there is none: where to start from."""

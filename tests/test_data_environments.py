@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from tightrope.cli.app import run
 from tightrope.data.batches import batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.data.environments import (
@@ -266,7 +267,9 @@ def test_a_recorded_dataset_that_does_not_fit_is_refused() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_real_minari_dataset_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_minari_dataset_is_counted_and_learned_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     import minari
     from minari.data_collector.episode_buffer import EpisodeBuffer
@@ -293,5 +296,16 @@ def test_a_real_minari_dataset_is_counted(tmp_path: Path, monkeypatch: pytest.Mo
     counts = count_minari(load_minari("corridor/recorded-v0"), corridor())
     assert (counts.design.kind, counts.design.episodes, counts.steps) == (SamplingKind.ADAPTIVE, 2, 6)
     assert sorted(counts.transition[counts.transition > 0].tolist()) == [2, 2, 2]
+    prism = tmp_path / "corridor.prism"
+    prism.write_text(
+        f"mdp const double p; module walk x : [0..{LENGTH}] init 1;\n"
+        f"[step] x<{LENGTH} -> p : (x'=x+1) + 1-p : (x'=max(x-1,0));\n"
+        f"[crawl] x<{LENGTH} -> 1/2 : (x'=x+1) + 1/2 : true;\n"
+        f"[] x={LENGTH} -> true; endmodule\n"
+    )
+    arguments = ["learn", str(prism), "--param", "p=0.1:0.9", "--data", "minari:corridor/recorded-v0"]
+    assert run([*arguments, "--prop", f"Pmax=? [ F x={LENGTH} ]", "--json"]) == 0
+    assert '"robust_policy": {"lower":' in capsys.readouterr().out
+    assert run([*arguments, "--prop", f"Pmax=? [ F x={LENGTH} ]", "--skip-invalid"]) == 2
     with pytest.raises(InputError, match="cannot load the Minari dataset 'corridor/missing-v0'"):
         load_minari("corridor/missing-v0")

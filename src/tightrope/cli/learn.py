@@ -31,7 +31,10 @@ def learn(
     data: Annotated[
         Path,
         typer.Option(
-            "--data", metavar="FILE", help="A .csv or .parquet file of steps or counts.", show_default=False
+            "--data",
+            metavar="FILE",
+            help="A .csv or .parquet file of steps or counts, or minari:NAME.",
+            show_default=False,
         ),
     ],
     delta: Annotated[

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 ALL = "all"
+MINARI = "minari:"
 
 
 @dataclass(frozen=True)
@@ -226,10 +227,23 @@ def _given_policy(
 
 
 def _read(subject: _Subject, data: Path, skip_invalid: bool, progress: PhaseProgress) -> Reading:
-    from tightrope.data.reading import read_counts
+    from tightrope.data.reading import Reading, read_counts
 
     progress(f"reading {data.name}")
+    if (recorded := _minari_name(data)) is not None:
+        from tightrope.data.environments import count_minari, load_minari
+
+        if skip_invalid:
+            raise InputError("--skip-invalid goes with data files, not with Minari datasets")
+        counts = count_minari(load_minari(recorded), subject.model)
+        return Reading(counts, counts.steps, {}, None)
     return read_counts(data, subject.model, skip_invalid=skip_invalid)
+
+
+def _minari_name(data: Path) -> str | None:
+    """The NAME of `--data minari:NAME`, or None for a file."""
+    text = str(data)
+    return text.removeprefix(MINARI) if text.startswith(MINARI) else None
 
 
 def _results(learner: Learner, options: LearnOptions, several: bool) -> list[LearningResult]:
@@ -264,10 +278,13 @@ def _point(subject: _Subject, at: str | None) -> dict[str, str] | None:
 def _about(data: Path, reading: Reading) -> dict[str, object]:
     from hashlib import sha256
 
-    with data.open("rb") as file:
-        digest = sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
+    digest = sha256()
+    if _minari_name(data) is None:
+        with data.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    else:  # a dataset is known by what was counted
+        digest.update(reading.counts.transition.tobytes())
     known = ("source", "seed", "policy", "cap", "at", "property")
     return {
         "file": str(data),

@@ -49,8 +49,9 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	@mkdir -p bench-results
-	@for script in benchmarks/*.py; do \
-	  echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	@missed=; for script in benchmarks/*.py; do \
+	  echo "== $$script"; $(BIN)/python "$$script" || missed="$$missed $$script"; done; \
+	  test -z "$$missed" || { echo "goals missed in:$$missed" >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) build dist bench-results demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

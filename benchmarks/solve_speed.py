@@ -5,6 +5,8 @@ one run.
                                                 both, then rooms of 10k to 10M transitions and the large case
                                                 studies alone
     python benchmarks/solve_speed.py --smoke    the same on small instances, in seconds
+    python benchmarks/solve_speed.py --document docs
+                                                docs/solving.md and its plot from the rows recorded last
 
 Both tools get the same model, Storm by a DRN file, and the same relative precision, 1e-6; building and
 reading is not counted. Storm stops where its iterates stop moving, tightrope where its bounds are
@@ -234,14 +236,59 @@ def missed(rows: list[Row]) -> list[str]:
     return found
 
 
+def document(rows: list[Row], folder: Path) -> None:
+    """docs/solving.md and the plot in it, from recorded rows."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    curve = [row for row in rows if str(row["instance"]).startswith("rooms-")]
+    sizes = np.array([float(str(row["transitions"])) for row in curve])
+    seconds = np.array([float(str(row["seconds"])) for row in curve])
+    figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    axes.loglog(sizes, seconds, "o-", label="tightrope, certified to 1e-6")
+    axes.loglog(sizes, seconds[-1] * sizes / sizes[-1], "--", color="grey", label="linear")
+    axes.set_xlabel("transitions")
+    axes.set_ylabel("CPU time of the solve (s)")
+    axes.legend()
+    (folder / "images").mkdir(exist_ok=True)
+    figure.savefig(folder / "images" / "solving.png", dpi=110)
+    lines = [
+        "# How long solving takes",
+        "",
+        "Written by `python benchmarks/solve_speed.py --document docs` from the last run of",
+        "`python benchmarks/solve_speed.py`. CPU seconds of the solve alone, on the same interval models at",
+        "relative precision 1e-6. Storm stops where its iterates stop moving; tightrope where both bounds",
+        "are verified for every state. `bytes` is the memory a solve holds beyond the model, per transition;",
+        "names ending in `@` are case studies at their true point; `rooms` are many small grids entered one after",
+        "the other.",
+        "",
+        "| instance | tool | transitions | CPU s | bytes | times as fast | value |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        value = f"[{row['lower']:.9g}, {row['upper']:.9g}]" if "lower" in row else f"{row['value']:.9g}"
+        lines.append(
+            f"| {row['instance']} | {row['tool']} | {row['transitions']:,} | {row['seconds']:.3f} | "
+            f"{row.get('bytes', '')} | {row.get('times_as_fast', '')} | {value} |"
+        )
+    lines += ["", "![CPU time of a solve against the number of transitions](images/solving.png)", ""]
+    (folder / "solving.md").write_text("\n".join(lines), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--smoke", action="store_true", help="small instances; goals are not judged")
     parser.add_argument("--json", type=Path, default=Path("bench-results/solve_speed.json"))
+    parser.add_argument("--document", type=Path, metavar="DOCS", help="write the page, run nothing")
     parser.add_argument("--here", nargs=2, metavar=("TOOL", "NAME"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
         print(json.dumps(TOOLS[options.here[0]](options.here[1])))
+        return
+    if options.document:
+        document(json.loads(options.json.read_text(encoding="utf-8")), options.document)
         return
     print(f"{'instance':<18} {'tool':<10} {'|T|':>11} {'CPU s':>9} {'bytes':>7} {'':>7}  value")
     rows = compare(*SMOKE) if options.smoke else compare(BOTH, CURVE, POINTS)

@@ -20,15 +20,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.solver.frozen import LARGEST_FACTORISATION, factorised, frozen_sweeps, smallest_around
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.margins import margins
 from tightrope.solver.solution import Status, width
-from tightrope.solver.system import Block, Rows, System
+from tightrope.solver.system import Block, Rows, System, longest_choices
 
 FIRST_SHIFT = 1 / 4096
 """The first shift, as a part of the precision."""
@@ -94,12 +95,17 @@ class BlockSolver:
     relative: bool
     meter: Meter
 
+    @cached_property
+    def _longest_choices(self) -> OffsetArray:
+        """Once for all blocks: a model of many must not pay for its size in each."""
+        return longest_choices(self.kernel.structure)
+
     def solve(self, block: Block, lower: FloatArray, upper: FloatArray, budget: float) -> None:
         """Bounds of the block within `budget` of each other; without success what was verified, else
         floor and ceiling.
         """
         lead = block.member[block.group_start[:-1]]
-        rows = Rows.room_for(self.kernel.structure, block)
+        rows = Rows.room_for(self._longest_choices, block)
         best_lower = np.full(len(block), self.system.floor)
         best_upper = np.full(len(block), self.system.ceiling)
         still = np.zeros(len(block))

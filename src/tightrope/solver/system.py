@@ -86,12 +86,9 @@ class Rows:
     choice: OffsetArray
 
     @staticmethod
-    def room_for(structure: Structure, block: Block) -> Rows:
-        """Rows with place for the longest choice of every group."""
-        longest = np.maximum.reduceat(
-            np.append(np.diff(structure.transition_start), 0), structure.choice_start[:-1]
-        )[block.member]
-        size = np.maximum.reduceat(longest, block.group_start[:-1])
+    def room_for(longest_choice: OffsetArray, block: Block) -> Rows:
+        """Rows with place for the longest choice of every group (`longest_choices` of the structure)."""
+        size = np.maximum.reduceat(longest_choice[block.member], block.group_start[:-1])
         row_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(size, dtype=np.int64)])
         groups, total = len(block), int(row_start[-1])
         return Rows(
@@ -103,3 +100,11 @@ class Rows:
             np.zeros(groups),
             np.full(groups, -1, np.int64),
         )
+
+
+def longest_choices(structure: Structure) -> OffsetArray:
+    """For every state the number of transitions of its longest choice."""
+    result: OffsetArray = np.maximum.reduceat(
+        np.diff(structure.transition_start), structure.choice_start[:-1]
+    )
+    return result

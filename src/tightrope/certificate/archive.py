@@ -67,8 +67,14 @@ class Archive:
             "digest": self.digest(),
         }
         text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
-        with atomic_write_bytes(path) as file:
-            np.savez_compressed(file, allow_pickle=False, header=text, **self.arrays)
+        # NumPy's npz, at zlib's fastest level: several times as fast to write and little larger.
+        with (
+            atomic_write_bytes(path) as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        ):
+            for name, array in {"header": text, **self.arrays}.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
 
     @classmethod
     def load(cls, path: str | Path) -> Archive:

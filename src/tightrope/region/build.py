@@ -100,6 +100,15 @@ def polytope_region(
     return region.with_emptiness(Emptiness(True, None, conflict))
 
 
+def domain_region(model: ParametricMDP) -> Polytope:
+    """The domain itself: what is known without any data, with certainty."""
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    tightened = tighten(coordinates, Halfspaces.of_domain(coordinates))
+    relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
+    ledger = Ledger(0.0, 0, 0.0, "the domain, without data", "none", Assumption.ADAPTIVE_ANYTIME, True)
+    return Polytope.of(RegionKind.POLYTOPE, coordinates, ledger, tightened, relaxation)
+
+
 def l1_region(
     model: ParametricMDP,
     counts: Counts,

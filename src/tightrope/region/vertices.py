@@ -25,7 +25,7 @@ tiny different amounts (which only enlarges the polytope) and Qhull is asked aga
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,12 +39,14 @@ _PERTURBATIONS = (0.0, 1e-11, 1e-9, 1e-7)
 @dataclass(frozen=True, eq=False)
 class EnclosingVertices:
     """{ y : matrix·y ≤ bound } ⊆ conv(points) + [−error, error]ᵈ; `facets` are the rows that carry a
-    vertex.
+    vertex. Point k is where the rows simplices[k] meet; neighbours[k, j] shares all of them but the j-th.
     """
 
     points: FloatArray
     error: float
     facets: OffsetArray
+    simplices: OffsetArray
+    neighbours: OffsetArray
 
 
 def enclosing_vertices(
@@ -65,7 +67,7 @@ def enclosing_vertices(
         found = _in_one_dimension(matrix, raised) if matrix.shape[1] == 1 else _by_hull(matrix, raised, most)
         if isinstance(found, EnclosingVertices):
             error = found.error + 2.0 * UNIT * float(np.abs(found.points).max() + np.abs(interior).max())
-            return EnclosingVertices(found.points + interior, error, found.facets)
+            return replace(found, points=found.points + interior, error=error)
         if found == "many":
             return None
     return None
@@ -79,7 +81,8 @@ def _in_one_dimension(matrix: FloatArray, bound: FloatArray) -> EnclosingVertice
     below = np.where(column < 0.0, ratio, -np.inf)
     facets = np.array([int(below.argmax()), int(above.argmin())])
     points = ratio[facets][:, None]
-    return EnclosingVertices(points, 2.0 * UNIT * float(np.abs(points).max()), facets)
+    error = 2.0 * UNIT * float(np.abs(points).max())
+    return EnclosingVertices(points, error, facets, facets[:, None], np.array([[1], [0]]))
 
 
 def _by_hull(matrix: FloatArray, bound: FloatArray, most: int) -> EnclosingVertices | str:
@@ -137,4 +140,4 @@ def proved_vertices(
     off = norm * residual.max(axis=1) / (1.0 - defect) * (1.0 + 1e-9)
     if not np.all(np.isfinite(off)) or float(off.max()) > 1e-6:
         return "failed"
-    return EnclosingVertices(points, float(off.max()), np.unique(simplices))
+    return EnclosingVertices(points, float(off.max()), np.unique(simplices), simplices, neighbours)

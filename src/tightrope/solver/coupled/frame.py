@@ -1,0 +1,154 @@
+"""A cell of the region in coordinates of its own: x = centre + axes·y, with y in the hull of known points.
+
+The claim is exact: every x with rows.matrix·x ≤ rows.bound is centre + axes·y (real arithmetic) with y in
+conv(points). Its proof is that of `tightrope.region.vertices`: the cones of the claimed simplices cover all
+directions, and every point lies on or beyond the rows of its simplex, a_i·(centre + axes·y_k) ≥ b_i. Points
+are pushed outward by a relative 10⁻¹⁰ or so, which makes the second part provable in float64 and costs
+nothing that matters.
+
+Cones do not change under a linear map, so they are proved in coordinates z = (x − middle)/half with half a
+power of two: the rows in z are then the rows in x, without rounding.
+
+The axes come from the ellipsoid of smallest volume around the points (Khachiyan's iteration, in plain
+float64): nonlinear terms are bounded on balls, and this one is no larger than it must be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.rounding import error_factor, product_error, up
+from tightrope.region.vertices import EnclosingVertices, enclosing_vertices
+
+MOST_POINTS = 20_000
+_PUSHES = (1e-11, 1e-9, 1e-7)
+_ROUNDS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """{ x : matrix·x ≤ bound }; `number` are the rows' positions in the numbering of the whole cell."""
+
+    matrix: FloatArray
+    bound: FloatArray
+    number: OffsetArray
+
+    def with_rows(self, matrix: FloatArray, bound: FloatArray, number: OffsetArray) -> Rows:
+        return Rows(
+            np.concatenate([self.matrix, matrix]),
+            np.concatenate([self.bound, bound]),
+            np.concatenate([self.number, number]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """See the module. `simplices[k]` are the numbers of the rows that point k was made of, and
+    neighbours[k, j] is the point that shares all of them but the j-th. `radius` ≥ ‖points[k]‖.
+    """
+
+    centre: FloatArray
+    axes: FloatArray
+    points: FloatArray
+    radius: float
+    simplices: IndexArray
+    neighbours: IndexArray
+
+    def to_x(self, y: FloatArray) -> FloatArray:
+        """Points in the region's coordinates, in plain float64."""
+        result: FloatArray = self.centre + y @ self.axes.T
+        return result
+
+
+def frame_of(rows: Rows, interior: FloatArray, most: int = MOST_POINTS) -> tuple[Frame, Rows] | None:
+    """The frame of a bounded cell around an interior point, and the rows that carry its points.
+
+    None where the cell is too flat, has too many vertices, or the proof does not succeed.
+    """
+    half = _scale(rows, interior)
+    matrix = rows.matrix * half
+    bound = up(rows.bound - rows.matrix @ interior) + product_error(rows.matrix, interior[:, None])[:, 0]
+    largest = np.abs(matrix).max(axis=1, initial=0.0)
+    factor = np.ldexp(1.0, -np.frexp(np.where(largest > 0.0, largest, 1.0))[1])
+    found = enclosing_vertices(matrix * factor[:, None], up(bound) * factor, np.zeros(len(half)), most)
+    if found is None:
+        return None
+    middle, shape = _ellipsoid(found.points)
+    if not np.all(np.isfinite(shape)):
+        return None
+    try:
+        y = np.linalg.solve(shape, (found.points - middle).T).T
+    except np.linalg.LinAlgError:
+        return None
+    centre = interior + half * middle
+    axes = half[:, None] * shape
+    inside = y.mean(axis=0)
+    kept = Rows(rows.matrix[found.facets], rows.bound[found.facets], rows.number[found.facets])
+    for push in _PUSHES:
+        points = inside + (1.0 + push) * (y - inside)
+        if _encloses(rows, found, centre, axes, points):
+            radius = float(np.linalg.norm(points, axis=1).max()) * (1.0 + 1e-12)
+            simplices = rows.number[found.simplices].astype(np.int32)
+            frame = Frame(centre, axes, points, radius, simplices, found.neighbours.astype(np.int32))
+            return frame, kept
+    return None
+
+
+def _scale(rows: Rows, interior: FloatArray) -> FloatArray:
+    """Powers of two near the extent of the cell in every coordinate, from rows along the axes where there are
+    some and from the distance to the nearest rows elsewhere.
+    """
+    room = np.maximum(rows.bound - rows.matrix @ interior, 1e-300)
+    weight = np.abs(rows.matrix)
+    with np.errstate(divide="ignore", over="ignore"):
+        reach = np.where(weight > 0.0, room[:, None] / np.maximum(weight, 1e-300), np.inf).min(axis=0)
+    reach = np.where(np.isfinite(reach) & (reach > 1e-280), reach, 1.0)
+    return np.ldexp(1.0, np.frexp(reach)[1])
+
+
+def _ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(centre, shape) with points ⊂ centre + shape·(unit ball), of nearly the smallest volume."""
+    count, size = points.shape
+    if size == 1:
+        low, high = float(points.min()), float(points.max())
+        return np.array([0.5 * (low + high)]), np.array([[0.5 * (high - low)]])
+    lifted = np.column_stack([points, np.ones(count)])
+    weight = np.full(count, 1.0 / count)
+    for _ in range(_ROUNDS):
+        moment = (lifted * weight[:, None]).T @ lifted
+        try:
+            distance = np.einsum("ki,ki->k", lifted, np.linalg.solve(moment, lifted.T).T)
+        except np.linalg.LinAlgError:
+            break
+        far = int(distance.argmax())
+        excess = float(distance[far])
+        if excess <= (size + 1) * 1.01:
+            break
+        step = (excess - size - 1.0) / ((size + 1.0) * (excess - 1.0))
+        weight *= 1.0 - step
+        weight[far] += step
+    centre = weight @ points
+    spread = points - centre
+    covariance = (spread * weight[:, None]).T @ spread * size
+    value, vector = np.linalg.eigh(covariance)
+    shape = vector * np.sqrt(np.maximum(value, 1e-300))
+    y = np.linalg.solve(shape, spread.T)
+    return centre, shape * float(np.linalg.norm(y, axis=0).max())
+
+
+def _encloses(
+    rows: Rows, found: EnclosingVertices, centre: FloatArray, axes: FloatArray, points: FloatArray
+) -> bool:
+    """Whether a_i·(centre + axes·y_k) ≥ b_i for all rows of all simplices, whatever was rounded."""
+    moved = rows.matrix @ axes
+    size = rows.matrix.shape[1]
+    own, right = moved[found.simplices], rows.bound[found.simplices]
+    shift = (rows.matrix @ centre)[found.simplices]
+    value = shift + (own @ points[:, :, None])[:, :, 0]
+    extent = (np.abs(rows.matrix) @ np.abs(centre))[found.simplices]
+    reach = (np.abs(rows.matrix) @ np.abs(axes))[found.simplices]
+    extent += (reach @ np.abs(points)[:, :, None])[:, :, 0] + np.abs(right)
+    return bool(np.all(value - error_factor(2 * size + 8) * extent >= right))

@@ -229,10 +229,17 @@ def test_certificates_say_what_they_prove(
 ) -> None:
     file = tmp_path / "learned.cert"
     region = ["--region", "ellipsoid", "--sets", "expression", "--certificate", str(file)]
-    result = answer(capsys, MODEL, "--data", str(data), *region)
+    folder = tmp_path / "out"
+    result = answer(capsys, MODEL, "--data", str(data), *region, "-o", str(folder), "--no-model")
     assert run(["verify", str(file), "--json"]) == 0
     verified = json.loads(capsys.readouterr().out)
-    assert result["certificate"] == {"file": str(file), "policies": verified["policies"]}
+    assert result["certificate"] == {
+        "file": str(file),
+        "digest": verified["digest"],
+        "policies": verified["policies"],
+    }
+    written = json.loads((folder / "result.json").read_text())
+    assert written["certificate"] == {"digest": verified["digest"], "file": str(file)}
     proved, shown = verified["policies"]["robust policy"], result["robust_policy"]
     assert proved["lower"] == pytest.approx(shown["lower"], rel=1e-9)
     assert proved["upper"] == pytest.approx(shown["upper"], rel=1e-9)

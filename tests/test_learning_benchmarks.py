@@ -22,11 +22,14 @@ def test_learning_is_timed_by_phase(tmp_path: Path) -> None:
     rows = smoke("learn_speed.py", tmp_path / "speed.json")
     assert [(row["instance"], row["method"]) for row in rows] == [
         ("betting(8)", "parameter/polytope"),
-        ("glider(5,5)", "rectangular/likelihood"),
+        ("glider(5,5)", "rectangular/likelihood+certificate"),
     ]
+    given, certified = rows
+    assert given["lower"] <= given["optimum"] <= given["upper"]
+    assert certified["certificate"]["valid"] and certified["certificate"]["bytes"] > 0
+    assert given["certificate"] is None
     for row in rows:
         assert set(row["phases"]) == {"statistics", "region", "sets", "solve"}
-        assert row["lower"] <= row["optimum"] <= row["upper"]
         assert 0 < row["peak_gib"] < 4
         assert row["problems"] == []
 

@@ -1,8 +1,8 @@
 """One compressed file for a certificate of either kind: a JSON header and plain arrays, under a digest.
 
-NumPy's npz without pickles. The digest (SHA-256 over header and arrays, in a fixed order) names the
-certificate and tells whether a file was damaged or changed; it proves nothing else. `about` stands
-outside of it: words for people, which no check relies on.
+NumPy's npz without pickles, integers packed (`tightrope.certificate.packing`). The digest (SHA-256 over
+header and arrays, in a fixed order) names the certificate and tells whether a file was damaged or changed; it
+proves nothing else. `about` stands outside of it: words for people, which no check relies on.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.certificate.packing import Recipe, packed, unpacked
 from tightrope.errors import InputError, Location
 from tightrope.formats.atomic import atomic_write_bytes
 
-FORMAT = 2
+FORMAT = 3
 
 DAMAGE = (
     zipfile.BadZipFile,
@@ -43,7 +44,7 @@ DAMAGE = (
 
 @dataclass(frozen=True, eq=False)
 class Archive:
-    """`kind` says what the file certifies: "value" or "learning"."""
+    """`kind` says what the file certifies: "value" or "learning". Arrays are as stored: see `split`."""
 
     kind: str
     header: Mapping[str, Any]
@@ -58,13 +59,15 @@ class Archive:
             hashed.update(np.ascontiguousarray(array).data)
         return hashed.hexdigest()
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path) -> str:
+        """Write the file, and return its digest."""
+        digest = self.digest()
         head = {
             "format": FORMAT,
             "kind": self.kind,
             "header": dict(self.header),
             "about": dict(self.about),
-            "digest": self.digest(),
+            "digest": digest,
         }
         text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
         # NumPy's npz at zlib's fastest level; the file of a large model grows by about a tenth.
@@ -75,6 +78,7 @@ class Archive:
             for name, array in {"header": text, **self.arrays}.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                     np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
+        return digest
 
     @classmethod
     def load(cls, path: str | Path) -> Archive:
@@ -93,7 +97,11 @@ class Archive:
         except DAMAGE as error:
             raise InputError("this is not a certificate, or it is damaged", place) from error
         if head["format"] != FORMAT:
-            raise InputError(f"certificate format {head['format']}, this version reads {FORMAT}", place)
+            raise InputError(
+                f"certificate format {head['format']}, this version reads {FORMAT}",
+                place,
+                hint="make the certificate again with this version, or verify it with the one that made it",
+            )
         if found != archive.digest():
             raise InputError(
                 "the file's contents do not match its digest: it was changed after it was written", place
@@ -102,21 +110,27 @@ class Archive:
 
     def part(self, name: str) -> dict[str, Any]:
         """The fields of one part: its entries of the header and its arrays."""
-        prefix = f"{name}."
+        prefix, packing = f"{name}.", self.header["packing"]
         return dict(self.header[name]) | {
-            key.removeprefix(prefix): array for key, array in self.arrays.items() if key.startswith(prefix)
+            key.removeprefix(prefix): unpacked(array, packing.get(key))
+            for key, array in self.arrays.items()
+            if key.startswith(prefix)
         }
 
 
 def split(parts: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """(header, arrays) of dataclasses by name: the reverse of `Archive.part`."""
-    header: dict[str, Any] = {}
+    packing: dict[str, Recipe] = {}
+    header: dict[str, Any] = {"packing": packing}
     arrays: dict[str, npt.NDArray[Any]] = {}
     for part, holder in parts.items():
         header[part] = {}
         for name, value in vars(holder).items():
             if isinstance(value, np.ndarray):
-                arrays[f"{part}.{name}"] = value
+                stored, recipe = packed(value)
+                arrays[f"{part}.{name}"] = stored
+                if recipe is not None:
+                    packing[f"{part}.{name}"] = recipe
             else:
                 header[part][name] = value
     return header, arrays

@@ -17,6 +17,7 @@ from tightrope.certificate.events_check import outcomes
 from tightrope.certificate.inner import EPSILON, as_fraction
 from tightrope.certificate.learning import Data
 from tightrope.certificate.polynomials import Polynomial, is_constant, scaled
+from tightrope.certificate.signatures import Signatures
 from tightrope.certificate.space import Space
 from tightrope.numerics.arrays import OffsetArray
 
@@ -29,19 +30,22 @@ class Balls:
         data: Data,
         space: Space,
         polynomials: Sequence[Polynomial],
-        transition_start: OffsetArray,
+        signatures: Signatures,
     ):
         self.data, self.space, self.polynomials = data, space, polynomials
-        choice, expression, multiplicity, seen = outcomes(transition_start, data.expression, data.counts)
-        self.start = np.searchsorted(choice, np.arange(len(transition_start)))
+        owner, expression, multiplicity, seen = outcomes(
+            signatures.start, signatures.expression, signatures.counts
+        )
+        self.of_choice = signatures.of_choice
+        self.start = np.searchsorted(owner, np.arange(len(signatures) + 1))
         self.expression, self.multiplicity = expression, multiplicity
         unknown = np.array([not is_constant(p) for p in polynomials])
-        # Signatures by the bytes of their outcomes.
+        # What counts are outcomes with multiplicities, by their bytes: rows in another order are the same.
         table = np.stack([expression, multiplicity], axis=1).astype(np.int64)
         self.names: list[bytes] = []
         self.seen: dict[bytes, OffsetArray] = {}
         self.uncertain: set[bytes] = set()
-        for c in range(len(transition_start) - 1):
+        for c in range(len(signatures)):
             part = slice(int(self.start[c]), int(self.start[c + 1]))
             name = table[part].tobytes()
             self.names.append(name)
@@ -53,12 +57,13 @@ class Balls:
                     self.uncertain.add(name)
 
     def row(self, index: int, part: int) -> tuple[list[Fraction], Fraction]:
-        if not 0 <= index < len(self.names):
+        if not 0 <= index < len(self.of_choice):
             raise ValueError("no such choice")
-        name = self.names[index]
+        signature = int(self.of_choice[index])
+        name = self.names[signature]
         seen = self.seen[name]
         trials = int(seen.sum())
-        first, width = int(self.start[index]), len(seen)
+        first, width = int(self.start[signature]), len(seen)
         if not 0 < part < 2**width - 1 or trials == 0 or name not in self.uncertain:
             raise ValueError("no such set of outcomes")
         log_sets = np.log(np.longdouble(2**width - 2)) - np.log(np.longdouble(self.data.gamma))

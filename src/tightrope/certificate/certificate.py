@@ -97,8 +97,9 @@ class Certificate:
         """SHA-256 over everything the claim speaks of; written into the file, and its short name."""
         return self._archive().digest()
 
-    def save(self, path: str | Path) -> None:
-        self._archive().save(path)
+    def save(self, path: str | Path) -> str:
+        """Write the file, and return its digest."""
+        return self._archive().save(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:

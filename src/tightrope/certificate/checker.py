@@ -65,6 +65,7 @@ def verify(certificate: Certificate) -> list[Check]:
 
 def prove_side(operator: Operator, side: str) -> list[Check]:
     """The checks behind one of the two bounds. They say nothing of the other one."""
+    operator = operator.of_fixed_policy()
     problem, claim, upward = operator.problem, operator.claim, side == "upper"
     if is_bounded(problem):
         return [_bounded(operator, upward)]
@@ -94,9 +95,35 @@ class Operator:
         self.reward = (
             np.zeros(len(problem.transition_start) - 1) if problem.reward is None else problem.reward
         )
+        self._last: tuple[FloatArray, bool, Extended] | None = None
+
+    def of_fixed_policy(self) -> Operator:
+        """Where the policy is given, its choices are all there are."""
+        problem, claim = self.problem, self.claim
+        if claim.policy_kind != "fixed" or claim.policy is None:
+            return self
+        states = np.arange(len(claim.policy) + 1)
+        sets = self.sets.only(claim.policy)
+        kept = replace(
+            problem,
+            choice_start=states,
+            transition_start=sets.transition_start,
+            successor=sets.successor,
+            reward=None if problem.reward is None else problem.reward[claim.policy],
+            probability=None,
+            lower=None,
+            upper=None,
+            expression=None,
+        )
+        return Operator(kept, replace(claim, policy=states[:-1]), sets)
 
     def choices(self, values: FloatArray, upward: bool) -> Extended:
         """Φ_c(values), rounded up or down, for every choice."""
+        if self._last is None or self._last[0] is not values or self._last[1] != upward:
+            self._last = values, upward, self._backed(values, upward)
+        return self._last[2]
+
+    def _backed(self, values: FloatArray, upward: bool) -> Extended:
         if self.problem.sets == "interval":
             maximise = self.problem.nature == "MAX"
         else:  # the one true distribution is somewhere in the box: take the worst

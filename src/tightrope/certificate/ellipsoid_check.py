@@ -35,9 +35,9 @@ from tightrope.certificate.events_check import outcomes
 from tightrope.certificate.inner import EPSILON, Extended, as_fraction
 from tightrope.certificate.learning import Data, Table
 from tightrope.certificate.polynomials import Polynomial, is_constant, scaled
+from tightrope.certificate.signatures import Signatures
 from tightrope.certificate.space import Space
 from tightrope.certificate.support_check import Indices, extended
-from tightrope.numerics.arrays import OffsetArray
 
 RIDGE = Fraction(1, 10)
 _NO_WIDTH = Fraction(1, 2**600)
@@ -58,7 +58,7 @@ class Ellipsoid:
         data: Data,
         space: Space,
         polynomials: Sequence[Polynomial],
-        transition_start: OffsetArray,
+        signatures: Signatures,
         directions: Table,
     ):
         if not 0 < data.delta < 1:
@@ -69,7 +69,7 @@ class Ellipsoid:
         self.directions = directions
         self.origin = [(a + b) / 2 for a, b in zip(lower, upper, strict=True)]
         self.half = [(b - a) / 2 or _NO_WIDTH for a, b in zip(lower, upper, strict=True)]
-        matrix, vector = self._normal_equations(data, space, polynomials, transition_start)
+        matrix, vector = self._normal_equations(space, polynomials, signatures)
         self._factored(matrix)
         self._centred(matrix, vector)
         growth = self._log_determinant() - space.size * np.log(extended([RIDGE])[0])
@@ -112,11 +112,12 @@ class Ellipsoid:
         return np.asarray(total + error)
 
     def _normal_equations(
-        self, data: Data, space: Space, polynomials: Sequence[Polynomial], transition_start: OffsetArray
+        self, space: Space, polynomials: Sequence[Polynomial], signatures: Signatures
     ) -> tuple[Exact, Exact]:
         """V and Σ Bᵀ(Y − c): outcomes are pooled by expression and multiplicity first."""
-        choice, expression, multiplicity, seen = outcomes(transition_start, data.expression, data.counts)
-        visits = np.add.reduceat(data.counts, transition_start[:-1])[choice]
+        start, counts = signatures.start, signatures.counts
+        owner, expression, multiplicity, seen = outcomes(start, signatures.expression, counts)
+        visits = np.add.reduceat(counts, start[:-1])[owner]
         kinds, number = np.unique(np.stack([expression, multiplicity], axis=1), axis=0, return_inverse=True)
         times, hits = np.zeros(len(kinds), dtype=np.int64), np.zeros(len(kinds), dtype=np.int64)
         np.add.at(times, number.reshape(-1), visits)

@@ -21,7 +21,7 @@ class Unexplained(ValueError):
 
 def tally(
     transition_start: OffsetArray,
-    expression: IndexArray,
+    expression: IndexArray | OffsetArray,
     counts: OffsetArray,
     polynomials: list[Polynomial],
     events: list[Polynomial],
@@ -64,7 +64,7 @@ def tally(
 
 
 def outcomes(
-    transition_start: OffsetArray, expression: IndexArray, counts: OffsetArray
+    transition_start: OffsetArray, expression: IndexArray | OffsetArray, counts: OffsetArray
 ) -> tuple[OffsetArray, OffsetArray, OffsetArray, OffsetArray]:
     """(choice, expression, multiplicity, times seen) of every outcome, by choice and expression."""
     size = int(expression.max(initial=0)) + 1

@@ -17,9 +17,9 @@ adding λ rounds once more. Where all terms are 0 there is no rounding and no er
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,17 @@ class Box:
             high[rows] = np.where(maybe, np.inf, above)
         return low, high
 
+    def only(self, choices: OffsetArray) -> Self:
+        """These choices alone, in this order."""
+        start, taken = rows_of(self.transition_start, choices)
+        return replace(
+            self,
+            transition_start=start,
+            successor=self.successor[taken],
+            lower=self.lower[taken],
+            upper=self.upper[taken],
+        )
+
     def blocks(self) -> list[tuple[OffsetArray, OffsetArray]]:
         """(choices, table of their transitions) for choices with equally many transitions."""
         length = np.diff(self.transition_start)
@@ -79,6 +90,14 @@ class Box:
                 part = rows[first : first + _BLOCK]
                 result.append((part, self.transition_start[part][:, None] + np.arange(k)))
         return result
+
+
+def rows_of(start: OffsetArray, choices: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+    """(offsets, transitions) of some choices."""
+    first, length = start[choices], (start[1:] - start[:-1])[choices]
+    offset = np.zeros(len(choices) + 1, dtype=np.int64)
+    np.cumsum(length, out=offset[1:])
+    return offset, np.repeat(first - offset[:-1], length) + np.arange(offset[-1])
 
 
 def _without_infinities(

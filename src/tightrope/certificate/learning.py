@@ -2,8 +2,9 @@
 
 Plain arrays in one file, like `tightrope.certificate.certificate`. The parts:
 
-* `Problem` (sets "interval"): the graph, the objective, and bounds on every transition. `nature` is not used:
-  a lower end is checked against every distribution within the bounds, an upper end likewise.
+* `Problem` (sets "interval"): the graph, the objective, and bounds on every transition; in the file by
+  expression, where they depend on nothing else. `nature` is not used: a lower end is checked against every
+  distribution within the bounds, an upper end likewise.
 * `Data`: the expressions and the domain, exact; the counts; δ and how it was spent; intervals of events or
   what the likelihood region needs.
 * `RegionProof`: which rows bound the region, and the bases that prove what was projected from it.
@@ -15,7 +16,7 @@ What is checked, and why it suffices, stands in `tightrope.certificate.learning_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +139,9 @@ class LearningCertificate:
     def digest(self) -> str:
         return self._archive().digest()
 
-    def save(self, path: str | Path) -> None:
-        self._archive().save(path)
+    def save(self, path: str | Path) -> str:
+        """Write the file, and return its digest."""
+        return self._archive().save(path)
 
     @classmethod
     def load(cls, path: str | Path) -> LearningCertificate:
@@ -151,9 +153,10 @@ class LearningCertificate:
             if archive.kind != KIND:
                 raise ValueError(archive.kind)
             names = [f"guarantee{i}" for i in range(int(archive.header["guarantees"]))]
+            problem, data = Problem(**archive.part("problem")), Data(**archive.part("data"))
             return cls(
-                Problem(**archive.part("problem")),
-                Data(**archive.part("data")),
+                by_transition(problem, data) if archive.header["bounds"] == "expression" else problem,
+                data,
                 tuple(Guarantee(**archive.part(name)) for name in names),
                 RegionProof(**archive.part("region")) if "region" in archive.header else None,
                 tuple(archive.header["covers"]),
@@ -163,10 +166,36 @@ class LearningCertificate:
             raise InputError("this is not a certificate of a learned result", Location(str(path))) from error
 
     def _archive(self) -> Archive:
-        parts: dict[str, object] = {"problem": self.problem, "data": self.data}
+        short = by_expression(self.problem, self.data)
+        parts: dict[str, object] = {"problem": short or self.problem, "data": self.data}
         if self.region is not None:
             parts["region"] = self.region
         parts |= {f"guarantee{i}": guarantee for i, guarantee in enumerate(self.guarantees)}
         header, arrays = split(parts)
-        header |= {"guarantees": len(self.guarantees), "covers": list(self.covers)}
+        header |= {
+            "guarantees": len(self.guarantees),
+            "covers": list(self.covers),
+            "bounds": "transition" if short is None else "expression",
+        }
         return Archive(KIND, header, arrays, self.about)
+
+
+def by_expression(problem: Problem, data: Data) -> Problem | None:
+    """The problem with bounds per expression, where all transitions of an expression have the same."""
+    if problem.lower is None or problem.upper is None or data.sets == "untied":
+        return None
+    tables = []
+    for bound in (problem.lower, problem.upper):
+        table = np.zeros(int(data.expression.max(initial=0)) + 1)
+        table[data.expression] = bound
+        if not np.array_equal(table[data.expression], bound):
+            return None
+        tables.append(table)
+    return replace(problem, lower=tables[0], upper=tables[1])
+
+
+def by_transition(problem: Problem, data: Data) -> Problem:
+    """The reverse of `by_expression`."""
+    if problem.lower is None or problem.upper is None:
+        raise ValueError("bounds are missing")
+    return replace(problem, lower=problem.lower[data.expression], upper=problem.upper[data.expression])

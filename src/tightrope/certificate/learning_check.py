@@ -13,8 +13,10 @@ Nothing of the program that made the certificate is used: no statistics, regions
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -42,10 +44,11 @@ from tightrope.certificate.region_rows import ExpressionEnds, Origin, RowWriter,
 from tightrope.certificate.region_sets import RegionSets
 from tightrope.certificate.sets import box_of, proper_sets
 from tightrope.certificate.shape import Check, shape_check, wrong_type
+from tightrope.certificate.signatures import Signatures
 from tightrope.certificate.space import Space
 from tightrope.certificate.statistics_check import budget_check, event_check, transition_check
 from tightrope.certificate.support_check import BasisTable, Rows
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, IndexArray
 
 SETS = ("untied", "tied", "parameter", "expression", "rectangular")
 WITHOUT_EVENTS = ("weissman", "likelihood", "ellipsoid")
@@ -81,7 +84,7 @@ class Chain:
         shape = self._shape()
         if not shape.passed:
             return [shape]
-        checks = [shape, self._distributions()]
+        checks = [shape, self.distributions()]
         self.box = box_of(self.problem)
         if self.data.sets == "untied":
             checks += self._untied()
@@ -93,16 +96,28 @@ class Chain:
                 checks += self._guarantee(guarantee)
         return checks
 
+    @cached_property
+    def signatures(self) -> Signatures:
+        return Signatures.of(self.problem.transition_start, self.data.expression, self.data.counts)
+
     def unproved(self) -> list[tuple[int, int]]:
         """(expression, side) of the transitions' bounds that do not follow; side 1 is the upper one."""
-        low, high = self.ends()
+        return self._failing(self.bounds.holds)
+
+    def open_ends(self) -> list[tuple[int, int]]:
+        """(expression, side) of the transitions' bounds that only the region or the domain can prove."""
+        return self._failing(self.bounds.given)
+
+    def _failing(self, holds: Callable[[int, int, float], bool]) -> list[tuple[int, int]]:
+        low, high = self.ends
         return [
             (e, side)
-            for e in np.unique(self.data.expression).tolist()
+            for e in np.unique(self.signatures.expression).tolist()
             for side, end in ((0, low[e]), (1, high[e]))
-            if not self.bounds.holds(e, side, float(end))
+            if not holds(e, side, float(end))
         ]
 
+    @cached_property
     def ends(self) -> tuple[FloatArray, FloatArray]:
         assert self.problem.lower is not None and self.problem.upper is not None
         return needed_ends(self.data, self.problem.lower, self.problem.upper, len(self.polynomials))
@@ -132,17 +147,17 @@ class Chain:
                 trouble = trouble or f"{guarantee.name}: a lower bound above the upper one"
         return Check("shape", trouble is None, trouble or "the parts fit together")
 
-    def _distributions(self) -> Check:
+    def distributions(self) -> Check:
         """Σ of the expressions of every choice is the polynomial 1."""
         name = "probabilities of every choice sum to 1"
         one = key({(): Fraction(1)})
-        examples = example_rows(self.problem.transition_start, self.data.expression)
-        for row in examples:
+        examples = {tuple(sorted(row)) for row in self.signatures.rows()}
+        for row in sorted(examples):
             total: Polynomial = {}
             for e in row:
                 total = added(total, self.polynomials[e])
             if key(total) != one:
-                return Check(name, False, f"expressions {row} do not sum to 1")
+                return Check(name, False, f"expressions {list(row)} do not sum to 1")
         return Check(name, True, f"{len(examples)} signatures, in rationals")
 
     def _untied(self) -> list[Check]:
@@ -168,47 +183,65 @@ class Chain:
         return [*checks, Check("transitions' bounds follow from their counts", passed, detail)]
 
     def statistics(self) -> list[Check]:
-        """Link 1; it also makes what rows are written from."""
-        data, problem = self.data, self.problem
-        proof = self.certificate.region
-        if data.method in WITHOUT_EVENTS and data.event_expression is not None:
-            raise ValueError("events that no interval was derived for")
+        """Link 1: budgets, and what the data themselves must satisfy."""
+        data = self.data
+        self.derive()
         if data.method == "weissman":
-            balls = Balls(data, self.space, self.polynomials, problem.transition_start)
-            self.sources[Origin.L1] = balls
+            balls = self.sources[Origin.L1]
+            assert isinstance(balls, Balls)
             return [budget_check(data.delta, data.gamma, len(balls.uncertain), "signatures")]
+        budget = budget_check(data.delta, data.gamma, 1, "region")
         if data.method == "likelihood":
-            assert data.batch_counts is not None and proof is not None
+            cuts, whole = self.sources[Origin.CUT], data.batch_counts
+            assert isinstance(cuts, LikelihoodCuts) and whole is not None
             pooled = np.zeros(len(self.polynomials), dtype=np.int64)
-            np.add.at(pooled, data.expression, data.counts)
-            whole = data.batch_counts
-            if whole.dtype != np.int64 or whole.ndim != 2 or np.any(whole < 0) or data.pilot < 0:
-                raise ValueError("the batches are not counts")
+            np.add.at(pooled, self.signatures.expression, self.signatures.counts)
             split = bool(np.array_equal(whole.sum(axis=0), pooled))
-            budget = budget_check(data.delta, data.gamma, 1, "region")
-            cuts = LikelihoodCuts(data, self.space, self.polynomials, proof.cut_point)
-            self.sources[Origin.CUT] = cuts
             words = f"{len(whole)} batches, pilot {data.pilot}, threshold {float(cuts.threshold):.6f}"
             return [
                 budget,
                 Check("the batches are the counts", split, words),
                 plug_in_check(data, self.space, self.polynomials),
             ]
-        if data.method == "ellipsoid":
-            assert proof is not None
-            start = problem.transition_start
-            self.ellipsoid = Ellipsoid(data, self.space, self.polynomials, start, proof.cut_point)
-            self.sources[Origin.TANGENT] = self.ellipsoid
+        if self.ellipsoid is not None:
             words = f"{self.space.size} coordinates, β = {float(self.ellipsoid.radius):.6f}"
-            return [
-                budget_check(data.delta, data.gamma, 1, "region"),
-                Check("the ellipsoid follows from the counts", True, words),
-            ]
-        self.links = event_links(data, problem.transition_start, self.polynomials)
-        return event_check(data, problem.transition_start, self.polynomials, self.exactly)
+            return [budget, Check("the ellipsoid follows from the counts", True, words)]
+        return event_check(data, self.signatures, self.polynomials, self.exactly)
+
+    def derive(self) -> None:
+        """What rows are written from, out of the counts."""
+        data, proof = self.data, self.certificate.region
+        about = data, self.space, self.polynomials
+        if data.method in WITHOUT_EVENTS and data.event_expression is not None:
+            raise ValueError("events that no interval was derived for")
+        if data.method == "weissman":
+            self.sources[Origin.L1] = Balls(*about, self.signatures)
+        elif data.method == "likelihood":
+            whole = data.batch_counts
+            assert whole is not None and proof is not None
+            if whole.dtype != np.int64 or whole.ndim != 2 or np.any(whole < 0) or data.pilot < 0:
+                raise ValueError("the batches are not counts")
+            self.sources[Origin.CUT] = LikelihoodCuts(*about, proof.cut_point)
+        elif data.method == "ellipsoid":
+            assert proof is not None
+            self.ellipsoid = Ellipsoid(*about, self.signatures, proof.cut_point)
+            self.sources[Origin.TANGENT] = self.ellipsoid
+        else:
+            self.links = event_links(data, self.signatures, self.polynomials)
 
     def projected(self) -> list[Check]:
         """Links 2 to 4: rows, boxes, and the bounds of every transition."""
+        checks = self.written()
+        wrong = self.unproved()
+        name = "transitions' bounds contain what was proved of their expressions"
+        if wrong:
+            words = f"fails for {len(wrong)} ends, first for one of expression {wrong[0][0]}"
+        else:
+            words = f"{len(self.polynomials)} expressions, {len(self.bounds.bases)} ends from bases"
+        return [*checks, Check(name, not wrong, words)]
+
+    def written(self) -> list[Check]:
+        """Links 2 and 3: the rows, the box that follows from them, and what bases prove."""
         proof = self.certificate.region
         self.bounds = Bounds(self.data, self.space, self.polynomials, self.links)
         checks = []
@@ -222,17 +255,11 @@ class Chain:
             rows = self.writer.rows(early, box)
             self.bounds.bases = proved_by_bases(rows, self.space, self.polynomials, proof, self.exactly)
             self.bounds.box = box if len(proof.box_lower) else None
-            self.sources[Origin.EXPRESSION] = ExpressionEnds(
-                self.data, self.space, self.polynomials, self.ends()
-            )
-            self.rows = self.writer.rows(proof.row, box)
-        wrong = self.unproved()
-        name = "transitions' bounds contain what was proved of their expressions"
-        if wrong:
-            words = f"fails for {len(wrong)} ends, first for one of expression {wrong[0][0]}"
-        else:
-            words = f"{len(self.polynomials)} expressions, {len(self.bounds.bases)} ends from bases"
-        return [*checks, Check(name, not wrong, words)]
+            used = self.signatures.expression
+            ends = ExpressionEnds(used, self.space, self.polynomials, self.ends)
+            self.sources[Origin.EXPRESSION] = ends
+            self.rows = rows if len(early) == len(proof.row) else self.writer.rows(proof.row, box)
+        return checks
 
     def _guarantee(self, guarantee: Guarantee) -> list[Check]:
         checks = []
@@ -286,22 +313,3 @@ def _claim(problem: Problem, guarantee: Guarantee, side: str) -> Claim:
         tail_lower=tail if tail is None or side == "lower" else np.where(np.isinf(tail), 0.0, tail),
         tail_upper=tail,
     )
-
-
-def example_rows(transition_start: OffsetArray, expression: IndexArray) -> list[list[int]]:
-    """One row of expressions for every distinct multiset of them that labels a choice."""
-    length = np.diff(transition_start)
-    result: list[list[int]] = []
-    for k in np.unique(length).tolist():
-        first = transition_start[:-1][length == k]
-        table = expression[first[:, None] + np.arange(k)]
-        if k > 1:
-            table = np.sort(table, axis=1)
-        number = table[:, 0].astype(np.int64)
-        for j in range(1, k):
-            number = number * (int(expression.max()) + 1) + table[:, j]
-            _, number = np.unique(number, return_inverse=True)
-            number = number.reshape(-1).astype(np.int64)
-        _, example = np.unique(number, return_index=True)
-        result += table[example].tolist()
-    return result

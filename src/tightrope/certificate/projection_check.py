@@ -14,6 +14,7 @@ the old box, or from the new bounds of a product's factors.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -31,6 +32,7 @@ from tightrope.certificate.polynomials import (
     substituted,
 )
 from tightrope.certificate.region_rows import RowWriter
+from tightrope.certificate.signatures import Signatures
 from tightrope.certificate.space import Box, Space, polynomial_range, product_range
 from tightrope.certificate.support_check import (
     Rows,
@@ -38,10 +40,13 @@ from tightrope.certificate.support_check import (
     extended,
     upper_bounds,
 )
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
 
 Link = tuple[int, int, bool]
 """(event, multiplicity, flipped)."""
+
+Way = Callable[[int, int], Fraction | None]
+"""What is proved of an end of an expression in one way."""
 
 Ends = dict[tuple[int, int], Fraction]
 """Proved bounds by (expression, side); side 1 is the upper one."""
@@ -94,7 +99,8 @@ def proved_by_bases(
     if count == 0:
         return ends
     sign = np.where(proof.bound_side == 1, 1, -1)
-    forms = [space.affine(polynomials[int(e)]) for e in proof.bound_expression]
+    form_of = {e: space.affine(polynomials[e]) for e in set(proof.bound_expression.tolist())}
+    forms = [form_of[e] for e in proof.bound_expression.tolist()]
     reach = np.maximum(np.abs(rows.lower), np.abs(rows.upper))
     directions = np.array([extended(a) for a, _ in forms], dtype=np.longdouble) * sign[:, None]
     if exactly:
@@ -116,9 +122,7 @@ def proved_by_bases(
     return ends
 
 
-def event_links(
-    data: Data, transition_start: OffsetArray, polynomials: list[Polynomial]
-) -> dict[int, list[Link]]:
+def event_links(data: Data, signatures: Signatures, polynomials: list[Polynomial]) -> dict[int, list[Link]]:
     """Which events speak of an expression."""
     assert data.event_expression is not None and data.event_multiplicity is not None
     events = [
@@ -127,7 +131,7 @@ def event_links(
     ]
     direct: dict[Key, int] = {key(event): i for i, event in enumerate(events)}
     opposite: dict[Key, int] = {key(complement(event)): i for i, event in enumerate(events)}
-    _, expression, multiplicity, _ = outcomes(transition_start, data.expression, data.counts)
+    _, expression, multiplicity, _ = outcomes(signatures.start, signatures.expression, signatures.counts)
     pairs = np.unique(np.stack([expression, multiplicity], axis=1), axis=0)
     links: dict[int, list[Link]] = {}
     for e, m in pairs.tolist():
@@ -152,8 +156,16 @@ class Bounds:
 
     def holds(self, expression: int, side: int, end: float) -> bool:
         """Whether the true value of the expression is on the right side of this end."""
-        value = Fraction(end)
         ways = (self._plainly, self._by_event, self._by_basis, self._by_range)
+        return self._reached(ways, expression, side, end)
+
+    def given(self, expression: int, side: int, end: float) -> bool:
+        """Whether this end follows without the region: it is plain, or an event's."""
+        return self._reached((self._plainly, self._by_event), expression, side, end)
+
+    @staticmethod
+    def _reached(ways: Sequence[Way], expression: int, side: int, end: float) -> bool:
+        value = Fraction(end)
         return any(
             proved is not None and (proved <= value if side else value <= proved)
             for proved in (way(expression, side) for way in ways)

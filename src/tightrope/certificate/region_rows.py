@@ -67,17 +67,28 @@ class RowWriter:
         self.data, self.space, self.polynomials = data, space, polynomials
         self.others = {} if others is None else others
         self._known: dict[tuple[int, int, int], Row] = {}
+        self._images: dict[tuple[int, int, int], Extended] = {}
 
     def rows(self, names: Table, box: Box) -> Rows:
         """The named rows in the given box, in longdouble, bounds raised by what rounding may hide."""
         reach = extended([max(abs(a), abs(b)) for a, b in zip(*box, strict=True)])
-        exact = [self.row(int(o), int(i), int(p), box) for o, i, p in names]
-        matrix = np.zeros((len(exact), self.space.size), dtype=np.longdouble)
-        for number, (linear, _) in enumerate(exact):
-            matrix[number] = extended(linear)
-        bound = extended([b for _, b in exact])
+        table = np.zeros((len(names), self.space.size + 1), dtype=np.longdouble)
+        for number, (origin, index, part) in enumerate(names.tolist()):
+            table[number] = self._rounded(origin, index, part, box)
+        matrix, bound = table[:, :-1], table[:, -1]
         bound = bound + EPSILON * (2 * np.abs(bound) + 2 * (np.abs(matrix) * reach).sum(axis=1) * (1 + 1e-6))
         return Rows(matrix, bound, _down(extended(box[0])), _up(extended(box[1])))
+
+    def _rounded(self, origin: int, index: int, part: int, box: Box) -> Extended:
+        """A row with its bound in longdouble; only those of envelopes depend on the box."""
+        if origin == Origin.ENVELOPE:
+            linear, bound = self.row(origin, index, part, box)
+            return extended([*linear, bound])
+        name = (origin, index, part)
+        if name not in self._images:
+            linear, bound = self.row(origin, index, part, box)
+            self._images[name] = extended([*linear, bound])
+        return self._images[name]
 
     def row(self, origin: int, index: int, part: int, box: Box) -> Row:
         if origin == Origin.ENVELOPE:
@@ -150,11 +161,11 @@ class ExpressionEnds:
     """Rows from bounds of expressions that were proved before."""
 
     def __init__(
-        self, data: Data, space: Space, polynomials: Sequence[Polynomial], ends: tuple[Table, Table]
+        self, used: Table, space: Space, polynomials: Sequence[Polynomial], ends: tuple[Table, Table]
     ):
         self.space, self.polynomials, self.ends = space, polynomials, ends
         self.used = np.zeros(len(polynomials), dtype=np.bool_)
-        self.used[data.expression] = True
+        self.used[used] = True
 
     def row(self, index: int, part: int) -> Row:
         if not 0 <= index < len(self.used) or not self.used[index] or part not in (0, 1):

@@ -9,16 +9,16 @@ bound of a minimum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
 import numpy as np
 
-from tightrope.certificate.inner import EPSILON, Box, Extended
+from tightrope.certificate.inner import EPSILON, Box, Extended, rows_of
 from tightrope.certificate.polynomials import Polynomial
 from tightrope.certificate.space import Space
 from tightrope.certificate.support_check import Indices, Rows, extended
-from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 
 _BLOCK = 1 << 15
 
@@ -75,6 +75,11 @@ class RegionSets(Box):
             support,
             basis,
         )
+
+    def only(self, choices: OffsetArray) -> Self:
+        _, taken = rows_of(self.transition_start, choices)
+        expression, basis = self.expression[taken], self.basis[choices]
+        return replace(super().only(choices), expression=expression, basis=basis)
 
     def optimum(self, values: FloatArray, maximise: bool) -> tuple[Extended, Extended]:
         low, high = super().optimum(values, maximise)

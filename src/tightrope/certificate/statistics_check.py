@@ -21,6 +21,7 @@ from tightrope.certificate.interval_check import METHODS, unproved
 from tightrope.certificate.learning import Data
 from tightrope.certificate.polynomials import Polynomial, is_constant, scaled
 from tightrope.certificate.shape import Check
+from tightrope.certificate.signatures import Signatures
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 
@@ -38,7 +39,7 @@ def budget_check(delta: float, gamma: float, statements: int, what: str) -> Chec
 
 
 def event_check(
-    data: Data, transition_start: OffsetArray, polynomials: list[Polynomial], exactly: bool
+    data: Data, signatures: Signatures, polynomials: list[Polynomial], exactly: bool
 ) -> list[Check]:
     """Counts of events, the budget, and every interval."""
     name = "event intervals follow from the counts"
@@ -55,7 +56,9 @@ def event_check(
         for e, m in zip(data.event_expression, data.event_multiplicity, strict=True)
     ]
     try:
-        successes, trials = tally(transition_start, data.expression, data.counts, polynomials, events)
+        successes, trials = tally(
+            signatures.start, signatures.expression, signatures.counts, polynomials, events
+        )
     except Unexplained as error:
         return [Check(name, False, str(error))]
     wrong = unproved(data.method, successes, trials, data.gamma, data.event_lower, data.event_upper, exactly)

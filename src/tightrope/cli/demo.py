@@ -92,10 +92,13 @@ def demo(
         shown = content["regions"]
         assert isinstance(shown, list)
         shown += regions_beside(shown, model, counts, DELTA)
-        files = write_results(results_at, ordered, content, progress=progress)
-        progress("write: the certificate and the report")
+        progress("write: the certificate")
         certificate = output / "rover.cert"
-        certificate_of(tightest, counts, {"model": MODEL, "property": asked.text}).save(certificate)
+        about_it = {"model": MODEL, "model_hash": model.hash(), "property": asked.text}
+        digest = certificate_of(tightest, counts, about_it).save(certificate)
+        content["certificate"] = {"digest": digest, "file": str(certificate)}
+        files = write_results(results_at, ordered, content, progress=progress)
+        progress("write: the report")
         report = write_report(results_at, output / "report.html", certificate=certificate)
     if json:
         facts = {

@@ -132,8 +132,10 @@ def run(asked: Request) -> None:
                 print_json(_empty(error, loaded))
             raise
         certified: dict[str, Interval] = {}
+        name: dict[str, str] = {}
         if asked.certificate is not None:
-            certified = _certify(results[0], reading.counts, asked.certificate, subject, progress)
+            digest, certified = _certify(results[0], reading.counts, asked.certificate, subject, progress)
+            name = {"digest": digest, "file": str(asked.certificate)}
         if asked.output is not None:
             setting = Setting(
                 model=asked.model,
@@ -147,14 +149,16 @@ def run(asked: Request) -> None:
                 true_value=true_value,
             )
             content = document(results, reading.counts, options, setting)
+            if name:
+                content["certificate"] = name
             write_results(asked.output, results, content, models=asked.models, progress=progress)
     _warn_about(results, reading)
     written = None if asked.output is None else str(asked.output)
     if asked.json:
         facts = _json(results, loaded, asked.compares, written, true_value)
-        if asked.certificate is not None:
-            proved = {name: interval.to_json() for name, interval in certified.items()}
-            facts["certificate"] = {"file": str(asked.certificate), "policies": proved}
+        if name:
+            proved = {policy: interval.to_json() for policy, interval in certified.items()}
+            facts["certificate"] = {**name, "policies": proved}
         print_json(facts)
     elif asked.compares:
         print_comparison(question.text, results, true_value, written)
@@ -254,15 +258,15 @@ def _results(learner: Learner, options: LearnOptions, several: bool) -> list[Lea
 
 def _certify(
     result: LearningResult, counts: Counts, path: Path, subject: _Subject, progress: PhaseProgress
-) -> dict[str, Interval]:
-    """Write the certificate; what it proves of each policy."""
+) -> tuple[str, dict[str, Interval]]:
+    """Write the certificate; its digest, and what it proves of each policy."""
     from tightrope.learning.certificate import certificate_of
 
     progress("write: the certificate")
     about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.question.text}
     certificate = certificate_of(result, counts, about)
-    certificate.save(path)
-    return {name: Interval(low, high) for name, (low, high) in certificate.values().items()}
+    digest = certificate.save(path)
+    return digest, {name: Interval(low, high) for name, (low, high) in certificate.values().items()}
 
 
 def _point(subject: _Subject, at: str | None) -> dict[str, str] | None:

@@ -31,7 +31,7 @@ from tightrope.learning.certificate_proof import region_proof, with_choice_bases
 from tightrope.learning.certificate_rows import Name
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, PolicyValue
-from tightrope.model.objective import Direction
+from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.region.ellipsoid import Ellipsoid
@@ -53,20 +53,21 @@ def certificate_of(
     region = result.region if result.verdict is None else None
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
-    outcomes = Outcomes.of(result.model)
-    data = _data(result, counts, outcomes)
+    data = _data(result, counts)
     first = result.robust.solutions[0]
     sets = _solved_sets(result, first)
     problem = _problem(result, first, sets)
     draft = LearningCertificate(problem, data, ())
     names: list[Name | None] = []
-    if region is not None:
-        if isinstance(region, Ellipsoid):
-            draft = replace(draft, region=ellipsoid_proof(result, region, draft))
-        else:
-            proof, names = region_proof(result, counts, outcomes, draft)
-            draft = replace(draft, region=proof)
-    widened = _widened(draft, sets)
+    if region is None or isinstance(region, Ellipsoid):
+        proof = None if region is None else ellipsoid_proof(result, region, draft)
+        chain = Chain(replace(draft, region=proof))
+        if data.sets != "untied":
+            chain.derive()
+    else:
+        chain, names = region_proof(result, counts, draft)
+    draft = chain.certificate
+    widened = _widened(chain, sets)
     values = [("robust policy", result.robust)]
     if result.value is not None:
         values.append(("given policy", result.value))
@@ -85,7 +86,7 @@ def certificate_of(
     return replace(draft, covers=_covers(draft, result))
 
 
-def _data(result: LearningResult, counts: Counts, outcomes: Outcomes) -> Data:
+def _data(result: LearningResult, counts: Counts) -> Data:
     model, ledger, intervals = result.model, result.ledger, result.intervals
     used = result.region if result.verdict is None else None
     coordinates = (
@@ -105,7 +106,7 @@ def _data(result: LearningResult, counts: Counts, outcomes: Outcomes) -> Data:
         }
     elif kind is RegionKind.LIKELIHOOD:
         method = "likelihood"
-        fields = _evidence(result, counts, outcomes, coordinates)
+        fields = _evidence(result, counts, Outcomes.of(model), coordinates)
     elif kind is RegionKind.ELLIPSOID:
         method = "ellipsoid"
     raised = result.robust.solutions[0].kernel.lower
@@ -133,7 +134,7 @@ def _data(result: LearningResult, counts: Counts, outcomes: Outcomes) -> Data:
             "products": [list(pair) for pair in coordinates.products],
         },
         expression=model.expression,
-        counts=np.array(counts.transition),
+        counts=counts.transition,
         assumed_support=float(raised.max()) if len(raised) else None,
         **fields,
     )
@@ -205,24 +206,23 @@ def _problem(result: LearningResult, solution: Solution, sets: Sets) -> Problem:
     )
 
 
-def _widened(draft: LearningCertificate, sets: Sets) -> Sets | None:
+def _widened(chain: Chain, sets: Sets) -> Sets | None:
     """Sets moved outward to what is proved, or None where everything is proved as it is."""
-    if draft.data.sets == "untied":
+    if chain.data.sets == "untied":
         return None
-    chain = Chain(draft)
-    chain.statistics()
-    chain.projected()
+    chain.written()
+    wrong = chain.unproved()
+    if not wrong:
+        return None
     lower, upper = sets.lower.copy(), sets.upper.copy()
-    changed = False
-    for expression, side in chain.unproved():
-        changed = True
+    for expression, side in wrong:
         proved = chain.bounds.proved(expression, side)
-        at = draft.data.expression == expression
+        at = chain.data.expression == expression
         if side:
             upper[at] = np.maximum(upper[at], min(_up(proved), 1.0))
         else:
             lower[at] = np.minimum(lower[at], max(-_up(-proved), 0.0))
-    return replace(sets, lower=lower, upper=upper) if changed else None
+    return replace(sets, lower=lower, upper=upper)
 
 
 def _up(value: Fraction) -> float:
@@ -263,7 +263,7 @@ def _guarantee(name: str, value: PolicyValue) -> Guarantee:
         lower=low.fixpoint_lower,
         upper=high.fixpoint_upper,
         lower_ranking=tails[0].ranking,
-        upper_ranking=tails[1].ranking,
+        upper_ranking=tails[1].ranking if low.objective.kind is ObjectiveKind.REACH_REWARD else None,
         lower_tail=tails[0].fixpoint_lower if has_tail else None,
         upper_tail=tails[1].fixpoint_upper if has_tail else None,
         **fields,

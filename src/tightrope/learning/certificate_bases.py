@@ -15,6 +15,8 @@ from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 
 _VIOLATED = 1e-15
 _MOST_STEPS = 400
+_NEGLIGIBLE = 1e-13
+"""Multipliers this little below 0, relatively, are rounding: the checker cuts them at 0 and pays for it."""
 
 
 class BasisFinder:
@@ -33,13 +35,28 @@ class BasisFinder:
         self.count = len(rows.bound)
 
     def all(self, directions: FloatArray) -> IndexArray:
-        """A basis for each direction."""
-        found = [self.find(direction) for direction in directions]
-        return np.array(found, dtype=np.int32).reshape(-1, self.size)
+        """A basis for each direction: one that was found serves all others that it is optimal for."""
+        goals = directions * self.half
+        found = np.zeros(directions.shape, dtype=np.int32)
+        left: OffsetArray = np.arange(len(directions))
+        while len(left):
+            basis = self._search(goals[left[0]])
+            multipliers = goals[left] @ np.linalg.inv(self.matrix[basis])
+            small = _NEGLIGIBLE * np.abs(multipliers).max(axis=1, initial=0.0, keepdims=True)
+            served = np.all(multipliers >= -small, axis=1)
+            served[0] = True
+            found[left[served]] = self._codes(basis)
+            left = left[~served]
+        return found
 
     def find(self, direction: FloatArray) -> list[int]:
         """The rows that carry the maximum of direction·x, by their codes in a certificate."""
-        goal = direction * self.half
+        return self._codes(self._search(direction * self.half))
+
+    def _codes(self, basis: OffsetArray) -> list[int]:
+        return [int(i) if i < self.count else int(self.count - 1 - i) for i in basis]
+
+    def _search(self, goal: FloatArray) -> OffsetArray:
         face = 2 * np.arange(self.size) + (goal < 0.0)
         basis: OffsetArray = self.count + face.astype(np.int64)
         for _ in range(_MOST_STEPS):
@@ -59,4 +76,4 @@ class BasisFinder:
                 break
             basis = basis.copy()
             basis[leaving] = entering
-        return [int(i) if i < self.count else int(self.count - 1 - i) for i in basis]
+        return basis

@@ -64,7 +64,7 @@ def ellipsoid_proof(result: LearningResult, region: Ellipsoid, draft: LearningCe
 
 def _chain(draft: LearningCertificate, proof: RegionProof) -> Chain:
     chain = Chain(replace(draft, region=proof))
-    chain.statistics()
+    chain.derive()
     return chain
 
 

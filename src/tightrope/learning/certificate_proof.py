@@ -26,7 +26,6 @@ from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.region.polytope import Polytope
 from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.solution import Solution
-from tightrope.statistics.outcomes import Outcomes
 from tightrope.uncertainty.sets import SetsKind
 
 _EXTRA_ROUNDS = 2
@@ -34,12 +33,15 @@ _FACE = -1
 
 
 def region_proof(
-    result: LearningResult, counts: Counts, outcomes: Outcomes, draft: LearningCertificate
-) -> tuple[RegionProof, list[Name | None]]:
-    """Boxes and bases for everything that was projected from the region, and the names of its rows."""
+    result: LearningResult, counts: Counts, draft: LearningCertificate
+) -> tuple[Chain, list[Name | None]]:
+    """Boxes and bases for everything that was projected from the region, and the names of its rows.
+
+    They are handed out with the chain of checks that they were made for.
+    """
     region = result.region
     assert isinstance(region, Polytope)
-    aligned, points = row_names(result, counts, outcomes, region.system)
+    aligned, points = row_names(result, counts, region.system)
     named = [name for name in aligned if name is not None and name[0] != Kind.ENVELOPE]
     names = list(
         dict.fromkeys([*domain_names(region.coordinates), *named, *envelope_names(region.coordinates)])
@@ -57,24 +59,24 @@ def region_proof(
         choice_basis=np.zeros((0, size), dtype=np.int32),
     )
     chain = Chain(replace(draft, region=proof))
-    chain.statistics()
+    chain.derive()
     lifted = region.coordinates.is_lifted
     if lifted or result.sets.kind is SetsKind.RECTANGULAR:
         proof = with_stages(chain, proof, region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1)
         chain.certificate = replace(draft, region=proof)
-    chain.projected()
+    chain.written()
     assert chain.rows is not None
-    open_ends = chain.unproved()
-    finder = BasisFinder(chain.rows)
-    functions = region.coordinates.functions(result.model.expressions)
-    bases = [finder.find(functions.linear[e] if side else -functions.linear[e]) for e, side in open_ends]
+    open_ends = chain.open_ends()
+    linear = region.coordinates.functions(result.model.expressions).linear
+    directions = np.array([linear[e] if side else -linear[e] for e, side in open_ends]).reshape(-1, size)
     proof = replace(
         proof,
         bound_expression=np.array([e for e, _ in open_ends], dtype=np.int32),
         bound_side=np.array([side for _, side in open_ends], dtype=np.int8),
-        bound_basis=np.array(bases, dtype=np.int32).reshape(-1, size),
+        bound_basis=BasisFinder(chain.rows).all(directions),
     )
-    return proof, _facet_names(region, aligned)
+    chain.certificate = replace(draft, region=proof)
+    return chain, _facet_names(region, aligned)
 
 
 def _facet_names(region: Polytope, aligned: list[Name | None]) -> list[Name | None]:

@@ -66,7 +66,7 @@ class Recorded(LogLikelihood):
 
 
 def row_names(
-    result: LearningResult, counts: Counts, outcomes: Outcomes, system: Halfspaces
+    result: LearningResult, counts: Counts, system: Halfspaces
 ) -> tuple[list[Name | None], FloatArray]:
     """The name of every row of a region's system (None where it has none), and the points of its cuts."""
     assert result.region is not None
@@ -76,8 +76,8 @@ def row_names(
     for j, (x, y) in enumerate(coordinates.products):
         envelopes += [(Kind.ENVELOPE, j, part) for part in ((0, 4, 1, 2) if x == y else (0, 1, 2, 3))]
     points: list[FloatArray] = []
-    cuts = _cut_points(result, counts, outcomes) if np.any(system.origin == Origin.CUT) else {}
-    balls = _ball_names(result, counts, outcomes) if np.any(system.origin == Origin.L1) else {}
+    cuts = _cut_points(result, counts) if np.any(system.origin == Origin.CUT) else {}
+    balls = _ball_names(result, counts) if np.any(system.origin == Origin.L1) else {}
     names: list[Name | None] = []
     for row, bound, origin, index in zip(
         system.matrix, system.bound, system.origin.tolist(), system.index.tolist(), strict=True
@@ -102,12 +102,12 @@ def _fingerprint(row: FloatArray, bound: float) -> bytes:
     return row.tobytes() + np.float64(bound).tobytes()
 
 
-def _cut_points(result: LearningResult, counts: Counts, outcomes: Outcomes) -> dict[bytes, FloatArray]:
+def _cut_points(result: LearningResult, counts: Counts) -> dict[bytes, FloatArray]:
     """Build the likelihood region again and watch where it cuts."""
     assert result.region is not None
     coordinates, model = result.region.coordinates, result.model
     functions = coordinates.functions(model.expressions)
-    evidence = prequential(coordinates, functions, outcomes, counts, result.ledger.delta)
+    evidence = prequential(coordinates, functions, Outcomes.of(model), counts, result.ledger.delta)
     recorded = Recorded(LogLikelihood(functions, evidence.weight, evidence.threshold))
     centre = LikelihoodMaximiser(coordinates, functions).lifted(evidence.estimate)
     directions = functions.linear[model.expressions.nonconstant]
@@ -115,11 +115,12 @@ def _cut_points(result: LearningResult, counts: Counts, outcomes: Outcomes) -> d
     return recorded.points
 
 
-def _ball_names(result: LearningResult, counts: Counts, outcomes: Outcomes) -> dict[bytes, Name]:
+def _ball_names(result: LearningResult, counts: Counts) -> dict[bytes, Name]:
     assert result.region is not None
     coordinates = result.region.coordinates
     functions = coordinates.functions(result.model.expressions)
     reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
+    outcomes = Outcomes.of(result.model)
     seen = outcomes.pooled(counts)
     matrix, bound, owner = l1_rows(outcomes, functions, reach, seen, result.ledger.gamma)
     names: dict[bytes, Name] = {}

@@ -213,13 +213,13 @@ def _learned(world: World, counts: Counts, method: str, file: Path) -> LearningR
 
 
 def _verified(file: Path) -> dict[str, float | bool]:
-    """`tightrope verify` in a process of its own: CPU seconds, memory, verdict."""
+    """`tightrope verify` in a process of its own: CPU seconds, verdict."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     code = "import sys; from tightrope.cli.app import run; sys.exit(run(sys.argv[1:]))"
     done = subprocess.run([sys.executable, "-c", code, "verify", str(file), "--json"], capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"valid": done.returncode == 0, "verify_cpu": spent, "verify_gib": after.ru_maxrss / 2**20}
+    return {"valid": done.returncode == 0, "verify_cpu": spent}
 
 
 def published(name: str, method: str) -> str:
@@ -299,8 +299,7 @@ def run_all(runs: tuple[Run, ...], smoke: bool) -> list[dict[str, Any]]:
 def _proof(certificate: dict[str, Any] | None) -> str:
     if certificate is None:
         return ""
-    size, spent = certificate["bytes"] / 1e6, certificate["verify_cpu"]
-    return f"  {size:.1f} MB, verified in {spent:.1f} CPU s and {certificate['verify_gib']:.1f} GiB"
+    return f"  {certificate['bytes'] / 1e6:.1f} MB, verified in {certificate['verify_cpu']:.1f} CPU s"
 
 
 def compare_intervals() -> list[dict[str, Any]]:

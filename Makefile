@@ -3,6 +3,8 @@
 #   make setup   create .venv and install tightrope with its development tools
 #   make demo    the rover story: build, simulate, learn with all sets; results under demo-output/
 #   make test    ruff, strict types, import contracts, pytest; reports are tested in a browser
+#   make test-gpu the tests of the CUDA backend on this machine's GPU (needs tightrope[gpu])
+#   make compiler install Debian's g++ for the tests of the CUDA kernels, where there is no C++ compiler (as root)
 #   make browser install Debian's chromium for these tests, where there is no Chromium (as root)
 #   make lint    the first three of these
 #   make format  apply the house formatting
@@ -15,7 +17,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
 
-.PHONY: setup demo test lint format bench clean browser
+.PHONY: setup demo test test-gpu lint format bench clean browser compiler
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -31,8 +33,16 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/tightrope demo -o demo-output
 
-test: lint browser
+test: lint browser compiler
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
+
+test-gpu: $(STAMP)
+	TIGHTROPE_DEVICE=cuda $(BIN)/python -m pytest -q tests/test_cuda_kernels.py tests/test_cuda_solve.py tests/test_cuda_device.py $(PYTEST_ARGS)
+
+compiler:
+	@command -v g++ >/dev/null || command -v clang++ >/dev/null || command -v c++ >/dev/null || { \
+	  test "$$(id -u)" = 0 || { echo "the tests of the CUDA kernels need a C++ compiler: install g++, or run 'make compiler' as root" >&2; exit 1; }; \
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends g++; }
 
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \

@@ -14,7 +14,18 @@ import typer
 
 from tightrope import __version__
 from tightrope.cli.model_source import LoadedModel, load_model
-from tightrope.cli.options import At, Const, Domain, Json, Model, Param, parse_constants
+from tightrope.cli.options import (
+    At,
+    Const,
+    Device,
+    DeviceName,
+    Domain,
+    Json,
+    Model,
+    Param,
+    parse_constants,
+    require_device,
+)
 from tightrope.cli.output import print_facts, print_json, print_table
 from tightrope.cli.questions import Discount, TerminalReward, read_properties
 from tightrope.errors import CannotCertify, InputError
@@ -79,6 +90,7 @@ def check(
     policy_out: Annotated[
         Path | None, typer.Option("--policy-out", metavar="FILE", help="Write the policy found, as JSON.")
     ] = None,
+    device: Device = DeviceName.CPU,
     all_states: Annotated[bool, typer.Option("--all-states", help="Bounds for every state.")] = False,
     json: Json = False,
 ) -> None:
@@ -89,6 +101,7 @@ def check(
     Example: tightrope check model.prism --prop 'Pmax=? [ F "goal" ]' --at p=0.55 --certificate goal.cert
     """
     _check_options(precision, assume_support, time_limit)
+    require_device(device)
     constants = parse_constants(const)
     asked = read_properties(prop)
     loaded = load_model(model, asked.model_constants(constants), param, domain)
@@ -110,6 +123,7 @@ def check(
             relative=not absolute,
             assume_support=assume_support,
             limits=limits,
+            device=device.value,
         )
         answers.append(_Answer(question, solution, time.perf_counter() - begin))
     first = answers[0]

@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli.options import At, Const, Domain, Json, Model, Param, Prop
+from tightrope.cli.options import (
+    At,
+    Const,
+    Device,
+    DeviceName,
+    Domain,
+    Json,
+    Model,
+    Param,
+    Prop,
+    require_device,
+)
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
@@ -110,6 +121,7 @@ def learn(
             "--time-limit", metavar="SECONDS", help="Stop refining after so long.", show_default=False
         ),
     ] = None,
+    device: Device = DeviceName.CPU,
     certificate: Annotated[
         Path | None,
         typer.Option("--certificate", metavar="FILE", help="Write a certificate for 'tightrope verify'."),
@@ -136,6 +148,7 @@ def learn(
     """
     from tightrope.cli.learn_run import Request, run
 
+    require_device(device)
     run(
         Request(
             model=model,
@@ -159,6 +172,7 @@ def learn(
             assume_support=assume_support,
             precision=precision,
             time_limit=time_limit,
+            device=device.value,
             certificate=certificate,
             output=output,
             models=not no_model,

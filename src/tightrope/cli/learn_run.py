@@ -67,6 +67,7 @@ class Request:
     terminal_reward: str | None
     assume_support: float | None
     precision: float
+    device: str
     time_limit: float | None
     certificate: Path | None
     output: Path | None
@@ -89,6 +90,7 @@ class Request:
             intersect=self.intersect,
             fallback=self.fallback,
             precision=self.precision,
+            device=self.device,
             assume_support=self.assume_support,
             seconds=float("inf") if self.time_limit is None else self.time_limit,
         )

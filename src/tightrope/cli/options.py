@@ -9,11 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import Enum
 from typing import Annotated
 
 import typer
 
 from tightrope.errors import InputError, Location
+
+
+class DeviceName(Enum):
+    """Where values are computed; what is asked for is used or refused, never replaced."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
 
 MODEL_HELP = (
     "A PRISM file (.prism .nm .pm), a DRN file (.drn), explicit files (.tra, or their common base name), "
@@ -63,7 +72,23 @@ Prop = Annotated[
         show_default=False,
     ),
 ]
+Device = Annotated[
+    DeviceName,
+    typer.Option(
+        "--device",
+        help="Where values are computed: the CPU, or a GPU (needs tightrope[gpu]), as in --device cuda.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, nothing else.")]
+
+
+def require_device(device: DeviceName) -> None:
+    """Refuse a device that is not there before anything else is done."""
+    if device is not DeviceName.CPU:
+        from tightrope.solver.cuda.device import open_device
+
+        open_device(device.value)
+
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 

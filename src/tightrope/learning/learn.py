@@ -119,6 +119,7 @@ class Learner:
             deadline,
             stages.progress,
             solves=3 if self.policy is None else 5,
+            device=options.device,
         )
         robust = solver.robust()
         optimistic = solver.optimistic()

@@ -32,7 +32,8 @@ WITHOUT_REGION = (SetsKind.UNTIED, SetsKind.TIED)
 
 @dataclass(frozen=True)
 class LearnOptions:
-    """None leaves a choice to `decide`. `seconds` limits the refinement of all values together."""
+    """None leaves a choice to `decide`. `seconds` limits the refinement of all values together; `device` is
+    where they are computed, as for `solve`."""
 
     region: RegionKind | None = None
     sets: SetsKind | None = None
@@ -44,6 +45,7 @@ class LearnOptions:
     precision: float = 1e-6
     assume_support: float | None = None
     seconds: float = float("inf")
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         if not 0 < self.precision < 1:

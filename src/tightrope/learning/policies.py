@@ -65,11 +65,13 @@ class PolicySolver:
         deadline: float,
         progress: Progress,
         solves: int = 3,
+        device: str = "cpu",
     ):
         self.sets = sets if smallest is None else with_support(sets, smallest)
         self.objective, self.precision = objective, precision
         self.kernel = kernel_of(self.sets)
         self.deadline, self.progress = deadline, progress
+        self.device = device
         self.solves_left = solves
         self.notes: list[str] = []
         if smallest is not None:
@@ -132,4 +134,5 @@ class PolicySolver:
             policy=policy,
             precision=self.precision,
             limits=Limits(seconds=left),
+            device=self.device,
         )

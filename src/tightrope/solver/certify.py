@@ -9,17 +9,17 @@ of an optimal answer, or, where there is slack, any.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.model.graph.attractor import attract
+from tightrope.model.graph.qualitative import attract_into
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver.decided import Decision
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.horizon import weighted
-from tightrope.solver.kernel import Kernel
+from tightrope.solver.kernel import Backups
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Certificate:
 
 
 def certified(
-    kernel: Kernel,
+    kernel: Backups,
     support: Support,
     equations: Equations,
     decision: Decision,
@@ -84,7 +84,7 @@ def certified(
 
 
 def _draw(
-    kernel: Kernel,
+    kernel: Backups,
     support: Support,
     equations: Equations,
     lower: FloatArray,
@@ -109,32 +109,12 @@ def _draw(
     if equations.nature_owns and kernel.lower is not kernel.upper:
         kept = kernel.optimal_transitions(values, system.nature_maximises)
         kept |= support.possible & slack[structure.transition_choice]
-        support = Support(structure, kernel.lower, kernel.upper, kept)
+        support = replace(support, kept=kept)
     if equations.meaning is Meaning.TOTAL:
         _draw_rewarded(equations, within, open_choice, agent_joins, drawn, policy)
     rank = np.zeros(structure.states, np.int32)
     witness = np.full(structure.states, -1, np.int64)
-    attract(
-        structure.choice_start,
-        structure.transition_start,
-        structure.successor,
-        support.lower,
-        support.upper,
-        support.possible,
-        *support.predecessors,
-        structure.transition_choice,
-        structure.choice_state,
-        within,
-        open_choice,
-        agent_joins,
-        equations.nature_owns,
-        drawn,
-        rank,
-        witness,
-        np.empty(structure.states, np.int32),
-        np.empty(structure.states, np.int32),
-        np.zeros(structure.choices, np.bool_),
-    )
+    attract_into(support, within, open_choice, agent_joins, equations.nature_owns, drawn, rank, witness)
     ranking[:] = rank
     if agent_joins:
         policy[witness >= 0] = witness[witness >= 0]
@@ -149,7 +129,7 @@ def needs_rank(equations: Equations, lower: FloatArray, upper: FloatArray) -> Bo
 
 
 def mixed_ranking(
-    kernel: Kernel,
+    kernel: Backups,
     support: Support,
     equations: Equations,
     weights: FloatArray,

@@ -76,6 +76,10 @@ class Equations:
             return Sinks(np.zeros(0, np.int64), np.zeros(0))
         loops = np.empty(self.system.structure.states, np.bool_)
         _only_loops(support.state_start, self.system.structure.successor, usable, loops)
+        return self.values_of_loops(loops)
+
+    def values_of_loops(self, loops: BoolArray) -> Sinks:
+        """The values of states that only loop, where nothing is discounted."""
         states = np.flatnonzero(loops & ~self.fixed)
         if self.meaning is Meaning.REACH:
             return Sinks(states, np.zeros(len(states)))

@@ -61,7 +61,7 @@ def solve_equations(
     settled[sinks.states] = True
     components = strongly_connected_components(support, usable=usable, expand=~settled)
     if components.is_acyclic:
-        policy = _default_policy(equations)
+        policy = default_policy(equations)
         for portion in portions(components, system.leader, settled):
             kernel.backward(system, portion.block, lower, upper, policy)
         ranking = np.empty(structure.states, np.int64)
@@ -77,7 +77,7 @@ def solve_equations(
     )
     settled = equations.fixed | decision.states
     agent_owns, nature_owns = equations.agent_owns, equations.nature_owns
-    if _agent_has_no_choice(system, settled):
+    if agent_has_no_choice(system, settled):
         agent_owns = nature_owns
     quotient = collapse(support, system, ~settled, agent_owns, nature_owns) if equations.can_idle else None
     if quotient is not None and not quotient.is_exact:
@@ -148,7 +148,7 @@ def _finish(
     )
 
 
-def _default_policy(equations: Equations) -> OffsetArray:
+def default_policy(equations: Equations) -> OffsetArray:
     """The first enabled choice of every state; one with a reward where a total reward is maximised."""
     system, structure = equations.system, equations.system.structure
     policy = structure.choice_start[:-1].copy()
@@ -161,6 +161,6 @@ def _default_policy(equations: Equations) -> OffsetArray:
     return policy
 
 
-def _agent_has_no_choice(system: System, settled: BoolArray) -> bool:
+def agent_has_no_choice(system: System, settled: BoolArray) -> bool:
     open_choices = np.add.reduceat(system.enabled.astype(np.int32), system.structure.choice_start[:-1])
     return bool(np.all(settled | (open_choices <= 1)))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.blocks import Meter
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.kernel import Kernel
+from tightrope.solver.kernel import Backups
 from tightrope.solver.solution import Status, width
 
 MOST_ROUNDS = 200
@@ -49,7 +49,9 @@ class Bounds(Protocol):
     def ranking(self) -> OffsetArray: ...
 
 
-OnePlayer = Callable[[Kernel, Equations, float, bool, Meter], Bounds]
+K = TypeVar("K", bound=Backups)
+
+OnePlayer = Callable[[K | IntervalKernel, Equations, float, bool, Meter], Bounds]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +61,12 @@ class Played:
 
 
 def play(
-    kernel: Kernel,
+    kernel: K,
     equations: Equations,
     precision: float,
     relative: bool,
     meter: Meter,
-    one_player: OnePlayer,
+    one_player: OnePlayer[K],
 ) -> Played:
     """Bounds of the game's value; within `precision` unless the meter says why not."""
     structure, system = equations.system.structure, equations.system
@@ -106,7 +108,7 @@ def play(
     return Played(lower, upper)
 
 
-def _first_strategies(kernel: Kernel, equations: Equations) -> tuple[OffsetArray, FloatArray]:
+def _first_strategies(kernel: Backups, equations: Equations) -> tuple[OffsetArray, FloatArray]:
     """A policy and an answer of nature; the owners' one makes progress wherever that can be had."""
     system, structure = equations.system, equations.system.structure
     support = Support(structure, kernel.lower, kernel.upper)
@@ -140,7 +142,7 @@ def _best_of(equations: Equations, each: FloatArray) -> OffsetArray:
 
 
 def _improved_answer(
-    kernel: Kernel, equations: Equations, answer: FloatArray, values: FloatArray, tolerance: float
+    kernel: Backups, equations: Equations, answer: FloatArray, values: FloatArray, tolerance: float
 ) -> FloatArray | None:
     """Nature's answer where it is strictly better than the one it gave; None where nothing is."""
     structure, system = equations.system.structure, equations.system
@@ -154,7 +156,7 @@ def _improved_answer(
 
 
 def _improved_policy(
-    kernel: Kernel, equations: Equations, policy: OffsetArray, values: FloatArray, tolerance: float
+    kernel: Backups, equations: Equations, policy: OffsetArray, values: FloatArray, tolerance: float
 ) -> OffsetArray | None:
     """The agent's choice where it is strictly better than the one it made; None where nothing is."""
     each = kernel.safe_choices(equations.system, values, not equations.system.agent_maximises)

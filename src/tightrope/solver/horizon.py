@@ -17,7 +17,7 @@ import numpy as np
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.blocks import Meter
-from tightrope.solver.kernel import Kernel
+from tightrope.solver.kernel import Backups
 from tightrope.solver.system import System
 
 
@@ -31,7 +31,7 @@ class Horizon:
 
 
 def look_ahead(
-    kernel: Kernel,
+    kernel: Backups,
     system: System,
     objective: Objective,
     weights: FloatArray | None,
@@ -75,7 +75,7 @@ def look_ahead(
 
 
 def _steps(
-    kernel: Kernel,
+    kernel: Backups,
     system: System,
     weights: FloatArray | None,
     meter: Meter,

@@ -15,8 +15,8 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.system import Block, Rows, System
 
 
-class Kernel(Protocol):
-    """Backups under one kind of sets."""
+class Backups(Protocol):
+    """What can be asked of a model under one kind of sets, wherever it is answered."""
 
     @property
     def structure(self) -> Structure: ...
@@ -33,6 +33,21 @@ class Kernel(Protocol):
     @property
     def upper(self) -> FloatArray:
         """Largest probability of each transition; the same array as `lower` where nature has no choice."""
+
+    def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
+        """Φ_c(values) for every choice of the model, modes and groups aside, rounded to the side of
+        `upward`.
+        """
+
+    def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
+        """Transitions that have positive probability in some optimal answer of nature to `values`."""
+
+    def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
+        """Nature's optimal distribution at every choice, as probabilities per transition."""
+
+
+class Kernel(Backups, Protocol):
+    """Backups that the iteration on the host is made of."""
 
     def sweep(
         self, system: System, block: Block, values: FloatArray, shift: FloatArray, unit: float, rows: Rows
@@ -52,14 +67,3 @@ class Kernel(Protocol):
 
     def safe(self, system: System, block: Block, values: FloatArray, upward: bool, out: FloatArray) -> None:
         """Φ(values) for every group into out[g], every error of rounding on the side of `upward`."""
-
-    def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
-        """Φ_c(values) for every choice of the model, modes and groups aside, rounded to the side of
-        `upward`.
-        """
-
-    def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
-        """Transitions that have positive probability in some optimal answer of nature to `values`."""
-
-    def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
-        """Nature's optimal distribution at every choice, as probabilities per transition."""

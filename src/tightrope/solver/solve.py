@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,10 +21,14 @@ from tightrope.solver.certify import mixed_ranking
 from tightrope.solver.fixpoint import Fixpoint, solve_equations
 from tightrope.solver.horizon import look_ahead
 from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.kernel import Kernel
+from tightrope.solver.kernel import Backups, Kernel
 from tightrope.solver.randomised import Mixture, checked_choices, checked_weights, mixed
 from tightrope.solver.reduction import equations_of, horizon_system
 from tightrope.solver.solution import Solution, Status, width
+
+if TYPE_CHECKING:
+    from tightrope.solver.cuda.device import Device
+    from tightrope.solver.equations import Equations
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ def solve(
     assume_support: float | None = None,
     limits: Limits | None = None,
     threads: int = 1,
+    device: str = "cpu",
 ) -> Solution:
     """Verified bounds on the value of every state, and a policy that attains the agent's one.
 
@@ -53,6 +59,8 @@ def solve(
     * `assume_support` EPS replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
       nature can then cut no transition (constant support).
     * `threads` never changes a value.
+    * `device`: "cpu", or "cuda" for the current GPU through CuPy (`tightrope[gpu]`). The model stays there
+      for further solves with the same kernel; what is verified is the same.
 
     Raises `InputError` for objectives that have no sound meaning here, with the reason.
     """
@@ -73,7 +81,16 @@ def solve(
     else:
         kernel = model
     meter = Meter(most_iterations=limits.iterations, deadline=begin + limits.seconds)
-    fixpoint = _Solve(kernel, objective, precision, relative, meter).run(policy)
+    work = _Solve(kernel, objective, precision, relative, meter)
+    if device == "cpu":
+        fixpoint = work.run(policy)
+    else:
+        from tightrope.solver.cuda.device import open_device, told
+
+        place = open_device(device)
+        assert place is not None
+        with told(place):
+            fixpoint = replace(work, device=place).run(policy)
     lower, upper = fixpoint.lower, fixpoint.upper
     if objective.complement:
         lower, upper = _complement(fixpoint.upper, False), _complement(fixpoint.lower, True)
@@ -104,6 +121,25 @@ class _Solve:
     precision: float
     relative: bool
     meter: Meter
+    device: Device | None = None
+
+    @property
+    def backups(self) -> Backups:
+        """The kernel where it runs."""
+        if self.device is None:
+            return self.kernel
+        from tightrope.solver.cuda.kernel import placed
+
+        return placed(self.kernel, self.device)
+
+    def _fixpoint(self, kernel: Kernel, equations: Equations) -> Fixpoint:
+        if self.device is None:
+            return solve_equations(kernel, equations, self.precision, self.relative, self.meter)
+        from tightrope.solver.cuda.fixpoint import solve_on_device
+        from tightrope.solver.cuda.kernel import placed
+
+        there = placed(kernel, self.device)
+        return solve_on_device(there, equations, self.precision, self.relative, self.meter)
 
     def run(self, policy: OffsetArray | FloatArray | None) -> Fixpoint:
         structure = self.kernel.structure
@@ -121,16 +157,16 @@ class _Solve:
         support = Support(structure, self.kernel.lower, self.kernel.upper)
         if objective.is_bounded:
             system = horizon_system(objective, structure, enabled)
-            ahead = look_ahead(self.kernel, system, objective, None, self.meter)
+            ahead = look_ahead(self.backups, system, objective, None, self.meter)
             return Fixpoint(
                 ahead.lower, ahead.upper, ahead.policy, np.zeros(structure.states, np.int64), system.unit
             )
         equations = equations_of(objective, structure, support, enabled)
-        fixpoint = solve_equations(self.kernel, equations, self.precision, self.relative, self.meter)
+        fixpoint = self._fixpoint(self.kernel, equations)
         if objective.lower_steps == 0:
             return fixpoint
         ahead = look_ahead(
-            self.kernel, equations.system, objective, None, self.meter, (fixpoint.lower, fixpoint.upper)
+            self.backups, equations.system, objective, None, self.meter, (fixpoint.lower, fixpoint.upper)
         )
         return Fixpoint(ahead.lower, ahead.upper, ahead.policy, fixpoint.ranking, 0.0)
 
@@ -139,7 +175,7 @@ class _Solve:
         used = weights > 0
         if objective.is_bounded:
             system = horizon_system(objective, structure, used)
-            ahead = look_ahead(kernel, system, objective, weights, self.meter)
+            ahead = look_ahead(self.backups, system, objective, weights, self.meter)
             lower, upper, ranking = ahead.lower, ahead.upper, np.zeros(structure.states, np.int64)
             unit = system.unit
         else:
@@ -153,14 +189,15 @@ class _Solve:
             if objective.kind is ObjectiveKind.DISCOUNTED:
                 discount = np.where(mixture.origin >= 0, equations.system.discount, 1.0)
                 equations = replace(equations, system=replace(equations.system, discount=discount))
-            solved = solve_equations(mixture.kernel, equations, self.precision, self.relative, self.meter)
+            solved = self._fixpoint(mixture.kernel, equations)
             lower, upper = solved.lower[: structure.states], solved.upper[: structure.states]
             support = Support(structure, kernel.lower, kernel.upper)
             original = equations_of(objective, structure, support, used)
             unit = solved.unit
-            ranking = mixed_ranking(kernel, support, original, weights, lower, upper, solved.ranking)
+            ranking = mixed_ranking(self.backups, support, original, weights, lower, upper, solved.ranking)
             if objective.lower_steps:
-                ahead = look_ahead(kernel, original.system, objective, weights, self.meter, (lower, upper))
+                bounds = lower, upper
+                ahead = look_ahead(self.backups, original.system, objective, weights, self.meter, bounds)
                 lower, upper = ahead.lower, ahead.upper
         owner = structure.choice_state[used]
         chosen = np.full(structure.states, -1, np.int64)

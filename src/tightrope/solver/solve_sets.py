@@ -43,16 +43,25 @@ def solve_sets(
     precision: float = 1e-6,
     relative: bool = True,
     limits: Limits | None = None,
+    device: str = "cpu",
 ) -> Solution:
     """Verified bounds over the sets (or their kernel); options as for `solve`."""
     kernel = kernel_of(sets) if isinstance(sets, Sets) else sets
-    solution = solve(kernel, objective, policy=policy, precision=precision, relative=relative, limits=limits)
+    solution = solve(
+        kernel,
+        objective,
+        policy=policy,
+        precision=precision,
+        relative=relative,
+        limits=limits,
+        device=device,
+    )
     if not isinstance(kernel, RectangularKernel) or objective.is_bounded:
         return solution
     support = kernel.intervals.support
     if support.is_constant or strongly_connected_components(support).is_acyclic:
         return solution
-    return _against_answers(solution, kernel, policy, limits)
+    return _against_answers(solution, kernel, policy, limits, device)
 
 
 def _against_answers(
@@ -60,6 +69,7 @@ def _against_answers(
     kernel: RectangularKernel,
     policy: OffsetArray | FloatArray | None,
     limits: Limits | None,
+    device: str,
 ) -> Solution:
     """The side without guarantee replaced by the value of the model that nature's answers fix."""
     objective = solution.objective
@@ -73,6 +83,7 @@ def _against_answers(
         precision=solution.precision,
         relative=solution.relative,
         limits=limits,
+        device=device,
     )
     if minimises != objective.complement:
         lower, upper = solution.lower, other.upper

@@ -145,7 +145,7 @@ def find_or_add(
 
 
 @kernel
-def _neighbour(
+def neighbour(
     rows: FloatArray,
     vertex: FloatArray,
     link: IndexArray,
@@ -230,7 +230,7 @@ def walk(
         steps += 1
         w = int(link[v, size + leaving])
         if w == UNKNOWN:
-            w = _neighbour(rows, vertex, link, table, used, v, leaving)
+            w = neighbour(rows, vertex, link, table, used, v, leaving)
             link[v, size + leaving] = w
         if w >= 0:
             v = w

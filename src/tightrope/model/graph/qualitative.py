@@ -46,7 +46,7 @@ def positive(
     drawn = target.copy()
     rank = np.zeros(structure.states, np.int32)
     witness = np.full(structure.states, -1, np.int64)
-    _attract(
+    attract_into(
         support,
         _all(within, structure.states),
         _all(choices, structure.choices),
@@ -77,7 +77,7 @@ def almost_sure(
         drawn = target.copy()
         rank = np.zeros(structure.states, np.int32)
         witness = np.full(structure.states, -1, np.int64)
-        _attract(support, inside, open_choice, agent_reaches, nature_reaches, drawn, rank, witness)
+        attract_into(support, inside, open_choice, agent_reaches, nature_reaches, drawn, rank, witness)
         if np.array_equal(drawn, inside):
             return Qualitative(drawn, rank, witness)
         inside = drawn
@@ -97,28 +97,10 @@ def avoiding(
     found = np.zeros(structure.states, np.bool_)
     layer = np.zeros(structure.states, np.int32)
     witness = np.full(structure.states, -1, np.int64)
-    queue = np.empty(structure.states, np.int32)
     depth = 0
     while True:
         inside = missed.copy()
-        _keep_or_sink(
-            structure.choice_start,
-            structure.transition_start,
-            structure.successor,
-            support.lower,
-            support.upper,
-            support.possible,
-            *support.predecessors,
-            structure.transition_choice,
-            structure.choice_state,
-            open_choice,
-            not agent_reaches,
-            not nature_reaches,
-            found,
-            inside,
-            witness,
-            queue,
-        )
+        _keep_or_sink_on(support, open_choice, not agent_reaches, not nature_reaches, found, inside, witness)
         new = inside & ~found
         if not new.any():
             assert np.array_equal(found, missed), "the layers exhaust the complement of an almost-sure set"
@@ -128,7 +110,7 @@ def avoiding(
         found = inside
 
 
-def _attract(
+def attract_into(
     support: Support,
     within: BoolArray,
     choices: BoolArray,
@@ -138,6 +120,9 @@ def _attract(
     rank: IndexArray,
     witness: OffsetArray,
 ) -> int:
+    """`attractor.attract` on a support, or its engine's."""
+    if support.engine is not None:
+        return support.engine.attract(support.kept, within, choices, agent, nature, drawn, rank, witness)
     structure = support.structure
     return attract(
         structure.choice_start,
@@ -165,6 +150,8 @@ def _attract(
 def _settle(
     support: Support, exempt: BoolArray, agent: bool, nature: bool, within: BoolArray, choices: BoolArray
 ) -> int:
+    if support.engine is not None:
+        return support.engine.settle(support.kept, exempt, agent, nature, within, choices)
     structure = support.structure
     return settle(
         structure.choice_start,
@@ -182,6 +169,39 @@ def _settle(
         within,
         choices,
         np.empty(structure.states, np.int32),
+        np.empty(structure.states, np.int32),
+    )
+
+
+def _keep_or_sink_on(
+    support: Support,
+    choices: BoolArray,
+    agent: bool,
+    nature: bool,
+    found: BoolArray,
+    inside: BoolArray,
+    witness: OffsetArray,
+) -> None:
+    if support.engine is not None:
+        support.engine.keep_or_sink(support.kept, choices, agent, nature, found, inside, witness)
+        return
+    structure = support.structure
+    _keep_or_sink(
+        structure.choice_start,
+        structure.transition_start,
+        structure.successor,
+        support.lower,
+        support.upper,
+        support.possible,
+        *support.predecessors,
+        structure.transition_choice,
+        structure.choice_state,
+        choices,
+        agent,
+        nature,
+        found,
+        inside,
+        witness,
         np.empty(structure.states, np.int32),
     )
 

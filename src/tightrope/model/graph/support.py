@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -28,17 +29,59 @@ from tightrope.numerics.jit import kernel
 SUM_UNIT = 2.0**-52
 
 
+class GraphEngine(Protocol):
+    """Graph fixpoints computed elsewhere, on a GPU: `attractor` and `qualitative` say which.
+
+    `kept` is the mask of transitions that count as possible, None for what the bounds say. Ranks need only
+    be such that whoever is drawn reaches a smaller one; arrays are changed in place."""
+
+    def attract(
+        self,
+        kept: BoolArray | None,
+        within: BoolArray,
+        open_choice: BoolArray,
+        agent_joins: bool,
+        nature_joins: bool,
+        drawn: BoolArray,
+        rank: IndexArray,
+        witness: OffsetArray,
+    ) -> int: ...
+
+    def settle(
+        self,
+        kept: BoolArray | None,
+        exempt: BoolArray,
+        agent_joins: bool,
+        nature_joins: bool,
+        within: BoolArray,
+        open_choice: BoolArray,
+    ) -> int: ...
+
+    def keep_or_sink(
+        self,
+        kept: BoolArray | None,
+        open_choice: BoolArray,
+        agent_avoids: bool,
+        nature_avoids: bool,
+        found: BoolArray,
+        inside: BoolArray,
+        witness: OffsetArray,
+    ) -> None: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Support:
     """The graph of a model as nature's bounds make it; `lower` and `upper` per transition.
 
-    `kept`, if given, says which transitions count as possible, in place of what the bounds say.
+    `kept`, if given, says which transitions count as possible, in place of what the bounds say. `engine`, if
+    given, computes the fixpoints of `qualitative`.
     """
 
     structure: Structure
     lower: FloatArray
     upper: FloatArray
     kept: BoolArray | None = None
+    engine: GraphEngine | None = None
 
     @staticmethod
     def of(model: MDP | IntervalMDP) -> Support:

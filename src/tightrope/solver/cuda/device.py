@@ -1,0 +1,171 @@
+"""What the backend asks of a device: arrays, kernels, launches. CuPy's GPU is one device, `emulated` another.
+
+`xp` is the array module of the device (CuPy, or NumPy for the emulation): vectors that live there are its
+arrays, and everything that is not worth a kernel of our own is written with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from tightrope.errors import CannotCertify, InputError
+
+SOURCE = Path(__file__).with_name("kernels.cu")
+
+BLOCK = 256
+"""Threads a block, as in kernels.cu."""
+
+_SWEEPS = tuple(f"sweep<{{k}},{frozen},{lean}>" for frozen in ("false", "true") for lean in ("false", "true"))
+_OF_SEGMENTS = (
+    "margin",
+    "safe_states",
+    "safe_choices",
+    "backward",
+    "answers",
+    "optimal",
+    "attract",
+    "settle",
+    "keep_or_sink",
+    "only_loops",
+    "peel",
+)
+_OF_VECTORS = ("join", "largest_change")
+
+DEVICES = ("cpu", "cuda")
+"""What `--device` may say."""
+
+
+def kernel_names(k: int) -> tuple[str, ...]:
+    """The kernels of kernels.cu for segments of k successors, as the compiler knows them."""
+    sweeps = tuple(sweep.format(k=k) for sweep in _SWEEPS)
+    return (*sweeps, *(f"{name}<{k}>" for name in _OF_SEGMENTS), *_OF_VECTORS)
+
+
+class Device(Protocol):
+    """A place where kernels run."""
+
+    @property
+    def xp(self) -> Any:
+        """The module of its arrays."""
+
+    @property
+    def widths(self) -> Sequence[int]:
+        """Numbers of successors for which rows are transposed."""
+
+    @property
+    def least_rows(self) -> int:
+        """States from which on a segment of their own pays."""
+
+    @property
+    def threads(self) -> int:
+        """Threads of one launch; loops over rows are as long as they need to be."""
+
+    def upload(self, values: Any) -> Any: ...
+
+    def download(self, values: Any) -> Any:
+        """As a NumPy array of the host, after all launches before."""
+
+    def pointer(self, values: Any) -> int: ...
+
+    def functions(self, options: Sequence[str], k: int) -> Mapping[str, Any]:
+        """The kernels for segments of k successors (0: any number) by name, compiled with `options`."""
+
+    def launch(self, function: Any, arguments: Sequence[Any]) -> None:
+        """Start a kernel over all threads. Arguments are device arrays, None, or NumPy scalars."""
+
+
+class CupyDevice:
+    """The current CUDA device, through CuPy."""
+
+    widths = (1, 2, 3, 4, 5, 6, 7, 8)
+    least_rows = 4096
+
+    def __init__(self) -> None:
+        try:
+            import cupy
+        except ImportError as error:
+            raise InputError(
+                f"--device cuda needs CuPy, which could not be imported: {error}",
+                hint="pip install 'tightrope[gpu]', or leave --device out",
+            ) from error
+        self.xp: Any = cupy
+        try:
+            if cupy.cuda.runtime.getDeviceCount() < 1:
+                raise InputError("--device cuda: the driver reports no CUDA device")
+            properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise InputError(
+                f"--device cuda: no usable GPU ({error})",
+                hint="look at what nvidia-smi says; CuPy's CUDA version must suit the driver",
+            ) from error
+        self.name: str = properties["name"].decode()
+        self.threads = int(properties["multiProcessorCount"]) * 8 * BLOCK
+        self._modules: dict[tuple[tuple[str, ...], int], Mapping[str, Any]] = {}
+
+    def upload(self, values: Any) -> Any:
+        return self.xp.asarray(values)
+
+    def download(self, values: Any) -> Any:
+        return self.xp.asnumpy(values)
+
+    def pointer(self, values: Any) -> int:
+        return int(values.data.ptr)
+
+    def functions(self, options: Sequence[str], k: int) -> Mapping[str, Any]:
+        key = tuple(options), k
+        if key not in self._modules:
+            module = self.xp.RawModule(
+                code=SOURCE.read_text(),
+                options=("--std=c++17", "--fmad=false", *options),
+                name_expressions=kernel_names(k),
+            )
+            self._modules[key] = {name: module.get_function(name) for name in kernel_names(k)}
+        return self._modules[key]
+
+    def launch(self, function: Any, arguments: Sequence[Any]) -> None:
+        function((self.threads // BLOCK,), (BLOCK,), tuple(0 if a is None else a for a in arguments))
+
+
+@contextmanager
+def told(device: Device) -> Iterator[None]:
+    """What a GPU refuses, in words: memory that runs out, launches that fail."""
+    if not isinstance(device, CupyDevice):
+        yield
+        return
+    cuda = device.xp.cuda
+    try:
+        yield
+    except cuda.memory.OutOfMemoryError as error:
+        free, total = cuda.runtime.memGetInfo()
+        raise CannotCertify(
+            f"the model does not fit into the memory of the GPU ({device.name}: {free / 2**30:.1f} of "
+            f"{total / 2**30:.1f} GiB were free at the end): {error}. Try --device cpu."
+        ) from error
+    except (
+        cuda.runtime.CUDARuntimeError,
+        cuda.driver.CUDADriverError,
+        cuda.compiler.CompileException,
+    ) as error:
+        raise CannotCertify(f"the GPU ({device.name}) failed: {error}. Try --device cpu.") from error
+
+
+_opened: dict[str, Device] = {}
+
+
+def open_device(name: str) -> Device | None:
+    """The device of that name; None is the CPU. Opened once a process."""
+    if name == "cpu":
+        return None
+    if name not in _opened:
+        if name == "cuda":
+            _opened[name] = CupyDevice()
+        elif name == "cuda-emulated":  # for the tests: every kernel, no GPU
+            from tightrope.solver.cuda.emulated import EmulatedDevice
+
+            _opened[name] = EmulatedDevice()
+        else:
+            raise InputError(f"the device is {name!r}, not one of {', '.join(DEVICES)}")
+    return _opened[name]

@@ -1,0 +1,134 @@
+"""Graph fixpoints on a device, round by round over all states at once.
+
+The same sets as `tightrope.model.graph.attractor` finds with worklists: a least or greatest fixpoint of a
+monotone operator does not depend on the order. States drawn in round r enter those of earlier rounds, so the
+round is the rank that certificates speak of. A state looks at its own transitions; no predecessors are
+needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.solver.cuda.model import DeviceModel
+
+ROUNDS = 8
+"""Rounds between two looks at whether anything changes."""
+
+
+class DeviceGraph:
+    """Answers the questions of `tightrope.model.graph.qualitative` on the device (a `GraphEngine`)."""
+
+    def __init__(self, model: DeviceModel):
+        self._model, self._device = model, model.device
+
+    def attract(
+        self,
+        kept: BoolArray | None,
+        within: BoolArray,
+        open_choice: BoolArray,
+        agent_joins: bool,
+        nature_joins: bool,
+        drawn: BoolArray,
+        rank: IndexArray,
+        witness: OffsetArray,
+    ) -> int:
+        """See `attractor.attract`; `rank` is the round in which a state was drawn."""
+        level = self._up(np.where(drawn, 0, -1).astype(np.int32))
+        choices = self._up(witness)
+        fixed = (self._flags(kept), self._flags(within), self._flags(open_choice))
+        joins = np.bool_(agent_joins), np.bool_(nature_joins)
+        self._rounds(
+            lambda turn, changed: self._model.each(
+                "attract", None, [*fixed, *joins, np.int32(turn), level, choices, changed]
+            )
+        )
+        found = self._device.download(level)
+        new = (found > 0) & ~drawn
+        rank[new] = found[new]
+        witness[:] = self._device.download(choices)
+        drawn |= new
+        return int(np.count_nonzero(new))
+
+    def settle(
+        self,
+        kept: BoolArray | None,
+        exempt: BoolArray,
+        agent_joins: bool,
+        nature_joins: bool,
+        within: BoolArray,
+        open_choice: BoolArray,
+    ) -> int:
+        """See `attractor.settle`."""
+        inside, choices = self._flags(within), self._flags(open_choice)
+        fixed = self._flags(kept), self._flags(exempt)
+        joins = np.bool_(agent_joins), np.bool_(nature_joins)
+        self._rounds(
+            lambda _, changed: self._model.each("settle", None, [*fixed, *joins, inside, choices, changed])
+        )
+        before = int(np.count_nonzero(within))
+        within[:] = self._device.download(inside).astype(np.bool_)
+        open_choice[:] = self._device.download(choices).astype(np.bool_)
+        return before - int(np.count_nonzero(within))
+
+    def keep_or_sink(
+        self,
+        kept: BoolArray | None,
+        open_choice: BoolArray,
+        agent_avoids: bool,
+        nature_avoids: bool,
+        found: BoolArray,
+        inside: BoolArray,
+        witness: OffsetArray,
+    ) -> None:
+        """The greatest subset of `inside` where the avoiders enter `found` or stay inside surely."""
+        remaining, choices = self._flags(inside), self._up(witness)
+        fixed = self._flags(kept), self._flags(open_choice)
+        joins = np.bool_(agent_avoids), np.bool_(nature_avoids)
+        sunk = self._flags(found)
+        self._rounds(
+            lambda _, changed: self._model.each(
+                "keep_or_sink", None, [*fixed, *joins, sunk, remaining, choices, changed]
+            )
+        )
+        inside[:] = self._device.download(remaining).astype(np.bool_)
+        witness[:] = self._device.download(choices)
+
+    def only_loops(self, open_choice: BoolArray) -> BoolArray:
+        """States without a way out."""
+        out = self._device.xp.zeros(self._model.structure.states, np.uint8)
+        self._model.each("only_loops", None, [self._flags(open_choice), out])
+        result: BoolArray = self._device.download(out).astype(np.bool_)
+        return result
+
+    def levels(self, open_choice: BoolArray, done: BoolArray) -> IndexArray:
+        """Longest way from each state to the `done` ones (level 0); −1 where a cycle can be entered."""
+        level = self._up(np.where(done, 0, -1).astype(np.int32))
+        choices = self._flags(open_choice)
+        self._rounds(
+            lambda turn, changed: self._model.each("peel", None, [choices, np.int32(turn), level, changed])
+        )
+        result: IndexArray = self._device.download(level)
+        return result
+
+    def _rounds(self, launch: Any) -> None:
+        turn = 0
+        while True:
+            changed = self._device.xp.zeros(1, np.int32)
+            for _ in range(ROUNDS):
+                turn += 1
+                last = turn % ROUNDS == 0
+                if last:
+                    changed = self._device.xp.zeros(1, np.int32)
+                launch(turn, changed)
+            if not int(self._device.download(changed)[0]):
+                return
+
+    def _up(self, values: Any) -> Any:
+        return self._device.upload(values)
+
+    def _flags(self, mask: BoolArray | None) -> Any:
+        return None if mask is None else self._device.upload(mask.astype(np.uint8))

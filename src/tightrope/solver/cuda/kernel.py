@@ -1,0 +1,101 @@
+"""A kernel's backups on a device: what certificates, horizons and games ask of a model, answered there.
+
+`safe_choices` rounds as the host's kernels do, operation by operation, so what is verified here is what the
+host would verify: over boxes the two agree bit by bit. Over rectangular sets a walk may end at another
+vertex; both values are safe.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.graph.support import Support
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.solver.cuda.device import Device
+from tightrope.solver.cuda.graph import DeviceGraph
+from tightrope.solver.cuda.model import DeviceModel, DeviceSystem
+from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.kernel import Backups
+from tightrope.solver.rectangular_kernel import RectangularKernel
+from tightrope.solver.system import System
+
+
+class CudaKernel:
+    """The backups of `host` on `device`; `placed` keeps one for each kernel, so that a model stays there."""
+
+    def __init__(self, host: IntervalKernel | RectangularKernel, device: Device):
+        self.host, self.device = host, device
+
+    @property
+    def structure(self) -> Structure:
+        return self.host.structure
+
+    @property
+    def lower(self) -> FloatArray:
+        return self.host.lower
+
+    @property
+    def upper(self) -> FloatArray:
+        return self.host.upper
+
+    @cached_property
+    def model(self) -> DeviceModel:
+        return DeviceModel(self.host, self.device)
+
+    @cached_property
+    def graph(self) -> DeviceGraph:
+        return DeviceGraph(self.model)
+
+    @cached_property
+    def support(self) -> Support:
+        """The graph of the model, whose fixpoints the device computes."""
+        return Support(self.structure, self.lower, self.upper, engine=self.graph)
+
+    def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
+        """Φ_c(values) for every choice, rounded to the side of `upward`."""
+        out = self.device.xp.empty(self.structure.choices)
+        arguments = [self.device.upload(values), np.bool_(upward), out]
+        self._settled("safe_choices", arguments, DeviceSystem(self.device, system, None))
+        result: FloatArray = self.device.download(out)
+        return result
+
+    def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
+        """Transitions of some optimal answer of nature; over a region those of one answer."""
+        if self.lower is self.upper:
+            return self.support.possible
+        out = self.device.xp.empty(self.structure.transitions, np.uint8)
+        self._settled("optimal", [self.device.upload(values), np.bool_(maximise), out])
+        result: BoolArray = self.device.download(out).astype(np.bool_)
+        return result
+
+    def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
+        """Nature's optimal distribution at every choice."""
+        out = self.device.xp.empty(self.structure.transitions)
+        self._settled("answers", [self.device.upload(values), np.bool_(maximise), out])
+        result: FloatArray = self.device.download(out)
+        return result
+
+    def _settled(self, name: str, arguments: list[Any], system: DeviceSystem | None = None) -> None:
+        """Launch until no walk asks for a vertex."""
+        while True:
+            self.model.each(name, system, arguments)
+            if not self.model.expanded():
+                return
+
+
+_placed: WeakKeyDictionary[Backups, dict[int, CudaKernel]] = WeakKeyDictionary()
+
+
+def placed(kernel: Backups, device: Device) -> CudaKernel:
+    """The kernel on the device, laid out once for as long as the host's kernel lives."""
+    if isinstance(kernel, CudaKernel):
+        return kernel
+    if not isinstance(kernel, IntervalKernel | RectangularKernel):
+        raise InputError(f"no GPU kernels for sets of the kind {type(kernel).__name__}")
+    return _placed.setdefault(kernel, {}).setdefault(id(device), CudaKernel(kernel, device))

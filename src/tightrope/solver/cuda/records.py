@@ -1,0 +1,73 @@
+"""The structures that kernels read, as words of eight bytes: pointers, integers and float64.
+
+Field by field the same lists as `Segment`, `Model` and `System` in kernels.cu. A record lies in the device's
+memory, so that launches pass one pointer for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tightrope.solver.cuda.device import Device
+
+SEGMENT = ("states", "choices", "row", "first", "successor", "id", "table", "slot_start", "scratch")
+MODEL = (
+    "choice_start",
+    "transition_start",
+    "joint",
+    "vertex_of",
+    "rows",
+    "reach",
+    "vertex",
+    "ball",
+    "link",
+    "request",
+    "request_room",
+    "row_count",
+)
+SYSTEM = (
+    "reward",
+    "discount",
+    "reward_all",
+    "discount_all",
+    "rewarded",
+    "discounted",
+    "agent_maximises",
+    "nature_maximises",
+    "floor",
+    "ceiling",
+    "slack",
+    "mode",
+    "leader",
+    "active",
+)
+
+
+class Record:
+    """A structure in device memory; holds on to the arrays it points to."""
+
+    def __init__(self, device: Device, fields: tuple[str, ...], values: Mapping[str, Any]):
+        assert set(values) <= set(fields)
+        self._device, self._fields = device, fields
+        self.values = dict(values)
+        self.words = device.upload(self._packed())
+
+    def update(self, **values: Any) -> None:
+        """Overwrite fields in place: launches see the change."""
+        self.values |= values
+        self.words[...] = self._device.upload(self._packed())
+
+    def _packed(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        words = np.zeros(len(self._fields), np.int64)
+        for i, name in enumerate(self._fields):
+            value = self.values.get(name)
+            if isinstance(value, float):
+                words[i : i + 1].view(np.float64)[0] = value
+            elif isinstance(value, int | np.integer):
+                words[i] = int(value)
+            elif value is not None:
+                words[i] = self._device.pointer(value)
+        return words

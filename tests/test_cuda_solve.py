@@ -1,0 +1,168 @@
+"""Whole solves on the device: bounds enclose exact values, agree with the CPU's, and pass the checker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+import test_solver_rectangular as regions
+from cuda_cases import DEVICE, device, random_intervals, random_structure
+from exact_reference import brute_force, random_objective
+from test_solver_exact import KINDS, assert_encloses, draw
+from tightrope.certificate.checker import verify
+from tightrope.data.simulator import Simulator
+from tightrope.experiments.suite import load, parse_bench, question
+from tightrope.learning.learn import learn
+from tightrope.learning.options import LearnOptions
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.region.build import polytope_region
+from tightrope.solver.cuda.kernel import placed
+from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.solution import Solution, Status
+from tightrope.solver.solve import Limits, solve
+from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.solver.to_certificate import to_certificate
+from tightrope.uncertainty.sets import SetsKind, rectangular
+
+MIN, MAX = Direction.MIN, Direction.MAX
+
+
+@pytest.fixture(autouse=True)
+def small_segments() -> None:
+    device()
+
+
+def assert_same_values(there: Solution, here: Solution) -> None:
+    """Both enclose the same value, and both as closely as was asked."""
+    assert there.status is here.status
+    assert np.all(there.lower <= here.upper) and np.all(here.lower <= there.upper)
+    assert there.gap <= there.precision or not there.is_certified
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("agent", "nature"), list(product(Direction, Direction)))
+def test_bounds_enclose_the_exact_value_and_meet(
+    kind: ObjectiveKind, agent: Direction, nature: Direction
+) -> None:
+    """Small random models: end components, zero bounds, ties, infinite rewards."""
+    for seed in range(300, 306):
+        rng, model = draw(seed)
+        objective = random_objective(rng, model, kind, agent, nature)
+        solution = solve(model.model(), objective, device=DEVICE)
+        assert_encloses(solution, brute_force(model, objective), seed)
+        assert solution.is_certified, (seed, solution.status)
+        assert all(check.passed for check in verify(to_certificate(solution))), seed
+
+
+def cost_grid(side: int, every: int) -> tuple[IntervalMDP, Objective]:
+    """Four moves that slip to either side, and stations every so many cells that end the trip."""
+    cells = np.arange(side * side)
+    x, y = cells % side, cells // side
+    ways = [(1, 0), (0, 1), (-1, 0), (0, -1)]
+    to = [((x + dx) % side) + side * ((y + dy) % side) for dx, dy in ways]
+    successor = np.stack([np.stack([to[a], to[(a + 1) % 4], to[a - 1]], 1) for a in range(4)], 1)
+    station = (x % every == 0) & (y % every == 0)
+    structure = Structure(
+        4 * np.arange(len(cells) + 1), 3 * np.arange(4 * len(cells) + 1), successor.ravel().astype(np.int32)
+    )
+    slip = 0.05 + 0.05 * (cells % 3)
+    lower = np.repeat(np.stack([0.8 - 2 * slip, slip / 2, slip / 2], 1), 4, axis=0).ravel()
+    upper = np.repeat(np.stack([1 - slip, slip * 2, slip * 2], 1), 4, axis=0).ravel()
+    cost = RewardStructure(state=1.0 + (cells % 5 == 0))
+    objective = Objective(ObjectiveKind.REACH_REWARD, MIN, MAX, target=station, reward=cost)
+    return IntervalMDP(structure, lower, upper), objective
+
+
+def test_a_cyclic_grid_is_solved_transposed_and_its_certificate_checks() -> None:
+    model, objective = cost_grid(12, 6)
+    here, there = solve(model, objective), solve(model, objective, device=DEVICE)
+    assert_same_values(there, here)
+    assert there.is_certified
+    layout = placed(there.kernel, device()).model.layout
+    assert [rows.k for rows in layout.segments] == [3] and layout.distinct == 6
+    assert all(check.passed for check in verify(to_certificate(there)))
+
+
+@pytest.mark.parametrize(
+    "name", ["betting(5)", "aircraft(20,10)", "rover(10,10)", "glider(11,9)", "parallel(3)"]
+)
+def test_the_case_studies_have_the_values_of_the_cpu(name: str) -> None:
+    instance = parse_bench(f"bench:{name}")
+    model = load(instance)
+    objective = question(instance, model.structure).objective
+    point = model.instantiate(instance.truth)
+    assert_same_values(solve(point, objective, device=DEVICE), solve(point, objective))
+    reach = np.where(model.expressions.is_constant[model.expression], 0.0, 0.02)
+    bounds = np.maximum(point.probability - reach, 0.0), np.minimum(point.probability + reach, 1.0)
+    interval = IntervalMDP(model.structure, *bounds)
+    for nature in (MIN, MAX):
+        asked = replace(objective, nature=nature)
+        assert_same_values(solve(interval, asked, device=DEVICE), solve(interval, asked))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("cyclic", [False, True])
+def test_rectangular_sets(seed: int, cyclic: bool) -> None:
+    model = regions.random_model(seed, cyclic=cyclic)
+    intervals = regions.random_intervals(model, seed)
+    sets = rectangular(polytope_region(intervals), model, intervals.expression_bounds())
+    kernel = kernel_of(sets)
+    for nature in (MIN, MAX):
+        objective = regions.reach(model, MAX, nature)
+        here, there = solve_sets(kernel, objective), solve_sets(kernel, objective, device=DEVICE)
+        assert there.status is here.status is Status.CERTIFIED
+        assert np.allclose(there.lower, here.lower, rtol=2e-6, atol=1e-9)
+        assert np.allclose(there.upper, here.upper, rtol=2e-6, atol=1e-9)
+
+
+def test_a_model_stays_on_the_device_between_solves() -> None:
+    model, objective = cost_grid(6, 3)
+    kernel = IntervalKernel.of(model)
+    solve(kernel, objective, device=DEVICE)
+    before = placed(kernel, device()).model
+    solve(kernel, replace(objective, nature=MIN), device=DEVICE)
+    assert placed(kernel, device()).model is before
+
+
+def test_fixed_and_randomised_policies_and_bounded_objectives() -> None:
+    rng = np.random.default_rng(4)
+    structure = random_structure(rng, 8, uniform=False)
+    model = random_intervals(rng, structure, coarse=True)
+    target = np.arange(8) == 5
+    objective = Objective(ObjectiveKind.UNTIL, MAX, MIN, target=target)
+    fixed = structure.choice_start[:-1].copy()
+    weights = np.repeat(1 / np.diff(structure.choice_start), np.diff(structure.choice_start))
+    for policy in (fixed, weights):
+        for asked in (objective, replace(objective, upper_steps=7), replace(objective, lower_steps=2)):
+            here, there = (
+                solve(model, asked, policy=policy),
+                solve(model, asked, policy=policy, device=DEVICE),
+            )
+            assert_same_values(there, here)
+
+
+def test_limits_are_a_status() -> None:
+    model, objective = cost_grid(12, 12)
+    limited = solve(model, objective, limits=Limits(iterations=10), device=DEVICE)
+    assert limited.status is Status.ITERATION_LIMIT
+    exact = solve(model, objective)
+    assert np.all(limited.lower <= exact.upper) and np.all(exact.lower <= limited.upper)
+
+
+def test_learning_on_the_device_gives_the_same_intervals() -> None:
+    instance = parse_bench("bench:aircraft(20,10)")
+    model = load(instance)
+    counts = Simulator(model.instantiate(instance.truth), cap=100, model_hash=model.hash()).episodes(
+        200, seed=3
+    )
+    objective = question(instance, model.structure).objective
+    options = LearnOptions(sets=SetsKind.RECTANGULAR)
+    here = learn(model, counts, 0.01, objective, options=options)
+    there = learn(model, counts, 0.01, objective, options=replace(options, device=DEVICE))
+    assert there.robust.interval.lower == pytest.approx(here.robust.interval.lower, rel=1e-6)
+    assert there.robust.interval.upper == pytest.approx(here.robust.interval.upper, rel=1e-6)

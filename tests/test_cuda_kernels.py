@@ -1,4 +1,4 @@
-"""Every CUDA kernel against the CPU's kernels and exact rationals: bit by bit over boxes, close over regions."""
+"""Every CUDA kernel against the CPU's kernels (over boxes bit by bit) and against exact rationals."""
 
 from __future__ import annotations
 

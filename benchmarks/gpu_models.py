@@ -2,9 +2,9 @@
 
     python benchmarks/gpu_models.py     the sizes and layouts of small instances
 
-A cell has four moves; each goes where it should or slips to a neighbour, with probabilities within intervals that
-depend on the cell. Stations lie every so many cells, so values do not depend on how large the torus is, and
-neither does the number of sweeps: what grows is the work of one.
+A cell has four moves; each goes where it should or slips to a neighbour, with probabilities within intervals
+that depend on the cell. Stations lie every so many cells, so values do not depend on how large the torus is,
+and neither does the number of sweeps: what grows is the work of one.
 """
 
 from __future__ import annotations

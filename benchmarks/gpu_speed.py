@@ -6,14 +6,14 @@
     python benchmarks/gpu_speed.py --smoke      everything on small instances; without a GPU on the emulated
                                                 device, where the figures mean nothing
 
-Bytes of a sweep: indices, numbers of bounds, one vector of values read and one written, and the choices taken,
-each counted once. Bandwidth is measured on the same device by a copy of 4 GB, bytes read plus bytes written.
-Seconds of a solve are wall seconds from the model in the host's memory to verified bounds for all states, with
-the policy; `again` is a further solve of the model that lies on the device. Kernels are compiled before, on a
-small model. The CPU's solver runs on one core.
+Bytes of a sweep: indices, numbers of bounds, one vector of values read and one written, and the choices
+taken, each counted once. Bandwidth is measured on the same device by a copy of 4 GB, bytes read plus bytes
+written. Seconds of a solve are wall seconds from the model in the host's memory to verified bounds for all
+states, with the policy; `again` is a further solve of the model that lies on the device. Kernels are compiled
+before, on a small model. The CPU's solver runs on one core.
 
-Prints tables and writes the rows as JSON (default: bench-results/gpu_speed.json). Leaves with status 1 where a
-goal is missed: 60 % of the copy's bandwidth for intervals, 30 % for polygons, certified bounds that agree.
+Prints tables and writes the rows as JSON (default: bench-results/gpu_speed.json). Leaves with status 1 where
+a goal is missed: 60 % of the copy's bandwidth for intervals, 30 % for polygons, certified bounds that agree.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gpu_models import interval_trips, polygon_trips
 
+from gpu_models import interval_trips, polygon_trips
 from tightrope.solver.blocks import Meter
 from tightrope.solver.cuda.blocks import DeviceBlock
 from tightrope.solver.cuda.device import Device, open_device

@@ -61,7 +61,10 @@ class Tree:
 
     def grow_root(self) -> None:
         """The region as one cell."""
-        root = Node(self.region.root(), -1, None, self.floor, self.ceiling)
+        shape = self.region.root()
+        if shape.frame is None:
+            shape = self.region.root_along(self._leading())
+        root = Node(shape, -1, None, self.floor, self.ceiling)
         self.nodes.append(root)
         self._bound(root)
 
@@ -86,8 +89,17 @@ class Tree:
     def is_within(self, gap: float) -> bool:
         lower, upper = self.lower, self.upper
         low, high = self.low_excess(lower), self.high_excess(upper)
-        both = attained(low, lower, upper) and attained(high, lower, upper)
-        return both or low + high <= gap * self.width < np.inf
+        return self.attains(lower, upper) or low + high <= gap * self.width < np.inf
+
+    def attains(self, lower: float, upper: float) -> bool:
+        """Whether instantiations attain both ends of an interval."""
+        chain = self.chain
+        unit = float(max(np.abs(chain.value).max(), np.abs(chain.reward).max()))
+        if chain.start is not None:
+            unit = max(unit, float(np.abs(chain.start).max()))
+        return attained(self.low_excess(lower), lower, upper, unit) and attained(
+            self.high_excess(upper), lower, upper, unit
+        )
 
     @property
     def lower(self) -> float:
@@ -160,6 +172,16 @@ class Tree:
         self._prove_vertices(node, model)
         node.lower, node.upper = max(node.lower, node.own_lower), min(node.upper, node.own_upper)
         node.direction = self._plane(node, self._bend(model), model.slope[row])
+
+    def _leading(self) -> FloatArray:
+        """The directions in x in which the value moves and bends most, at the region's inner point."""
+        half = 0.01 * np.maximum(self.region.upper - self.region.lower, 1e-200)
+        model = expand(self.chain, self.functions, self.region.interior, np.diag(half), 1.0)
+        if model is None:
+            return np.zeros((0, len(half)))
+        row = self.chain.initial
+        directions: FloatArray = np.stack([model.slope[row], self._bend(model)]) / half
+        return directions
 
     def _prove_vertices(self, node: Node, model: TaylorModel) -> None:
         """Vertex proofs where an end is not yet attained to within rounding."""

@@ -20,9 +20,13 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus, proves_empty
 from tightrope.region.envelopes import envelope_rows, product_boxes
 from tightrope.region.halfspaces import Halfspaces, ScaledHalfspaces
-from tightrope.region.lazy_program import deepest_point
+from tightrope.region.lazy_program import LazyProgram, deepest_point
 from tightrope.region.polytope import Polytope
+from tightrope.region.vertices import MOST_DIMENSIONS
 from tightrope.solver.coupled.frame import Frame, Rows, frame_of
+
+MOST_BOX_DIMENSIONS = 12
+"""Beyond that even a box has too many vertices."""
 
 _SMALLEST_DEPTH = 1e-9
 
@@ -95,8 +99,40 @@ class Region:
     def root(self) -> Shape:
         """The whole region."""
         rows = Rows(self.matrix, self.bound, np.arange(len(self.bound)))
-        found = frame_of(rows, self.interior)
+        found = frame_of(rows, self.interior) if len(self.lower) <= MOST_DIMENSIONS else None
         frame, kept = (None, rows) if found is None else found
+        return Shape(kept, self.lower, self.upper, 0, frame)
+
+    def root_along(self, directions: FloatArray) -> Shape:
+        """The region without most of its rows, for one with too many vertices: its box and the rows that
+        bound these directions. Leaving rows out only enlarges it.
+        """
+        size = len(self.lower)
+        if size > MOST_BOX_DIMENSIONS:
+            return self.root()
+        others = len(self.bound) - 2 * size
+        nothing = np.zeros(others, np.int32)
+        system = Halfspaces(
+            self.matrix[:others], self.bound[:others], nothing, nothing, self.lower, self.upper
+        )
+        scaled = ScaledHalfspaces.of(system)
+        program = LazyProgram(scaled)
+        chosen = set(range(others, len(self.bound)))
+        best: tuple[Frame, Rows] | None = None
+        for direction in [np.zeros(size), *directions]:
+            for aim in (direction * scaled.half, -direction * scaled.half):
+                outcome = program.maximise(aim / max(float(np.abs(aim).max()), 1e-300))
+                if outcome.status is LinearStatus.OPTIMAL:
+                    binding = np.flatnonzero(outcome.multipliers > 0.0)
+                    chosen.update(program.loaded[binding].tolist())
+            keep = np.array(sorted(chosen), dtype=np.int64)
+            found = frame_of(Rows(self.matrix[keep], self.bound[keep], keep), self.interior)
+            if found is None:
+                break
+            best = found
+        frame, kept = (
+            (None, Rows(self.matrix, self.bound, np.arange(len(self.bound)))) if best is None else best
+        )
         return Shape(kept, self.lower, self.upper, 0, frame)
 
     def child(self, parent: Shape, split: Split) -> Shape:

@@ -58,8 +58,10 @@ class ErrorSystem:
         """
         known = right[self.free] - self.matrix @ guess + _ROOM * guess[self.free]
         found = self.factor.solve(known) * _INFLATION
-        if not np.all((found >= 0) & (found < 1e30)):
+        largest = float(found.max(initial=0.0))
+        if not (largest < 1e30 and np.all(found >= -1e-9 * largest)):
             return None
+        found = np.maximum(found, known)  # the inverse is at least the identity
         result = np.zeros(len(guess))
         result[self.free] = found
         return result

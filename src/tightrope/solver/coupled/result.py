@@ -116,9 +116,11 @@ class CoupledValue:
         return model
 
 
-def attained(excess: float, lower: float, upper: float) -> bool:
-    """Whether an end that is `excess` away from an instantiation counts as attained."""
+def attained(excess: float, lower: float, upper: float, unit: float) -> bool:
+    """Whether an end that is `excess` away from an instantiation counts as attained; `unit` is the size of
+    what values are made of, whose rounding is no loss.
+    """
     if not np.isfinite(excess):
         return False
     scale = max(abs(lower), abs(upper))
-    return excess <= max(EXACT_SHARE * (upper - lower), EXACT_RELATIVE * scale)
+    return excess <= max(EXACT_SHARE * (upper - lower), EXACT_RELATIVE * scale, 1e-13 * unit)

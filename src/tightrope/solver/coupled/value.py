@@ -25,7 +25,7 @@ from tightrope.region.polytope import Polytope
 from tightrope.solver.coupled.branch import Tree
 from tightrope.solver.coupled.cells import Region
 from tightrope.solver.coupled.chain import Policy, chain_of
-from tightrope.solver.coupled.result import Cell, CoupledStatus, CoupledValue, Witness, attained
+from tightrope.solver.coupled.result import EXACT_SHARE, Cell, CoupledStatus, CoupledValue, Witness
 from tightrope.solver.coupled.witness import Point, Search
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
@@ -161,12 +161,11 @@ def _found(
     low_off, high_off = tree.low_excess(lower), tree.high_excess(upper)
     width = upper - lower if upper > lower else 0.0
     status = CoupledStatus.CERTIFIED if stopped is None else stopped
-    if attained(low_off, lower, upper) and attained(high_off, lower, upper):
+    if tree.attains(lower, upper):
         status = CoupledStatus.EXACT
-    lost_nothing = attained(tree.low_excess(tree.floor), tree.floor, tree.ceiling) and attained(
-        tree.high_excess(tree.ceiling), tree.floor, tree.ceiling
-    )
+    lost_nothing = tree.attains(tree.floor, tree.ceiling)
     off = min(low_off + high_off, width)
+    limit = EXACT_SHARE if status is CoupledStatus.EXACT else 1.0
     lowest, highest = _witness(tree.search.lowest, polytope), _witness(tree.search.highest, polytope)
     if blank.objective.complement:
         lower, upper = max(down(1.0 - upper), 0.0), min(up(1.0 - lower), 1.0)
@@ -185,7 +184,7 @@ def _found(
         highest=highest,
         status=status,
         reason=reason,
-        gap=off / width if width > 0 else 0.0,
+        gap=min(off / width, limit) if width > 0 else 0.0,
         rectangular_lost_nothing=lost_nothing,
         cells=() if lost_nothing or status is CoupledStatus.RECTANGULAR else _cells(tree),
     )

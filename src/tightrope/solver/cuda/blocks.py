@@ -43,10 +43,12 @@ class DeviceBlock:
         self.taken = xp.full(states, -1, np.int32)
         self.change = xp.zeros(1, np.uint64)
         self.spare = xp.zeros(states)
-        self.lean = "true" if self.equations.lean else "false"
+        self.lean = "false"
 
     def solve(self, lower: FloatArray, upper: FloatArray, budget: float) -> None:
         """Bounds of the active states within `budget` of each other, else what was verified."""
+        if self.equations.lean and not np.isinf(lower).any() and not np.isinf(upper).any():
+            self.lean = "true"
         xp, floor, ceiling = self.xp, self.system.floor, self.system.ceiling
         below, above = self.device.upload(lower), self.device.upload(upper)
         low, high = xp.where(self.active, floor, below), xp.where(self.active, ceiling, above)

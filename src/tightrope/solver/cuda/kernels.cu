@@ -3,13 +3,14 @@
 //
 // Compiled with  -DKIND=0|1|2|3      ordinary, interval, rectangular over a polytope, over an ellipsoid
 //                -DSUCCESSOR, -DID   the narrowest unsigned types that hold a state and a row of the table
+//                -DSLOT, -DDIRECT    the type of a slot's index; 1 where bounds lie in the slots themselves
 //                -DDIMENSION=d       coordinates of the region (KIND 2, 3)
 // and without fused multiply-add: every operation rounds as in the CPU's kernels (tightrope.solver.pouring,
 // .rectangular_inner), whose arguments about rounding therefore hold here word for word.
 //
 // A *segment* holds states that share their number of choices and of successors K, transposed: successor j of choice a
 // of its row i is at slot (a·K + j)·n + i, so that neighbouring threads read neighbouring words. K = 0 is the segment
-// of all other states, row after row. A slot carries the successor and the row of a table of distinct bounds (id null:
+// of all other states, row after row. A slot carries the successor and the row of a table of distinct bounds (DIRECT:
 // the slot itself is the row). Values, rewards and results are in the model's own numbering.
 
 #ifndef __CUDACC__
@@ -23,9 +24,10 @@ const int UNKNOWN = -1, REQUESTED = -3; // neighbours: not looked for, asked for
 typedef long long Offset;
 typedef SUCCESSOR Successor;
 typedef ID Id;
+typedef SLOT Slot; // an index of slots, and with it of rows of the table
 typedef unsigned char Flag;
 
-#define ROW (KIND == PLAIN ? 1 : KIND == INTERVAL ? 2 : 4 + DIMENSION)
+#define ROW (KIND == PLAIN ? 1 : KIND == INTERVAL ? 2 : 4 + DIMENSION + DIMENSION % 2) // pairs are read at once
 #define SIZE (DIMENSION > 0 ? DIMENSION : 1)
 #define RECTANGULAR (KIND >= 2)
 #define INFINITE __longlong_as_double(0x7ff0000000000000LL)
@@ -37,6 +39,10 @@ typedef unsigned char Flag;
 #ifndef RESIDENT
 #define RESIDENT (RECTANGULAR ? 2 : 4) // blocks a multiprocessor: registers against loads in flight
 #endif
+#ifndef UNROLL
+#define UNROLL 1
+#endif
+const int AHEAD = UNROLL; // choices whose loads are started together
 
 // All fields are eight bytes wide; tightrope/solver/cuda/records.py packs the same lists.
 struct Segment {
@@ -52,7 +58,7 @@ struct Segment {
 
 struct Model {
     const Offset *choice_start, *transition_start;
-    const Flag *joint;            // choices that go beyond their intervals
+    const Flag *joint;            // choices that go beyond their intervals; null: all
     int *vertex_of;               // where each choice was last optimal
     const double *rows, *reach, *vertex, *ball;
     int *link;
@@ -63,7 +69,7 @@ struct Model {
 struct System {
     const double *reward, *discount; // one a choice; null: the same for all
     double reward_all, discount_all;
-    Offset rewarded, discounted, agent_maximises, nature_maximises;
+    Offset rewarded, discounted, agent_maximises, nature_maximises; // 0 or 1
     double floor, ceiling, slack;
     const signed char *mode;      // null: all NORMAL
     const int *leader;            // null: every state on its own
@@ -73,6 +79,13 @@ struct System {
 #define THREADS ((Offset)gridDim.x * blockDim.x)
 #define THREAD ((Offset)blockIdx.x * blockDim.x + threadIdx.x)
 #define EACH(i, count) (Offset i = THREAD; i < (count); i += THREADS)
+
+// Indices are read once a sweep: they leave the caches to the values.
+#ifdef __CUDACC__
+#define STREAMED(at) __ldcs(at)
+#else
+#define STREAMED(at) *(at)
+#endif
 
 __device__ inline double lesser(double a, double b) { return b < a ? b : a; }
 __device__ inline double greater_of(double a, double b) { return b > a ? b : a; }
@@ -109,14 +122,14 @@ template <class T> struct Array<T, 0> { // scratch memory, for rows of any lengt
 template <int K> struct Choice {
     int length;
     Array<double, K> x, low, high, key, gap, mass;
-    Array<Offset, K> id, order;
+    Array<Slot, K> id, order;
     const double *table;
 
     __device__ int k() const { return K ? K : length; }
     __device__ double tolerance() const { return (k() + 2) * SUM_UNIT; }
     __device__ const double *affine(int j) { return table + id[j] * ROW + 2; } // middle, fuzz, slope ...
 
-    __device__ void load(const Segment &g, Offset slot, Offset stride, int size, const double *values) {
+    __device__ void load(const Segment &g, Slot slot, Slot stride, int size, const double *values) {
         length = size;
         table = g.table;
         double *mine = K ? 0 : g.scratch + 8 * THREAD;
@@ -124,15 +137,19 @@ template <int K> struct Choice {
         id.at(mine, 6), order.at(mine, 7);
 #pragma unroll
         for (int j = 0; j < k(); j++) {
-            Offset at = slot + j * stride;
-            Offset successor = g.successor[at];
-            id[j] = g.id ? (Offset)g.id[at] : at;
+            Slot at = slot + j * stride;
+            Successor successor = STREAMED(g.successor + at);
+            id[j] = DIRECT ? at : (Slot)STREAMED(g.id + at);
             x[j] = values ? values[successor] : 0.0;
         }
 #pragma unroll
         for (int j = 0; j < k(); j++) {
-            low[j] = table[id[j] * ROW];
-            high[j] = KIND == PLAIN ? low[j] : table[id[j] * ROW + (KIND != PLAIN)];
+            const double *row = table + id[j] * ROW;
+            if (KIND != PLAIN) {
+                double2 bounds = *(const double2 *)row;
+                low[j] = bounds.x, high[j] = bounds.y;
+            } else
+                low[j] = high[j] = row[0];
         }
     }
 
@@ -151,7 +168,7 @@ template <int K> struct Choice {
                 }
                 double f = key[j]; key[j] = key[j - 1]; key[j - 1] = f;
                 f = gap[j]; gap[j] = gap[j - 1]; gap[j - 1] = f;
-                Offset o = order[j]; order[j] = order[j - 1]; order[j - 1] = o;
+                Slot o = order[j]; order[j] = order[j - 1]; order[j - 1] = o;
             }
         }
     }
@@ -186,6 +203,26 @@ template <int K> struct Choice {
         return total;
     }
 
+    // The same for few successors by duality: opt p·x = opt_i x_i + sum_j b_j·(x_j - x_i), b_j the bound of j on the
+    // side of x_j - x_i. No sorting and half the operations; not a number where a value is infinite.
+    __device__ double dual(bool maximise) {
+        double best = 0.0;
+#pragma unroll
+        for (int i = 0; i < K; i++) {
+            double sum = x[i];
+#pragma unroll
+            for (int j = 0; j < K; j++) {
+                if (j == i) continue;
+                double d = x[j] - x[i];
+                sum = fma((d > 0.0) == maximise ? high[j] : low[j], d, sum);
+            }
+            if (i == 0 || !(maximise ? sum >= best : sum <= best)) best = sum;
+        }
+        return best;
+    }
+
+    __device__ double optimum(bool maximise) { return K == 0 || K > 5 ? pour(maximise) : dual(maximise); }
+
     // Nature's optimal distribution over the intervals into mass; returns the swing, -1 if there is none.
     __device__ int spread(bool maximise) {
         double rest = 1.0;
@@ -205,7 +242,7 @@ template <int K> struct Choice {
                 if (K) {
 #pragma unroll
                     for (int j = 0; j < k(); j++)
-                        if (order[i] == j) mass[j] += take;
+                        if ((int)order[i] == j) mass[j] += take;
                 } else
                     mass[(int)order[i]] += take;
                 rest -= take;
@@ -355,7 +392,7 @@ template <int K> struct Choice {
     // The optimum over region and intervals in plain floating point, and a distribution that attains it in mass.
     __device__ double inner(const Model &m, Offset c, bool maximise) {
         double y = 0.0;
-        if (!m.joint[c]) {
+        if (m.joint && !m.joint[c]) {
             spread(maximise);
 #pragma unroll
             for (int j = 0; j < k(); j++)
@@ -404,9 +441,45 @@ template <int K> struct Choice {
         return y;
     }
 
+    // The value of `inner` where no value is infinite and no distribution is asked for, with fewer operations.
+    __device__ double inner_of_finite(const Model &m, Offset c, bool maximise) {
+        double f[K ? K : 1][ROW];
+#pragma unroll
+        for (int j = 0; j < K; j++)
+            for (int i = 2; i < ROW; i += 2) {
+                double2 pair = *(const double2 *)(table + id[j] * ROW + i);
+                f[j][i] = pair.x, f[j][i + 1] = pair.y;
+            }
+        double base = 0.0, turn = maximise ? 1.0 : -1.0;
+        for (int i = 0; i < SIZE; i++) q[i] = 0.0;
+#pragma unroll
+        for (int j = 1; j < K; j++) {
+            double delta = x[j] - x[0];
+            base = fma(delta, f[j][2], base);
+            for (int i = 0; i < SIZE; i++) q[i] = fma(turn * delta, f[j][4 + i], q[i]);
+        }
+        const double *point = m.vertex + (Offset)climbed(m, c) * (SIZE * (SIZE + 1) + 1);
+        double best = 0.0;
+        for (int i = 0; i < SIZE; i++) {
+            best = fma(q[i], point[i], best);
+            q[i] = point[i];
+        }
+        double y = fma(turn, best, x[0] + base);
+        bool within = true;
+#pragma unroll
+        for (int j = 0; j < K; j++) {
+            double p = f[j][2];
+            for (int i = 0; i < SIZE; i++) p = fma(f[j][4 + i], q[i], p);
+            within = within && low[j] - 1e-12 <= p && p <= high[j] + 1e-12;
+        }
+        if (within) return y;
+        double of_intervals = optimum(maximise);
+        return maximise ? lesser(y, of_intervals) : greater_of(y, of_intervals);
+    }
+
     __device__ double inner_safely(const Model &m, Offset c, bool maximise, bool upward) {
         double of_intervals = safely(maximise, upward);
-        if (!m.joint[c]) return of_intervals;
+        if (m.joint && !m.joint[c]) return of_intervals;
         double error, base = direction(maximise, error);
         if (!(0.0 < error && error < INFINITE)) return of_intervals;
         bool outward = maximise == upward;
@@ -431,11 +504,14 @@ template <int K> struct Choice {
     }
 #endif
 
-    __device__ double value(const Model &m, Offset c, bool maximise) {
+    // In plain floating point; FINITE: no value is infinite.
+    template <bool FINITE> __device__ double value(const Model &m, Offset c, bool maximise) {
 #if RECTANGULAR
+        if (FINITE && K && KIND == POLYTOPE && (!m.joint || m.joint[c])) return inner_of_finite(m, c, maximise);
         return inner(m, c, maximise);
 #else
-        return KIND == PLAIN ? mean() : pour(maximise);
+        if (KIND == PLAIN) return mean();
+        return FINITE ? optimum(maximise) : pour(maximise);
 #endif
     }
     __device__ double safe_value(const Model &m, Offset c, bool maximise, bool upward) {
@@ -465,11 +541,11 @@ __device__ inline void with_choice(
 ) {
     if constexpr (K > 0) {
         Choice<K> choice;
-        choice.load(g, (Offset)a * K * g.states + i, g.states, K, values);
+        choice.load(g, (Slot)(a * K) * (Slot)g.states + (Slot)i, (Slot)g.states, K, values);
         use(choice);
     } else {
         Offset begin = m.transition_start[c];
-        Offset slot = g.slot_start[i] + (begin - m.transition_start[c0]);
+        Slot slot = (Slot)(g.slot_start[i] + (begin - m.transition_start[c0]));
         int size = (int)(m.transition_start[c + 1] - begin);
         switch (size) {
         case 1: { Choice<1> choice; choice.load(g, slot, 1, size, values); use(choice); break; }
@@ -523,7 +599,7 @@ __device__ inline Offset best_exit(
 }
 
 // The value of choice a of row i under `values`: plain or safe, modes respected. False where it is not to be had.
-template <int K>
+template <int K, bool FINITE = false>
 __device__ inline bool choice_value(
     const Segment &g, const Model &m, const System &e, Offset i, Offset s, Offset c0, int a, const double *values,
     bool safe, bool upward, double &result
@@ -540,7 +616,7 @@ __device__ inline bool choice_value(
         } else if (safe)
             x = choice.safe_value(m, c, e.nature_maximises, upward);
         else
-            x = choice.value(m, c, e.nature_maximises);
+            x = choice.template value<FINITE>(m, c, e.nature_maximises);
         if (there) result = safe ? safe_step(e, c, x, upward) : step(e, c, x);
     });
     return there;
@@ -552,7 +628,7 @@ __device__ inline double within(const System &e, double x) { return lesser(great
 
 // y = within(opt over choices of Phi_c(x) + shift). FROZEN: over the choice in `taken` alone (none: -1); else `taken`,
 // if given, receives it. `change`, if given, receives the largest relative change. LEAN: all choices are NORMAL and
-// share reward and discount.
+// share reward and discount, and no value is infinite.
 template <int K, bool FROZEN, bool LEAN>
 __global__ void __launch_bounds__(BLOCK, RESIDENT) sweep(
     const Model *model, const System *system, const Segment *segment, const double *x, double *y, const double *shift,
@@ -562,22 +638,24 @@ __global__ void __launch_bounds__(BLOCK, RESIDENT) sweep(
     System e = *system;
     const Segment g = *segment;
     if (LEAN) e.mode = 0, e.reward = 0, e.discount = 0;
+    const bool maximise = e.agent_maximises;
     double worst = 0.0;
     for EACH(i, g.states) {
         Offset s = state_of(g, i);
         if (e.active && !e.active[s]) continue;
         bool needs_choice = RECTANGULAR || K == 0 || e.mode || e.reward || e.discount;
         Offset c0 = needs_choice ? m.choice_start[s] : 0;
-        double best = e.agent_maximises ? -INFINITE : INFINITE, value;
+        double best = maximise ? -INFINITE : INFINITE, value;
         int chosen = -1;
         if (FROZEN) {
             chosen = taken[s];
-            if (chosen >= 0 && choice_value<K>(g, m, e, i, s, c0, chosen, x, false, false, value)) best = value;
+            if (chosen >= 0 && choice_value<K, LEAN>(g, m, e, i, s, c0, chosen, x, false, false, value)) best = value;
         } else {
             int count = choices_of<K>(g, m, s);
+#pragma unroll AHEAD
             for (int a = 0; a < count; a++) {
-                if (!choice_value<K>(g, m, e, i, s, c0, a, x, false, false, value)) continue;
-                if (chosen < 0 || (e.agent_maximises ? value > best : value < best)) best = value, chosen = a;
+                if (!choice_value<K, LEAN>(g, m, e, i, s, c0, a, x, false, false, value)) continue;
+                if (chosen < 0 || (maximise ? value > best : value < best)) best = value, chosen = a;
             }
             if (taken) taken[s] = chosen;
         }
@@ -723,7 +801,7 @@ __global__ void optimal(const Model *model, const Segment *segment, const double
         int count = choices_of<K>(g, m, s);
         for (int a = 0; a < count; a++)
             with_choice<K>(g, m, i, c0 + a, c0, a, values, [&](auto &choice) {
-                bool joint = RECTANGULAR && m.joint[c0 + a];
+                bool joint = RECTANGULAR && (!m.joint || m.joint[c0 + a]);
                 int swing = -1;
                 if (joint) choice.distribution(m, c0 + a, maximise);
                 else swing = choice.spread(maximise);

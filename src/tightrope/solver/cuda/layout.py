@@ -61,6 +61,7 @@ class Layout:
     segments: tuple[Rows, ...]
     successor_type: str
     id_type: str
+    slot_type: str
     distinct: int | None
 
     @property
@@ -86,6 +87,7 @@ def lay_out(structure: Structure, columns: Sequence[Any], device: Device) -> Lay
         tuple(parts),
         "unsigned int" if wide else "unsigned short",
         "unsigned char" if narrow else "unsigned short",
+        "unsigned int" if structure.transitions < 2**31 else "long long",
         None if table is None else len(table),
     )
 

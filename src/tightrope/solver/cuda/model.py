@@ -37,6 +37,8 @@ class DeviceModel:
             kind = ELLIPSOID if len(shape.ball) else POLYTOPE
             affine = shape.affine[shape.expression]
             columns += [kernel.upper, *(np.ascontiguousarray(column) for column in affine.T)]
+            if dimension % 2:
+                columns.append(np.zeros(structure.transitions))  # rows are read in pairs
             self.pool = Pool(shape, structure.choices, device)
         else:
             kind = PLAIN if kernel.is_plain else INTERVAL
@@ -48,6 +50,8 @@ class DeviceModel:
             f"-DDIMENSION={dimension}",
             f"-DSUCCESSOR={self.layout.successor_type}",
             f"-DID={self.layout.id_type}",
+            f"-DSLOT={self.layout.slot_type}",
+            f"-DDIRECT={int(self.layout.distinct is None)}",
         )
         values: dict[str, Any] = {
             "choice_start": device.upload(structure.choice_start),

@@ -28,7 +28,7 @@ class Pool:
 
     def __init__(self, shape: Shape, choices: int, device: Device):
         self.shape, self.device = shape, device
-        self.joint = device.upload(shape.joint.astype(np.uint8))
+        self.joint = None if shape.joint.all() else device.upload(shape.joint.view(np.uint8))
         self.vertex_of = device.xp.full(choices, -1, np.int32)
         self.rows, self.reach = device.upload(shape.rows), device.upload(shape.reach)
         self.ball = device.upload(shape.ball) if len(shape.ball) else None

@@ -5,6 +5,7 @@
 #include <utility>
 
 using std::fabs;
+using std::fma;
 using std::isfinite;
 using std::isinf;
 using std::sqrt;
@@ -14,6 +15,7 @@ using std::sqrt;
 #define __launch_bounds__(threads, blocks)
 
 struct Dim { unsigned x; };
+struct double2 { double x, y; };
 static thread_local Dim gridDim, blockDim, blockIdx, threadIdx;
 
 inline double __longlong_as_double(long long bits) { double x; std::memcpy(&x, &bits, 8); return x; }

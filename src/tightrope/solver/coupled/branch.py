@@ -20,7 +20,7 @@ from tightrope.solver.coupled.cells import Region, Shape, Split
 from tightrope.solver.coupled.chain import Chain
 from tightrope.solver.coupled.extremes import range_over_hull
 from tightrope.solver.coupled.result import CoupledStatus, attained
-from tightrope.solver.coupled.taylor import TaylorModel, expand
+from tightrope.solver.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.solver.coupled.vertex_proof import VertexProof, vertex_proof
 from tightrope.solver.coupled.witness import Search
 from tightrope.statistics.coordinates import AffineFunctions
@@ -45,6 +45,7 @@ class Node:
     low_vertex: VertexProof | None = None
     high_vertex: VertexProof | None = None
     direction: Split | None = None
+    leading: FloatArray | None = None
 
 
 @dataclass(eq=False)
@@ -142,9 +143,11 @@ class Tree:
         node = self.nodes[number]
         assert node.direction is not None
         first = len(self.nodes)
+        leading = self._leading() if node.leading is None else node.leading
         for side in (1.0, -1.0):
             split = Split(node.direction.normal, node.direction.offset, side)
-            child = Node(self.region.child(node.shape, split), number, split, node.lower, node.upper)
+            shape = self.region.child(node.shape, split, leading)
+            child = Node(shape, number, split, node.lower, node.upper)
             self.nodes.append(child)
             self._bound(child)
         node.children = (first, first + 1)
@@ -157,30 +160,38 @@ class Tree:
         frame = node.shape.frame
         if frame is None:
             return
-        model = expand(self.chain, self.functions, frame.centre, frame.axes, frame.radius)
+        model = expand(
+            self.chain,
+            self.functions,
+            frame.centre,
+            frame.axes,
+            frame.radius,
+            order_for(self.chain, frame.axes),
+        )
         if model is None:
             node.direction = self._plane(node, np.eye(len(frame.centre))[0], None)
             return
         node.modelled = True
         row = self.chain.initial
-        low, high = range_over_hull(
-            float(model.constant[row]), model.slope[row], model.curvature[row], frame.points
-        )
+        constant, slope, curvature = model.at(row)
+        low, high = range_over_hull(constant, slope, curvature, frame.points)
         node.own_lower = down(low - float(model.error[row]))
         node.own_upper = up(high + float(model.error[row]))
         self.search.look(frame, model)
         self._prove_vertices(node, model)
         node.lower, node.upper = max(node.lower, node.own_lower), min(node.upper, node.own_upper)
-        node.direction = self._plane(node, self._bend(model), model.slope[row])
+        bend = self._bend(model)
+        node.direction = self._plane(node, bend, slope)
+        node.leading = np.stack([slope, bend]) @ np.linalg.inv(frame.axes)
 
     def _leading(self) -> FloatArray:
-        """The directions in x in which the value moves and bends most, at the region's inner point."""
+        """The direction in x in which the value moves most, at the region's inner point."""
         half = 0.01 * np.maximum(self.region.upper - self.region.lower, 1e-200)
-        model = expand(self.chain, self.functions, self.region.interior, np.diag(half), 1.0)
+        model = expand(self.chain, self.functions, self.region.interior, np.diag(half), 1.0, order=1)
         if model is None:
             return np.zeros((0, len(half)))
         row = self.chain.initial
-        directions: FloatArray = np.stack([model.slope[row], self._bend(model)]) / half
+        directions: FloatArray = model.slope[row][None, :] / half
         return directions
 
     def _prove_vertices(self, node: Node, model: TaylorModel) -> None:
@@ -201,8 +212,12 @@ class Tree:
                 node.own_upper = min(node.own_upper, node.high_vertex.bound)
 
     def _bend(self, model: TaylorModel) -> FloatArray:
-        """The direction in y in which the value bends most: the leading eigenvector of the curvature."""
-        curvature = model.curvature[self.chain.initial]
+        """The direction in y in which the value bends most: the leading eigenvector of the curvature, or the
+        slope where the curvature is not known.
+        """
+        _, slope, curvature = model.at(self.chain.initial)
+        if model.order < 2:
+            return slope / max(float(np.linalg.norm(slope)), 1e-300)
         value, vector = np.linalg.eigh(curvature)
         leading: FloatArray = vector[:, int(np.abs(value).argmax())]
         return leading

@@ -12,7 +12,7 @@ of the last box.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +29,7 @@ MOST_BOX_DIMENSIONS = 12
 """Beyond that even a box has too many vertices."""
 
 _SMALLEST_DEPTH = 1e-9
+_SMALLEST_SHARE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,16 +57,18 @@ class Emptiness:
 class Shape:
     """What a cell is: the rows that bound it, its box, and its frame, or the proof that it is empty.
 
-    `cuts` counts the planes on the path from the root. Without frame and proof nothing is known of the cell
-    but what is known of its parent.
+    `rows` are those that carry the frame's points (all of them without a frame), `cuts` those of the planes
+    on the path from the root. Without frame and proof nothing is known of the cell but what is known of its
+    parent.
     """
 
     rows: Rows
     lower: FloatArray
     upper: FloatArray
-    cuts: int
+    cuts: Rows
     frame: Frame | None
     emptiness: Emptiness | None = None
+    reduced: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,84 +101,126 @@ class Region:
 
     def root(self) -> Shape:
         """The whole region."""
-        rows = Rows(self.matrix, self.bound, np.arange(len(self.bound)))
-        found = frame_of(rows, self.interior) if len(self.lower) <= MOST_DIMENSIONS else None
-        frame, kept = (None, rows) if found is None else found
-        return Shape(kept, self.lower, self.upper, 0, frame)
+        found = frame_of(self._rows, self.interior) if len(self.lower) <= MOST_DIMENSIONS else None
+        return self._shape(self._rows, self.lower, self.upper, self._nothing, found)
 
     def root_along(self, directions: FloatArray) -> Shape:
-        """The region without most of its rows, for one with too many vertices: its box and the rows that
-        bound these directions. Leaving rows out only enlarges it.
-        """
-        size = len(self.lower)
-        if size > MOST_BOX_DIMENSIONS:
-            return self.root()
-        others = len(self.bound) - 2 * size
-        nothing = np.zeros(others, np.int32)
-        system = Halfspaces(
-            self.matrix[:others], self.bound[:others], nothing, nothing, self.lower, self.upper
-        )
-        scaled = ScaledHalfspaces.of(system)
-        program = LazyProgram(scaled)
-        chosen = set(range(others, len(self.bound)))
-        best: tuple[Frame, Rows] | None = None
-        for direction in [np.zeros(size), *directions]:
-            for aim in (direction * scaled.half, -direction * scaled.half):
-                outcome = program.maximise(aim / max(float(np.abs(aim).max()), 1e-300))
-                if outcome.status is LinearStatus.OPTIMAL:
-                    binding = np.flatnonzero(outcome.multipliers > 0.0)
-                    chosen.update(program.loaded[binding].tolist())
-            keep = np.array(sorted(chosen), dtype=np.int64)
-            found = frame_of(Rows(self.matrix[keep], self.bound[keep], keep), self.interior)
-            if found is None:
-                break
-            best = found
-        frame, kept = (
-            (None, Rows(self.matrix, self.bound, np.arange(len(self.bound)))) if best is None else best
-        )
-        return Shape(kept, self.lower, self.upper, 0, frame)
+        """The whole region without most of its rows, where it has too many vertices."""
+        found = self._along(self._rows, self._nothing, self.lower, self.upper, self.interior, directions)
+        shape = self._shape(self._rows, self.lower, self.upper, self._nothing, found)
+        return replace(shape, reduced=True)
 
-    def child(self, parent: Shape, split: Split) -> Shape:
-        """The part of a cell on one side of a plane."""
+    def child(self, parent: Shape, split: Split, directions: FloatArray) -> Shape:
+        """The part of a cell on one side of a plane; `directions` matter most where rows must be left out."""
         normal, offset = split.row
-        number = np.array([len(self.bound) + parent.cuts])
-        ours = parent.rows.number < len(self.bound) + parent.cuts
-        rows = Rows(parent.rows.matrix[ours], parent.rows.bound[ours], parent.rows.number[ours])
-        rows = rows.with_rows(normal[None, :], np.array([offset]), number)
-        lower, upper = parent.lower, parent.upper
+        number = np.array([len(self.bound) + len(parent.cuts.bound)])
+        cuts = parent.cuts.with_rows(normal[None, :], np.array([offset]), number)
         if not self.products:
-            return self._framed(rows, lower, upper, parent, self._inside(parent, split))
-        lower, upper = lower.copy(), upper.copy()
+            rows = parent.rows.with_rows(normal[None, :], np.array([offset]), number)
+            inside = self._inside(parent, split)
+            found, reduced = None, parent.reduced
+            if inside is not None and not reduced:
+                found = frame_of(rows, inside)
+            if inside is not None and found is None:
+                every, reduced = self._rows.with_rows(cuts.matrix, cuts.bound, cuts.number), True
+                found = self._along(every, rows, parent.lower, parent.upper, inside, directions)
+            shape = self._shape(rows, parent.lower, parent.upper, cuts, found)
+            return replace(shape, reduced=reduced)
+        lower, upper = parent.lower.copy(), parent.upper.copy()
         at = int(np.flatnonzero(split.normal)[0])
         if split.side > 0:
             upper[at] = min(upper[at], split.offset)
         else:
             lower[at] = max(lower[at], split.offset)
-        lower, upper = product_boxes(self.products, lower, upper)
-        extra, bound = envelope_rows(self.products, lower, upper)
-        first = len(self.bound) + parent.cuts + 1
-        rows = rows.with_rows(extra, bound, first + np.arange(len(bound)))
+        return self._relaxed_child(parent, cuts, *product_boxes(self.products, lower, upper), directions)
+
+    def _relaxed_child(
+        self, parent: Shape, cuts: Rows, lower: FloatArray, upper: FloatArray, directions: FloatArray
+    ) -> Shape:
+        """A cell of lifted coordinates: the McCormick rows of its own box, and an inner point by linear
+        programming, or the proof that there is none.
+        """
+        first = len(self.bound) + len(cuts.bound)
+        envelope, bound = envelope_rows(self.products, lower, upper)
+        envelopes = Rows(envelope, bound, first + np.arange(len(bound)))
+        every = self._rows.with_rows(cuts.matrix, cuts.bound, cuts.number)
+        every = every.with_rows(envelopes.matrix, envelopes.bound, envelopes.number)
         if np.any(lower > upper):
-            return Shape(rows, lower, upper, parent.cuts + 1, None)
-        nothing = np.zeros(len(rows.bound), np.int32)
-        system = Halfspaces(rows.matrix, rows.bound, nothing, nothing, lower, upper)
-        scaled = ScaledHalfspaces.of(system)
+            return Shape(every, lower, upper, cuts, None)
+        scaled = _scaled(every, lower, upper)
         status, point, depth, used, multipliers = deepest_point(scaled)
         ones = np.ones(len(lower))
         if (depth < 0.0 or status is LinearStatus.INFEASIBLE) and proves_empty(
             scaled.matrix[used], scaled.bound[used], -ones, ones, multipliers
         ):
-            proof = Emptiness(rows.number[used], multipliers / scaled.factor[used])
-            return Shape(rows, lower, upper, parent.cuts + 1, None, proof)
-        inside = scaled.to_x(np.clip(point, -1.0, 1.0)) if depth > _SMALLEST_DEPTH else None
-        return self._framed(rows, lower, upper, parent, inside)
+            proof = Emptiness(every.number[used], multipliers / scaled.factor[used])
+            return Shape(every, lower, upper, cuts, None, proof)
+        found, reduced = None, parent.reduced
+        if depth > _SMALLEST_DEPTH:
+            inside = scaled.to_x(np.clip(point, -1.0, 1.0))
+            rows = parent.rows.take(parent.rows.number < len(self.bound))
+            rows = rows.with_rows(cuts.matrix, cuts.bound, cuts.number)
+            rows = rows.with_rows(envelopes.matrix, envelopes.bound, envelopes.number)
+            if not reduced:
+                found = frame_of(rows, inside)
+            if found is None:
+                reduced = True
+                found = self._along(every, rows, lower, upper, inside, directions)
+        return replace(self._shape(every, lower, upper, cuts, found), reduced=reduced)
 
-    def _framed(
-        self, rows: Rows, lower: FloatArray, upper: FloatArray, parent: Shape, inside: FloatArray | None
+    @property
+    def _rows(self) -> Rows:
+        return Rows(self.matrix, self.bound, np.arange(len(self.bound)))
+
+    @property
+    def _nothing(self) -> Rows:
+        return Rows(self.matrix[:0], self.bound[:0], np.zeros(0, np.int64))
+
+    @staticmethod
+    def _shape(
+        rows: Rows, lower: FloatArray, upper: FloatArray, cuts: Rows, found: tuple[Frame, Rows] | None
     ) -> Shape:
-        found = None if inside is None else frame_of(rows, inside)
         frame, kept = (None, rows) if found is None else found
-        return Shape(kept, lower, upper, parent.cuts + 1, frame)
+        return Shape(kept, lower, upper, cuts, frame)
+
+    def _along(
+        self,
+        rows: Rows,
+        first: Rows,
+        lower: FloatArray,
+        upper: FloatArray,
+        inside: FloatArray,
+        directions: FloatArray,
+    ) -> tuple[Frame, Rows] | None:
+        """A frame of few of the rows: those in `first` (if that works), the region's box, all cuts, and those
+        that bound the directions, each where it does no harm. Leaving rows out only enlarges the cell.
+        """
+        size = len(lower)
+        if size > MOST_BOX_DIMENSIONS:
+            return None
+        scaled = _scaled(rows, lower, upper)
+        program = LazyProgram(scaled)
+        chosen = [*range(len(self.bound) - 2 * size, len(self.bound))]
+        chosen += np.flatnonzero(rows.number >= len(self.bound)).tolist()
+        more = sorted({*chosen, *np.flatnonzero(np.isin(rows.number, first.number)).tolist()})
+        best = frame_of(rows.take(more), inside)
+        if best is None:
+            best = frame_of(rows.take(chosen), inside)
+        else:
+            chosen = more
+        for direction in directions if best is not None else ():
+            for aim in (direction * scaled.half, -direction * scaled.half):
+                outcome = program.maximise(aim / max(float(np.abs(aim).max()), 1e-300))
+                if outcome.status is not LinearStatus.OPTIMAL:
+                    continue
+                share = outcome.multipliers / max(float(outcome.multipliers.sum()), 1e-300)
+                order = np.argsort(-share)[: np.count_nonzero(share > _SMALLEST_SHARE)]
+                for row in program.loaded[order].tolist():
+                    found = None if row in chosen else frame_of(rows.take([*chosen, row]), inside)
+                    if found is not None:
+                        best = found
+                        chosen.append(row)
+        return best
 
     def _inside(self, parent: Shape, split: Split) -> FloatArray | None:
         """The middle of the parent's points on this side; its centre lies on the plane."""
@@ -187,3 +232,8 @@ class Region:
             return None
         result: FloatArray = 0.5 * (points[there].mean(axis=0) + parent.frame.centre)
         return result
+
+
+def _scaled(rows: Rows, lower: FloatArray, upper: FloatArray) -> ScaledHalfspaces:
+    nothing = np.zeros(len(rows.bound), np.int32)
+    return ScaledHalfspaces.of(Halfspaces(rows.matrix, rows.bound, nothing, nothing, lower, upper))

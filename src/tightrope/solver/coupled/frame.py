@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rounding import error_factor, product_error, up
 from tightrope.region.vertices import EnclosingVertices, enclosing_vertices
 
@@ -35,6 +35,9 @@ class Rows:
     matrix: FloatArray
     bound: FloatArray
     number: OffsetArray
+
+    def take(self, rows: OffsetArray | BoolArray | list[int]) -> Rows:
+        return Rows(self.matrix[rows], self.bound[rows], self.number[rows])
 
     def with_rows(self, matrix: FloatArray, bound: FloatArray, number: OffsetArray) -> Rows:
         return Rows(
@@ -86,7 +89,7 @@ def frame_of(rows: Rows, interior: FloatArray, most: int = MOST_POINTS) -> tuple
     centre = interior + half * middle
     axes = half[:, None] * shape
     inside = y.mean(axis=0)
-    kept = Rows(rows.matrix[found.facets], rows.bound[found.facets], rows.number[found.facets])
+    kept = rows.take(found.facets)
     for push in _PUSHES:
         points = inside + (1.0 + push) * (y - inside)
         if _encloses(rows, found, centre, axes, points):

@@ -20,7 +20,7 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.solver.coupled.cells import Emptiness, Split
 from tightrope.solver.coupled.chain import Chain, Policy
 from tightrope.solver.coupled.frame import Frame
-from tightrope.solver.coupled.taylor import TaylorModel, expand
+from tightrope.solver.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.solver.coupled.vertex_proof import VertexProof
 from tightrope.statistics.coordinates import AffineFunctions
 
@@ -111,7 +111,8 @@ class CoupledValue:
         """The Taylor model of a cell that has one, computed again."""
         frame = self.cells[cell].frame
         assert frame is not None and self.chain is not None
-        model = expand(self.chain, self.functions, frame.centre, frame.axes, frame.radius)
+        order = order_for(self.chain, frame.axes)
+        model = expand(self.chain, self.functions, frame.centre, frame.axes, frame.radius, order)
         assert model is not None
         return model
 

@@ -36,6 +36,7 @@ from tightrope.solver.coupled.rows import Polynomials, apply_rows, error_rows
 from tightrope.statistics.coordinates import AffineFunctions
 
 _ERROR_ROUNDS = 60
+_MOST_CURVATURES = 2**28
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,17 @@ class TaylorModel:
         if self.slope.shape[1] == 0:
             return 0
         return 1 if self.curvature.shape[1] == 0 else 2
+
+    def at(self, row: int) -> tuple[float, FloatArray, FloatArray]:
+        """(constant, slope, curvature) of one row; a curvature of zeros in first order."""
+        slope = self.slope[row]
+        curvature = self.curvature[row] if self.order == 2 else np.zeros((len(slope), len(slope)))
+        return float(self.constant[row]), slope, curvature
+
+
+def order_for(chain: Chain, axes: FloatArray) -> int:
+    """Second order unless the curvatures of all rows would take too much memory."""
+    return 2 if chain.rows * axes.shape[1] ** 2 <= _MOST_CURVATURES else 1
 
 
 def expand(

@@ -35,8 +35,11 @@ from tightrope.uncertainty.sets import Sets, SetsKind
 
 DEFAULT_GAP = 0.02
 _EXACT_CELLS = 40
+_EXACT_CELLS_REDUCED = 4
 _EXACT_ENTRIES = 4_000_000
-"""Once within the gap, so many more cells (fewer in large chains) are spent on showing that it is none."""
+"""Once within the gap, so many more cells are spent on showing that it is none: fewer in large chains and
+where cells are costly for their many vertices.
+"""
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,8 @@ def coupled_value(
         deadline = begin + limits.seconds
         stopped = tree.refine(gap, deadline, limits.cells)
         if stopped is None:
-            more = min(_EXACT_CELLS, _EXACT_ENTRIES // max(len(chain.weight), 1))
+            most = _EXACT_CELLS_REDUCED if tree.nodes[0].shape.reduced else _EXACT_CELLS
+            more = min(most, _EXACT_ENTRIES // max(len(chain.weight), 1))
             tree.refine(0.0, deadline, min(limits.cells, len(tree.nodes) + more))
     found = _found(replace(blank, chain=chain), tree, stopped, polytope)
     return replace(found, seconds=time.perf_counter() - begin)

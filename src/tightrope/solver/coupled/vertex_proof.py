@@ -58,12 +58,10 @@ def vertex_proof(
     chain: Chain, functions: AffineFunctions, frame: Frame, model: TaylorModel, upper: bool
 ) -> VertexProof | None:
     """The proof at the point where the model is lowest (or highest); None where it cannot be made."""
-    if model.order != 2:
-        return None
     row = chain.initial
     sign = -1.0 if upper else 1.0
-    values = frame.points @ model.slope[row]
-    values += np.einsum("ki,ij,kj->k", frame.points, model.curvature[row], frame.points)
+    _, slope, curvature = model.at(row)
+    values = frame.points @ slope + np.einsum("ki,ij,kj->k", frame.points, curvature, frame.points)
     point = int((sign * values).argmin())
     at = point_model(chain, functions, frame, point)
     if at is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.solver.coupled.cells import Region
 from tightrope.solver.coupled.chain import Chain
 from tightrope.solver.coupled.frame import Frame
@@ -23,6 +23,11 @@ _WITHIN = 1.0 - 1e-10
 _HALVINGS = 30
 _DRAWN = 4000
 _CLIMB = 40
+_CONSIDERED = 64
+_STEPS = (0.1, 0.1, 0.03, 0.03, 0.01, 0.01, 0.003, 0.003, 0.001, 0.001)
+
+Quadratic = tuple[float, FloatArray, FloatArray]
+"""(constant, slope, curvature)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,61 +67,92 @@ class Search:
         """Evaluate where the model of a cell promises something lower or higher than what is known."""
         if self.home is None:
             return
-        row = self.chain.initial
-        constant, slope = float(model.constant[row]), model.slope[row]
-        curvature = model.curvature[row] if model.order == 2 else np.zeros((len(slope), len(slope)))
-        values = constant + frame.points @ slope
-        values += np.einsum("ki,ij,kj->k", frame.points, curvature, frame.points)
+        quadratic = model.at(self.chain.initial)
         for sign in (1.0, -1.0):
-            best = int((sign * values).argmin())
-            y = _descend(sign * slope, sign * curvature, frame.points, best)
-            promised = constant + float(slope @ y) + float(y @ curvature @ y)
+            x, promised = self._promising(frame, quadratic, sign)
             known = self.lowest if sign > 0 else self.highest
             if known is None or sign * promised < sign * (known.upper if sign > 0 else known.lower):
-                self.evaluate(self._true_point(frame.to_x(y)))
+                self.evaluate(x)
 
-    def _true_point(self, x: FloatArray) -> FloatArray:
-        """The point of the true set nearest to x on the way from the inside, by bisection."""
+    def _promising(self, frame: Frame, quadratic: Quadratic, sign: float) -> tuple[FloatArray, float]:
+        """A point of the true set where the cell's model is low (sign +1) or high, and what it says there.
+
+        A low point of the whole hull, if it belongs to the true set; else the best of what lies between the
+        inner point and the lowest points of the hull, improved by random steps that shrink.
+        """
+        _, slope, curvature = quadratic
+        values = sign * _values(quadratic, frame.points)
+        low = _descend(sign * slope, sign * curvature, frame.points, int(values.argmin()))
+        aim = self._between(frame.to_x(low[None, :]), np.array([_WITHIN]))
+        if self._holds(aim)[0]:
+            return aim[0], float(_values(quadratic, low[None, :])[0])
+        chosen = np.argsort(values)[:_CONSIDERED]
+        x = self._nearest(frame.to_x(np.vstack([low, frame.points[chosen]])))
+        inverse = np.linalg.inv(frame.axes).T
+        found = sign * _values(quadratic, (x - frame.centre) @ inverse)
+        best, least = x[int(found.argmin())], float(found.min())
+        draw = np.random.default_rng(29)
+        free = self.region.free
+        span = self.region.upper[:free] - self.region.lower[:free]
+        for shrink in _STEPS:
+            theta = best[:free] + shrink * span * draw.standard_normal((_CONSIDERED, free))
+            trial = self._lift(theta)
+            trial = trial[self._holds(trial)]
+            found = sign * _values(quadratic, (trial - frame.centre) @ inverse)
+            if len(found) and float(found.min()) < least:
+                best, least = trial[int(found.argmin())], float(found.min())
+        return best, sign * least
+
+    def _between(self, x: FloatArray, share: FloatArray) -> FloatArray:
+        """Points of the true set (but for its rows) that lie a share of the way from the inside to x."""
         assert self.home is not None
         free = self.region.free
-        home, aim = self.home[:free], x[:free]
-        candidate = self._lift(home + _WITHIN * (aim - home))
-        if self._holds(candidate):
-            return candidate
-        low, high = 0.0, _WITHIN
+        home = self.home[:free]
+        return self._lift(home + share[:, None] * (x[:, :free] - home))
+
+    def _nearest(self, x: FloatArray) -> FloatArray:
+        """The points of the true set nearest to x on the way from the inside, by bisection."""
+        low, high = np.zeros(len(x)), np.full(len(x), _WITHIN)
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            if self._holds(self._lift(home + middle * (aim - home))):
-                low = middle
-            else:
-                high = middle
-        return self._lift(home + low * (aim - home))
+            holds = self._holds(self._between(x, middle))
+            low, high = np.where(holds, middle, low), np.where(holds, high, middle)
+        return self._between(x, low)
 
     def _lift(self, theta: FloatArray) -> FloatArray:
-        values = list(theta)
+        columns = list(theta.T)
         for left, right in self.region.products:
-            values.append(values[left] * values[right])
-        return np.array(values, dtype=np.float64)
+            columns.append(columns[left] * columns[right])
+        return np.stack(columns, axis=1)
 
-    def _holds(self, x: FloatArray) -> bool:
-        return bool(np.all(self.region.matrix @ x <= self._allowed))
+    def _holds(self, x: FloatArray) -> BoolArray:
+        result: BoolArray = np.all(x @ self.region.matrix.T <= self._allowed, axis=1)
+        return result
 
     def _start(self) -> FloatArray | None:
         """A point of the true set well inside: the region's own, or the best of many drawn ones."""
-        region = self.region
-        own = self._lift(region.interior[: region.free])
-        if not region.products or self._holds(own):
-            return own
+        region, free = self.region, self.region.free
+        if free == 0:
+            return region.interior
+        own = self._lift(region.interior[None, :free])
+        if not region.products or self._holds(own)[0]:
+            home: FloatArray = own[0]
+            return home
         draw = np.random.default_rng(17)
-        span = region.upper[: region.free] - region.lower[: region.free]
+        span = region.upper[:free] - region.lower[:free]
         for shrink in (1.0, 0.3, 0.1):
-            theta = own[: region.free] + shrink * span * (draw.random((_DRAWN, region.free)) - 0.5)
-            x = np.stack([self._lift(row) for row in theta])
+            x = self._lift(own[:, :free] + shrink * span * (draw.random((_DRAWN, free)) - 0.5))
             slack = ((region.bound - x @ region.matrix.T) / np.abs(region.matrix).sum(axis=1)).min(axis=1)
             if float(slack.max()) > 0.0:
                 result: FloatArray = x[int(slack.argmax())]
                 return result
         return None
+
+
+def _values(quadratic: Quadratic, y: FloatArray) -> FloatArray:
+    constant, slope, curvature = quadratic
+    result: FloatArray = constant + y @ slope + np.einsum("ki,ij,kj->k", y, curvature, y)
+    return result
 
 
 def _descend(slope: FloatArray, curvature: FloatArray, points: FloatArray, start: int) -> FloatArray:

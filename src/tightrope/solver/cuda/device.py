@@ -24,6 +24,7 @@ _OF_SEGMENTS = (
     "safe_states",
     "safe_choices",
     "backward",
+    "judge",
     "answers",
     "optimal",
     "attract",
@@ -74,7 +75,7 @@ class Device(Protocol):
         """The kernels for segments of k successors (0: any number) by name, compiled with `options`."""
 
     def launch(self, function: Any, arguments: Sequence[Any]) -> None:
-        """Start a kernel over all threads. Arguments are device arrays, None, or NumPy scalars."""
+        """Start a kernel over all threads. Arguments are device arrays, None, NumPy scalars or records."""
 
 
 class CupyDevice:

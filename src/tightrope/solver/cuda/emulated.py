@@ -59,10 +59,12 @@ class EmulatedDevice:
         return self._libraries[key]
 
     def launch(self, function: Any, arguments: Sequence[Any]) -> None:
-        held = []
+        held: list[Any] = []
         for argument in arguments:
             if argument is None:
                 held.append(ctypes.c_void_p(None))
+            elif isinstance(argument, np.ndarray) and argument.dtype.kind == "V":  # a record
+                held.append((ctypes.c_char * argument.nbytes).from_buffer_copy(argument.tobytes()))
             elif isinstance(argument, np.ndarray):
                 held.append(ctypes.c_void_p(self.pointer(argument)))
             else:

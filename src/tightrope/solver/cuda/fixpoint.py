@@ -15,8 +15,8 @@ import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver.blocks import Meter
-from tightrope.solver.certify import certified
 from tightrope.solver.cuda.blocks import DeviceBlock
+from tightrope.solver.cuda.certify import certified_there
 from tightrope.solver.cuda.kernel import CudaKernel, placed
 from tightrope.solver.decided import decide
 from tightrope.solver.equations import Equations, Meaning
@@ -62,7 +62,7 @@ def solve_on_device(
         active = level < 0
         if active.any():
             DeviceBlock(kernel, quotient.system, active, relative, meter).solve(lower, upper, precision)
-    certificate = certified(kernel, kernel.support, equations, decision, lower, upper)
+    certificate = certified_there(kernel, equations, decision, lower, upper)
     if not certificate.holds:
         meter.stopped = meter.stopped or Status.PRECISION_LIMIT
     return Fixpoint(

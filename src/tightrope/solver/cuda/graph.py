@@ -37,21 +37,34 @@ class DeviceGraph:
         witness: OffsetArray,
     ) -> int:
         """See `attractor.attract`; `rank` is the round in which a state was drawn."""
-        level = self._up(np.where(drawn, 0, -1).astype(np.int32))
+        level = self._up(np.where(drawn, np.int32(0), np.int32(-1)))
         choices = self._up(witness)
         fixed = (self._flags(kept), self._flags(within), self._flags(open_choice))
-        joins = np.bool_(agent_joins), np.bool_(nature_joins)
-        self._rounds(
-            lambda turn, changed: self._model.each(
-                "attract", None, [*fixed, *joins, np.int32(turn), level, choices, changed]
-            )
-        )
+        self.draw(*fixed, agent_joins, nature_joins, level, choices)
         found = self._device.download(level)
         new = (found > 0) & ~drawn
         rank[new] = found[new]
         witness[:] = self._device.download(choices)
         drawn |= new
         return int(np.count_nonzero(new))
+
+    def draw(
+        self,
+        kept: Any,
+        within: Any,
+        open_choice: Any,
+        agent_joins: bool,
+        nature_joins: bool,
+        level: Any,
+        witness: Any,
+    ) -> None:
+        """The same on arrays of the device; `level` is 0 for those drawn at the start, −1 for the others."""
+        fixed = [kept, within, open_choice, np.bool_(agent_joins), np.bool_(nature_joins)]
+        self._rounds(
+            lambda turn, changed: self._model.each(
+                "attract", None, [*fixed, np.int32(turn), level, witness, changed]
+            )
+        )
 
     def settle(
         self,
@@ -70,8 +83,8 @@ class DeviceGraph:
             lambda _, changed: self._model.each("settle", None, [*fixed, *joins, inside, choices, changed])
         )
         before = int(np.count_nonzero(within))
-        within[:] = self._device.download(inside).astype(np.bool_)
-        open_choice[:] = self._device.download(choices).astype(np.bool_)
+        within[:] = self._device.download(inside).view(np.bool_)
+        open_choice[:] = self._device.download(choices).view(np.bool_)
         return before - int(np.count_nonzero(within))
 
     def keep_or_sink(
@@ -94,19 +107,19 @@ class DeviceGraph:
                 "keep_or_sink", None, [*fixed, *joins, sunk, remaining, choices, changed]
             )
         )
-        inside[:] = self._device.download(remaining).astype(np.bool_)
+        inside[:] = self._device.download(remaining).view(np.bool_)
         witness[:] = self._device.download(choices)
 
     def only_loops(self, open_choice: BoolArray) -> BoolArray:
         """States without a way out."""
         out = self._device.xp.zeros(self._model.structure.states, np.uint8)
         self._model.each("only_loops", None, [self._flags(open_choice), out])
-        result: BoolArray = self._device.download(out).astype(np.bool_)
+        result: BoolArray = self._device.download(out).view(np.bool_)
         return result
 
     def levels(self, open_choice: BoolArray, done: BoolArray) -> IndexArray:
         """Longest way from each state to the `done` ones (level 0); −1 where a cycle can be entered."""
-        level = self._up(np.where(done, 0, -1).astype(np.int32))
+        level = self._up(np.where(done, np.int32(0), np.int32(-1)))
         choices = self._flags(open_choice)
         self._rounds(
             lambda turn, changed: self._model.each("peel", None, [choices, np.int32(turn), level, changed])
@@ -131,4 +144,4 @@ class DeviceGraph:
         return self._device.upload(values)
 
     def _flags(self, mask: BoolArray | None) -> Any:
-        return None if mask is None else self._device.upload(mask.astype(np.uint8))
+        return None if mask is None else self._device.upload(np.ascontiguousarray(mask).view(np.uint8))

@@ -61,7 +61,7 @@ class CudaKernel:
         """Φ_c(values) for every choice, rounded to the side of `upward`."""
         out = self.device.xp.empty(self.structure.choices)
         arguments = [self.device.upload(values), np.bool_(upward), out]
-        self._settled("safe_choices", arguments, DeviceSystem(self.device, system, None))
+        self.settled("safe_choices", arguments, DeviceSystem(self.device, system, None))
         result: FloatArray = self.device.download(out)
         return result
 
@@ -70,18 +70,18 @@ class CudaKernel:
         if self.lower is self.upper:
             return self.support.possible
         out = self.device.xp.empty(self.structure.transitions, np.uint8)
-        self._settled("optimal", [self.device.upload(values), np.bool_(maximise), out])
-        result: BoolArray = self.device.download(out).astype(np.bool_)
+        self.settled("optimal", [self.device.upload(values), np.bool_(maximise), None, out])
+        result: BoolArray = self.device.download(out).view(np.bool_)
         return result
 
     def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
         """Nature's optimal distribution at every choice."""
         out = self.device.xp.empty(self.structure.transitions)
-        self._settled("answers", [self.device.upload(values), np.bool_(maximise), out])
+        self.settled("answers", [self.device.upload(values), np.bool_(maximise), out])
         result: FloatArray = self.device.download(out)
         return result
 
-    def _settled(self, name: str, arguments: list[Any], system: DeviceSystem | None = None) -> None:
+    def settled(self, name: str, arguments: list[Any], system: DeviceSystem | None = None) -> None:
         """Launch until no walk asks for a vertex."""
         while True:
             self.model.each(name, system, arguments)

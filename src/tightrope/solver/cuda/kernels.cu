@@ -44,7 +44,8 @@ typedef unsigned char Flag;
 #endif
 const int AHEAD = UNROLL; // choices whose loads are started together
 
-// All fields are eight bytes wide; tightrope/solver/cuda/records.py packs the same lists.
+// All fields are eight bytes wide; tightrope/solver/cuda/records.py packs the same lists. Kernels get them by value:
+// then they lie in constant memory and cost no registers.
 struct Segment {
     Offset states, choices;       // rows; choices a row (K > 0)
     const int *row;               // state of each row; null: first, first + 1, ...
@@ -78,7 +79,7 @@ struct System {
 
 #define THREADS ((Offset)gridDim.x * blockDim.x)
 #define THREAD ((Offset)blockIdx.x * blockDim.x + threadIdx.x)
-#define EACH(i, count) (Offset i = THREAD; i < (count); i += THREADS)
+#define EACH(i, count) (int i = (int)THREAD; i < (int)(count); i += (int)THREADS)
 
 // Indices are read once a sweep: they leave the caches to the values.
 #ifdef __CUDACC__
@@ -532,7 +533,7 @@ template <int K> struct Choice {
 
 // ------------------------------------------------------------------------------------------------ one state
 
-__device__ inline Offset state_of(const Segment &g, Offset i) { return g.row ? (Offset)g.row[i] : g.first + i; }
+__device__ inline int state_of(const Segment &g, int i) { return g.row ? g.row[i] : (int)g.first + i; }
 
 // Calls use(choice) for choice a of row i, whose index in the model is c.
 template <int K, class Use>
@@ -631,17 +632,15 @@ __device__ inline double within(const System &e, double x) { return lesser(great
 // share reward and discount, and no value is infinite.
 template <int K, bool FROZEN, bool LEAN>
 __global__ void __launch_bounds__(BLOCK, RESIDENT) sweep(
-    const Model *model, const System *system, const Segment *segment, const double *x, double *y, const double *shift,
+    const Model m, const System equations, const Segment g, const double *x, double *y, const double *shift,
     int *taken, unsigned long long *change, double unit
 ) {
-    const Model m = *model;
-    System e = *system;
-    const Segment g = *segment;
+    System e = equations;
     if (LEAN) e.mode = 0, e.reward = 0, e.discount = 0;
     const bool maximise = e.agent_maximises;
     double worst = 0.0;
     for EACH(i, g.states) {
-        Offset s = state_of(g, i);
+        int s = state_of(g, i);
         if (e.active && !e.active[s]) continue;
         bool needs_choice = RECTANGULAR || K == 0 || e.mode || e.reward || e.discount;
         Offset c0 = needs_choice ? m.choice_start[s] : 0;
@@ -669,15 +668,12 @@ __global__ void __launch_bounds__(BLOCK, RESIDENT) sweep(
 // w' = ref + W·w: the expected rest of the way, W the transitions under the choices taken and nature's answer to x.
 template <int K>
 __global__ void margin(
-    const Model *model, const System *system, const Segment *segment, const double *x, const double *w, double *out,
+    const Model m, const System e, const Segment g, const double *x, const double *w, double *out,
     const double *reference, const int *taken, unsigned long long *change
 ) {
-    const Model m = *model;
-    const System e = *system;
-    const Segment g = *segment;
     double worst = 0.0;
     for EACH(i, g.states) {
-        Offset s = state_of(g, i);
+        int s = state_of(g, i);
         int a = taken[s];
         if ((e.active && !e.active[s]) || a < 0) continue;
         Offset c0 = m.choice_start[s], c = c0 + a, stride;
@@ -703,13 +699,10 @@ __global__ void margin(
 // Phi(values) of every active state into out, every error of rounding on the side of `upward`.
 template <int K>
 __global__ void safe_states(
-    const Model *model, const System *system, const Segment *segment, const double *values, bool upward, double *out
+    const Model m, const System e, const Segment g, const double *values, bool upward, double *out
 ) {
-    const Model m = *model;
-    const System e = *system;
-    const Segment g = *segment;
     for EACH(i, g.states) {
-        Offset s = state_of(g, i);
+        int s = state_of(g, i);
         if (e.active && !e.active[s]) continue;
         Offset c0 = m.choice_start[s];
         double best = e.agent_maximises ? -INFINITE : INFINITE, value;
@@ -724,11 +717,8 @@ __global__ void safe_states(
 // Phi_c(values) of every choice, modes aside.
 template <int K>
 __global__ void safe_choices(
-    const Model *model, const System *system, const Segment *segment, const double *values, bool upward, double *out
+    const Model m, const System e, const Segment g, const double *values, bool upward, double *out
 ) {
-    const Model m = *model;
-    const System e = *system;
-    const Segment g = *segment;
     for EACH(i, g.states) {
         Offset s = state_of(g, i), c0 = m.choice_start[s];
         int count = choices_of<K>(g, m, s);
@@ -743,12 +733,9 @@ __global__ void safe_choices(
 // Both bounds of the rows in `select`, whose successors are all done, and the choice that attains the agent's.
 template <int K>
 __global__ void backward(
-    const Model *model, const System *system, const Segment *segment, const int *select, Offset count, double *low,
+    const Model m, const System e, const Segment g, const int *select, Offset count, double *low,
     double *high, Offset *policy
 ) {
-    const Model m = *model;
-    const System e = *system;
-    const Segment g = *segment;
     for EACH(at, count) {
         Offset i = select[at], s = state_of(g, i), c0 = m.choice_start[s];
         double nothing = e.agent_maximises ? -INFINITE : INFINITE, best_low = nothing, best_high = nothing, a_low, a_high;
@@ -773,13 +760,54 @@ __global__ void backward(
     }
 }
 
+// What a certificate needs of both bounds at once, over the enabled choices of every state: whether low <= Phi(low) and
+// Phi(high) <= high, rounded against the claim; the agent's first best choice; and for every choice whether it attains
+// the owners' bound, and whether it exceeds it.
+template <int K>
+__global__ void judge(
+    const Model m, const System e, const Segment g, const double *low, const double *high, const Flag *enabled,
+    bool owners_maximise, Flag *low_holds, Flag *high_holds, Offset *policy, Flag *good, Flag *slack
+) {
+    for EACH(i, g.states) {
+        int s = state_of(g, i), taken = -1;
+        Offset c0 = m.choice_start[s];
+        double nothing = e.agent_maximises ? -INFINITE : INFINITE, best_low = nothing, best_high = nothing;
+        double required = owners_maximise ? low[s] : high[s];
+        int count = choices_of<K>(g, m, s);
+        for (int a = 0; a < count; a++) {
+            Offset c = c0 + a;
+            bool open = !enabled || enabled[c];
+            double a_low = 0.0, a_high = 0.0;
+            if (open) {
+                with_choice<K>(g, m, i, c, c0, a, low, [&](auto &choice) {
+                    a_low = safe_step(e, c, choice.safe_value(m, c, e.nature_maximises, false), false);
+                });
+                with_choice<K>(g, m, i, c, c0, a, high, [&](auto &choice) {
+                    a_high = safe_step(e, c, choice.safe_value(m, c, e.nature_maximises, true), true);
+                });
+                if (e.agent_maximises) {
+                    if (taken < 0 || a_low > best_low) best_low = a_low, taken = a;
+                    best_high = greater_of(best_high, a_high);
+                } else {
+                    best_low = lesser(best_low, a_low);
+                    if (taken < 0 || a_high < best_high) best_high = a_high, taken = a;
+                }
+            }
+            double each = owners_maximise ? a_low : a_high;
+            good[c] = open && (owners_maximise ? each >= required : each <= required);
+            slack[c] = open && (owners_maximise ? each > required : each < required);
+        }
+        low_holds[s] = best_low >= low[s];
+        high_holds[s] = best_high <= high[s];
+        policy[s] = c0 + taken;
+    }
+}
+
 // Nature's optimal distribution at every choice.
 template <int K>
 __global__ void answers(
-    const Model *model, const Segment *segment, const double *values, bool maximise, double *out
+    const Model m, const Segment g, const double *values, bool maximise, double *out
 ) {
-    const Model m = *model;
-    const Segment g = *segment;
     for EACH(i, g.states) {
         Offset s = state_of(g, i), c0 = m.choice_start[s];
         int count = choices_of<K>(g, m, s);
@@ -791,11 +819,12 @@ __global__ void answers(
     }
 }
 
-// Transitions of some optimal answer: those with mass, and over intervals those that tie with the swing.
+// Transitions of some optimal answer: those with mass, and over intervals those that tie with the swing. At choices with
+// `slack`, if given, any answer will do.
 template <int K>
-__global__ void optimal(const Model *model, const Segment *segment, const double *values, bool maximise, Flag *out) {
-    const Model m = *model;
-    const Segment g = *segment;
+__global__ void optimal(
+    const Model m, const Segment g, const double *values, bool maximise, const Flag *slack, Flag *out
+) {
     for EACH(i, g.states) {
         Offset s = state_of(g, i), c0 = m.choice_start[s];
         int count = choices_of<K>(g, m, s);
@@ -809,7 +838,7 @@ __global__ void optimal(const Model *model, const Segment *segment, const double
                 for (int j = 0; j < choice.k(); j++)
                     if (j == swing) tie = choice.x[j];
                 for (int j = 0; j < choice.k(); j++) {
-                    bool best = choice.mass[j] > 0.0 || (swing >= 0 && choice.x[j] == tie);
+                    bool best = choice.mass[j] > 0.0 || (swing >= 0 && choice.x[j] == tie) || (slack && slack[c0 + a]);
                     out[m.transition_start[c0 + a] + j] = best && choice.possible(j, sum, 0);
                 }
             });
@@ -882,13 +911,11 @@ __device__ inline bool some_in(C &choice, const Flag *kept, In inside) {
 // Round `round` of an attraction: level[s] is the round in which s was drawn, -1 before. changed is set where one was.
 template <int K>
 __global__ void attract(
-    const Model *model, const Segment *segment, const Flag *kept, const Flag *within_set, const Flag *open,
+    const Model m, const Segment g, const Flag *kept, const Flag *within_set, const Flag *open,
     bool agent_joins, bool nature_joins, int round, int *level, Offset *witness, int *changed
 ) {
-    const Model m = *model;
-    const Segment g = *segment;
     for EACH(i, g.states) {
-        Offset s = state_of(g, i);
+        int s = state_of(g, i);
         if (level[s] >= 0 || !within_set[s]) continue;
         Offset c0 = m.choice_start[s], through = -1;
         int count = choices_of<K>(g, m, s);
@@ -920,13 +947,11 @@ __global__ void attract(
 // One round of the greatest set in which a play can be kept: closes choices, removes states. Any order ends the same.
 template <int K>
 __global__ void settle(
-    const Model *model, const Segment *segment, const Flag *kept, const Flag *exempt, bool agent_joins,
+    const Model m, const Segment g, const Flag *kept, const Flag *exempt, bool agent_joins,
     bool nature_joins, Flag *within_set, Flag *open, int *changed
 ) {
-    const Model m = *model;
-    const Segment g = *segment;
     for EACH(i, g.states) {
-        Offset s = state_of(g, i);
+        int s = state_of(g, i);
         if (!within_set[s] || exempt[s]) continue;
         Offset c0 = m.choice_start[s];
         int count = choices_of<K>(g, m, s), left = 0;
@@ -955,13 +980,11 @@ __global__ void settle(
 // One round of the greatest subset of `inside` where those who avoid enter `found` or stay inside surely.
 template <int K>
 __global__ void keep_or_sink(
-    const Model *model, const Segment *segment, const Flag *kept, const Flag *open, bool agent_avoids,
+    const Model m, const Segment g, const Flag *kept, const Flag *open, bool agent_avoids,
     bool nature_avoids, const Flag *found, Flag *inside_set, Offset *witness, int *changed
 ) {
-    const Model m = *model;
-    const Segment g = *segment;
     for EACH(i, g.states) {
-        Offset s = state_of(g, i);
+        int s = state_of(g, i);
         if (!inside_set[s] || found[s]) continue;
         Offset c0 = m.choice_start[s];
         int count = choices_of<K>(g, m, s);
@@ -992,9 +1015,7 @@ __global__ void keep_or_sink(
 
 // States whose open choices lead nowhere else.
 template <int K>
-__global__ void only_loops(const Model *model, const Segment *segment, const Flag *open, Flag *out) {
-    const Model m = *model;
-    const Segment g = *segment;
+__global__ void only_loops(const Model m, const Segment g, const Flag *open, Flag *out) {
     for EACH(i, g.states) {
         Offset s = state_of(g, i), c0 = m.choice_start[s];
         int count = choices_of<K>(g, m, s);
@@ -1014,12 +1035,10 @@ __global__ void only_loops(const Model *model, const Segment *segment, const Fla
 // Round `round` of finding the acyclic part: a state is done once all it can move to were done before.
 template <int K>
 __global__ void peel(
-    const Model *model, const Segment *segment, const Flag *open, int round, int *level, int *changed
+    const Model m, const Segment g, const Flag *open, int round, int *level, int *changed
 ) {
-    const Model m = *model;
-    const Segment g = *segment;
     for EACH(i, g.states) {
-        Offset s = state_of(g, i);
+        int s = state_of(g, i);
         if (level[s] >= 0) continue;
         Offset c0 = m.choice_start[s];
         int count = choices_of<K>(g, m, s);

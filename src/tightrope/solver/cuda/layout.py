@@ -96,6 +96,8 @@ def _classes(structure: Structure, device: Device) -> list[tuple[IndexArray, int
     """States of each segment, in increasing order, and their k."""
     start = structure.choice_start
     count, length = np.diff(start), np.diff(structure.transition_start)
+    if length.min() == length.max() in device.widths and count.min() == count.max() <= 4096:
+        return [(np.arange(structure.states, dtype=np.int32), int(length[0]))]
     longest = np.maximum.reduceat(length, start[:-1])
     uniform = longest == np.minimum.reduceat(length, start[:-1])
     uniform &= np.isin(longest, np.array(device.widths)) & (count <= 4096)

@@ -121,7 +121,7 @@ class DeviceSystem:
         grouped = not np.array_equal(system.leader, own)
         normal = not np.any(system.mode != NORMAL)
         self.lean = normal and reward is None and discount is None
-        self.active = None if active is None or active.all() else device.upload(active.astype(np.uint8))
+        self.active = None if active is None or active.all() else device.upload(active.view(np.uint8))
         self.record = Record(
             device,
             SYSTEM,

@@ -1,7 +1,6 @@
 """The structures that kernels read, as words of eight bytes: pointers, integers and float64.
 
-Field by field the same lists as `Segment`, `Model` and `System` in kernels.cu. A record lies in the device's
-memory, so that launches pass one pointer for it.
+Field by field the same lists as `Segment`, `Model` and `System` in kernels.cu. Launches pass them by value.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.solver.cuda.device import Device
 
@@ -47,27 +47,27 @@ SYSTEM = (
 
 
 class Record:
-    """A structure in device memory; holds on to the arrays it points to."""
+    """A structure as a launch passes it (`words`, one structured scalar); holds on to what it points to."""
 
     def __init__(self, device: Device, fields: tuple[str, ...], values: Mapping[str, Any]):
         assert set(values) <= set(fields)
         self._device, self._fields = device, fields
-        self.values = dict(values)
-        self.words = device.upload(self._packed())
+        self._values = dict(values)
+        self.words = self._packed()
 
     def update(self, **values: Any) -> None:
-        """Overwrite fields in place: launches see the change."""
-        self.values |= values
-        self.words[...] = self._device.upload(self._packed())
+        """Later launches see these fields instead."""
+        self._values |= values
+        self.words = self._packed()
 
-    def _packed(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _packed(self) -> npt.NDArray[np.void]:
         words = np.zeros(len(self._fields), np.int64)
         for i, name in enumerate(self._fields):
-            value = self.values.get(name)
+            value = self._values.get(name)
             if isinstance(value, float):
                 words[i : i + 1].view(np.float64)[0] = value
             elif isinstance(value, int | np.integer):
                 words[i] = int(value)
             elif value is not None:
                 words[i] = self._device.pointer(value)
-        return words
+        return words.view(np.dtype([("words", np.int64, (len(words),))]))

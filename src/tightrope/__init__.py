@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tightrope.formats.policy import Policy
     from tightrope.formats.umb import write_umb
     from tightrope.learning.learn import learn, learn_all
+    from tightrope.learning.online.learner import OnlineLearner
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import LearningResult
     from tightrope.model.builder import build_from_function, build_from_rows
@@ -49,6 +50,7 @@ _HOME = {
     "MDP": "model.mdp",
     "Objective": "model.objective",
     "ObjectiveKind": "model.objective",
+    "OnlineLearner": "learning.online.learner",
     "Parameters": "model.parameters",
     "ParametricMDP": "model.parametric_mdp",
     "Policy": "formats.policy",
@@ -87,6 +89,7 @@ __all__ = [
     "Location",
     "Objective",
     "ObjectiveKind",
+    "OnlineLearner",
     "Parameters",
     "ParametricMDP",
     "Policy",

@@ -32,6 +32,7 @@ COMMANDS = (
     Command("verify", "Re-check a certificate, independently."),
     Command("sample", "Simulate a model at a point and write what was seen."),
     Command("learn", "A robust policy and its certified interval from data."),
+    Command("online", "Explore, certify a robust policy, repeat."),
     Command("report", "A result as one page that opens offline, and as figures."),
     Command("bench", "The paper's tables, run here, beside its figures."),
     Command("export", "Write a model in another format."),

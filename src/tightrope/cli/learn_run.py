@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightrope.cli.learn_table import print_comparison, print_result
-from tightrope.cli.model_source import LoadedModel, load_model
+from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import print_json, warn
 from tightrope.cli.phases import PhaseProgress, phase_progress
-from tightrope.cli.questions import read_properties
+from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.document import Setting, document
@@ -25,7 +25,6 @@ from tightrope.learning.policies import depends_on_step
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.result_files import check_directory, write_results
 from tightrope.learning.stages import EmptyRegion
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.events import Budget
@@ -36,7 +35,6 @@ from tightrope.uncertainty.sets import SetsKind
 if TYPE_CHECKING:
     from tightrope.data.reading import Reading
     from tightrope.learning.learn import Policy
-    from tightrope.prism.question import Question
 
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 ALL = "all"
@@ -110,10 +108,16 @@ def run(asked: Request) -> None:
     if asked.output is not None:
         check_directory(asked.output)
     constants = parse_constants(asked.const)
-    properties = read_properties([] if asked.prop is None else [asked.prop])
-    loaded = load_model(asked.model, properties.model_constants(constants), asked.param, asked.domain)
-    question = _one(properties.questions(loaded, constants, asked.discount, asked.terminal_reward))
-    subject = _Subject.of(asked.model, loaded, question)
+    subject = load_subject(
+        asked.model,
+        constants,
+        asked.prop,
+        asked.param,
+        asked.domain,
+        asked.discount,
+        asked.terminal_reward,
+    )
+    loaded, question = subject.loaded, subject.question
     with phase_progress() as progress:
         given = _given_policy(subject, asked.policy, asked.at, progress)
         true_value = given.true_value if given is not None else None
@@ -147,7 +151,7 @@ def run(asked: Request) -> None:
                 data=_about(asked.data, reading),
                 command=["tightrope", *sys.argv[1:]],
                 policy=asked.policy,
-                truth=_point(subject, asked.at),
+                truth=subject.point_text(asked.at),
                 true_value=true_value,
             )
             content = document(results, reading.counts, options, setting)
@@ -171,25 +175,6 @@ def run(asked: Request) -> None:
         raise CannotCertify(f"{stopped[0].sets.kind.value} sets: {stopped[0].status}")
 
 
-@dataclass(frozen=True)
-class _Subject:
-    """What is learned about: a parametric model and one question."""
-
-    source: str
-    loaded: LoadedModel
-    model: ParametricMDP
-    question: Question
-
-    @staticmethod
-    def of(source: str, loaded: LoadedModel, question: Question) -> _Subject:
-        if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
-            raise InputError(
-                f"{source} has no parameters: there is nothing to learn about it",
-                hint="'tightrope check' computes the values of such a model",
-            )
-        return _Subject(source, loaded, loaded.model, question)
-
-
 @dataclass(frozen=True, eq=False)
 class _Given:
     """The policy to certify beside the robust one; the optimum at the true point where it is that one."""
@@ -198,20 +183,8 @@ class _Given:
     true_value: Interval | None
 
 
-def _one(questions: list[Question]) -> Question:
-    if len(questions) != 1:
-        raise InputError(f"learning goes with one property, not {len(questions)}")
-    question = questions[0]
-    if question.is_threshold:
-        raise InputError(
-            f"{question.text} is true or false, but learning needs a value to optimise",
-            hint="ask for the value: Pmax=? [ … ]",
-        )
-    return question
-
-
 def _given_policy(
-    subject: _Subject, policy: str | None, at: str | None, progress: PhaseProgress
+    subject: Subject, policy: str | None, at: str | None, progress: PhaseProgress
 ) -> _Given | None:
     from tightrope.formats.policy import read_policy
     from tightrope.solver.solve import solve
@@ -232,7 +205,7 @@ def _given_policy(
     return _Given(solution.policy, Interval(float(solution.lower[initial]), float(solution.upper[initial])))
 
 
-def _read(subject: _Subject, data: Path, skip_invalid: bool, progress: PhaseProgress) -> Reading:
+def _read(subject: Subject, data: Path, skip_invalid: bool, progress: PhaseProgress) -> Reading:
     from tightrope.data.reading import Reading, read_counts
 
     progress(f"reading {data.name}")
@@ -259,7 +232,7 @@ def _results(learner: Learner, options: LearnOptions, several: bool) -> list[Lea
 
 
 def _certify(
-    result: LearningResult, counts: Counts, path: Path, subject: _Subject, progress: PhaseProgress
+    result: LearningResult, counts: Counts, path: Path, subject: Subject, progress: PhaseProgress
 ) -> tuple[str, dict[str, Interval]]:
     """Write the certificate; its digest, and what it proves of each policy."""
     from tightrope.learning.certificate import certificate_of
@@ -269,16 +242,6 @@ def _certify(
     certificate = certificate_of(result, counts, about)
     digest = certificate.save(path)
     return digest, {name: Interval(low, high) for name, (low, high) in certificate.values().items()}
-
-
-def _point(subject: _Subject, at: str | None) -> dict[str, str] | None:
-    """The true parameters, where they are known."""
-    from tightrope.experiments.instance import decimal_text
-
-    if at is None and subject.loaded.benchmark is None:
-        return None
-    point = subject.loaded.point(at)
-    return {n: decimal_text(v) for n, v in zip(subject.model.parameters.names, point, strict=True)}
 
 
 def _about(data: Path, reading: Reading) -> dict[str, object]:

@@ -26,7 +26,7 @@ from tightrope.data.simulator import DEFAULT_CAP
 from tightrope.data.stopping import absorbing_states, can_repeat_choice
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
-from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 
 def load_named(spec: str, option: str) -> Callable[..., Any]:
@@ -62,6 +62,45 @@ def make_environment(spec: str) -> Any:
     return environment
 
 
+class SteppedEnvironment:
+    """An environment seen through a model: its episodes as transitions of the model.
+
+    `environment` is a `gymnasium.Env`. An episode ends when the environment says so, in the states of
+    `stop`, in the model's absorbing states, or after `cap` steps.
+    """
+
+    def __init__(
+        self,
+        environment: Any,
+        model: Model,
+        stop: BoolArray | None = None,
+        cap: int = DEFAULT_CAP,
+        convert_obs: ConvertObservation | None = None,
+        actions: Sequence[str] | None = None,
+    ):
+        absorbing = absorbing_states(model.structure)
+        self.stopping: BoolArray = absorbing if stop is None else absorbing | stop
+        self.cap = cap
+        self._environment = environment
+        self._shown = ObservationMap(model.structure, convert_obs, actions)
+
+    def episode(self, number: int, choose: Callable[[int], int], seed: int | None = None) -> OffsetArray:
+        """One episode: `choose` gives the choice to take in a state. A seed is for the environment."""
+        environment, shown = self._environment, self._shown
+        observation, _ = environment.reset(seed=seed)
+        state = shown.state(observation, f"episode {number}, start")
+        seen: list[int] = []
+        ended = False
+        while not ended and not self.stopping[state] and len(seen) < self.cap:
+            where = f"episode {number}, step {len(seen)}"
+            choice = choose(state)
+            observation, _, terminated, truncated, _ = environment.step(shown.environment_action(choice))
+            state = shown.state(observation, where)
+            seen.append(shown.transition(choice, state, where))
+            ended = bool(terminated or truncated)
+        return np.array(seen, dtype=np.int64)
+
+
 def count_environment(
     environment: Any,
     model: Model,
@@ -76,34 +115,25 @@ def count_environment(
 ) -> Counts:
     """Step an environment for a number of episodes and count the model's transitions.
 
-    `environment` is a `gymnasium.Env`. An episode ends when the environment says so, in the states of
-    `stop`, in the model's absorbing states, or after `cap` steps.
+    When an episode ends: `SteppedEnvironment`.
     """
     structure = model.structure
-    shown = ObservationMap(structure, convert_obs, actions)
+    stepped = SteppedEnvironment(environment, model, stop, cap, convert_obs, actions)
     taken = policy if policy is not None else Policy.uniform(structure)
-    stopping = absorbing_states(structure) if stop is None else absorbing_states(structure) | stop
     # A child of the seed: environments seed numpy's generator with the number itself, and a policy that
     # draws the same numbers as the environment would choose by the outcome.
     random = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
+    def choose(state: int) -> int:
+        first, last = structure.choice_start[state], structure.choice_start[state + 1]
+        return int(random.choice(np.arange(first, last), p=taken.probability[first:last]))
+
     accumulator = BatchAccumulator(structure.transitions)
     steps = 0
     for episode in range(episodes):
-        observation, _ = environment.reset(seed=seed) if episode == 0 else environment.reset()
-        state = shown.state(observation, f"episode {episode}, start")
-        seen: list[int] = []
-        ended = False
-        while not ended and not stopping[state] and len(seen) < cap:
-            where = f"episode {episode}, step {len(seen)}"
-            first, last = structure.choice_start[state], structure.choice_start[state + 1]
-            choice = int(random.choice(np.arange(first, last), p=taken.probability[first:last]))
-            observation, _, terminated, truncated, _ = environment.step(shown.environment_action(choice))
-            state = shown.state(observation, where)
-            seen.append(shown.transition(choice, state, where))
-            ended = bool(terminated or truncated)
-        accumulator.add(np.array(seen, dtype=np.int64), np.full(len(seen), episode, dtype=np.int64))
+        seen = stepped.episode(episode, choose, seed if episode == 0 else None)
+        accumulator.add(seen, np.full(len(seen), episode, dtype=np.int64))
         steps += len(seen)
-    repeats = can_repeat_choice(structure, stopping, cap)
+    repeats = can_repeat_choice(structure, stepped.stopping, cap)
     design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, repeats)
     batches = accumulator.finish(len(batch_ends(episodes)))
     return Counts.from_batches(batches, structure.transition_start, design, model.hash())

@@ -77,7 +77,7 @@ class Simulator:
         `first` is the number of the first episode: a run that goes on (perhaps under another policy)
         with the same seed draws new numbers when it counts on.
         """
-        key = _key(seed, EPISODES)
+        key = seed_key(seed, EPISODES)
         mdp, table = self.mdp, self._episode_table
         work = partial(count_episodes, table.row, table.bucket, mdp.successor, mdp.initial, self.cap, key)
         parts = []
@@ -93,7 +93,7 @@ class Simulator:
 
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
         """The same episodes as `episodes`, step by step in blocks: never more in memory than one block."""
-        key = _key(seed, EPISODES)
+        key = seed_key(seed, EPISODES)
         mdp, table = self.mdp, self._episode_table
         rows = max(RECORD_ROWS, self.cap)
         following, last = first, first + episodes
@@ -124,7 +124,7 @@ class Simulator:
         parts = []
         done = 0
         for number, end in enumerate(_positive_ends(samples, "samples of a choice")):
-            key = stream_key(int(_key(seed, GENERATIVE)), number)
+            key = stream_key(int(seed_key(seed, GENERATIVE)), number)
             work = partial(count_draws, table.row, table.bucket, key, end - done)
             parts.append(counters.run(work, 0, mdp.choices)[1])
             done = end
@@ -164,7 +164,8 @@ class Simulator:
         return Counts.from_batches(Batches.from_parts(parts), self.mdp.transition_start, design, self.hash)
 
 
-def _key(seed: int, stream: int) -> np.uint64:
+def seed_key(seed: int, stream: int) -> np.uint64:
+    """The key of a stream, for a seed that is a 64-bit number."""
     if not 0 <= seed < 1 << 64:
         raise InputError(f"the seed is {seed}, but it must be between 0 and 2^64 − 1")
     return stream_key(seed, stream)

@@ -125,6 +125,7 @@ def _options(options: LearnOptions) -> dict[str, object]:
         "precision": options.precision,
         "assume_support": options.assume_support,
         "time_limit": options.seconds,
+        "iteration_limit": options.iterations,
     }
 
 

@@ -25,6 +25,7 @@ from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.region.region import RegionKind
+from tightrope.statistics.prequential import Predictions
 from tightrope.uncertainty.sets import SetsKind
 
 ALL_KINDS = (
@@ -59,7 +60,7 @@ def learn(
     the way the data were sampled is made, with its reason in `LearningResult.decisions`. Raises
     `EmptyRegion` for an empty region where `options.fallback` is off.
     """
-    asked = _with_names(options or LearnOptions(), region, sets)
+    asked = with_names(options or LearnOptions(), region, sets)
     learner = Learner(model, counts, delta, objective, options=asked, policy=policy, progress=progress)
     return learner.result(asked)
 
@@ -81,7 +82,7 @@ def learn_all(
     Each result holds with confidence 1 − delta on its own. Those over a polytope hold together with the tied
     ones, which are made of the same intervals; picking another one after looking costs confidence.
     """
-    asked = replace(_with_names(options or LearnOptions(), region, None), sets=None)
+    asked = replace(with_names(options or LearnOptions(), region, None), sets=None)
     learner = Learner(model, counts, delta, objective, options=asked, policy=policy, progress=progress)
     return {kind: learner.result(asked.with_sets(kind)) for kind in kinds}
 
@@ -99,10 +100,11 @@ class Learner:
         options: LearnOptions,
         policy: Policy | None = None,
         progress: Progress | None = None,
+        predictions: Predictions | None = None,
     ):
-        self.objective = _objective(objective, model)
+        self.objective = objective_of(objective, model)
         self.policy = policy
-        self.stages = Stages(model, counts, delta, options, progress)
+        self.stages = Stages(model, counts, delta, options, progress, predictions)
 
     def result(self, options: LearnOptions) -> LearningResult:
         """The result for these options, which may differ from the learner's in the kind of sets."""
@@ -120,6 +122,7 @@ class Learner:
             stages.progress,
             solves=3 if self.policy is None else 5,
             device=options.device,
+            iterations=options.iterations,
         )
         robust = solver.robust()
         optimistic = solver.optimistic()
@@ -147,7 +150,8 @@ class Learner:
         )
 
 
-def _objective(objective: Objective | str, model: ParametricMDP) -> Objective:
+def objective_of(objective: Objective | str, model: ParametricMDP) -> Objective:
+    """The objective itself, or what a property's text asks of the model."""
     if isinstance(objective, Objective):
         return objective
     from tightrope.prism.properties import ask
@@ -161,9 +165,10 @@ def _objective(objective: Objective | str, model: ParametricMDP) -> Objective:
     return question.objective
 
 
-def _with_names(
+def with_names(
     options: LearnOptions, region: RegionKind | str | None, sets: SetsKind | str | None
 ) -> LearnOptions:
+    """The options with a region and sets given by name."""
     if region is not None:
         options = replace(options, region=_named(RegionKind, region, "region"))
     if sets is not None:

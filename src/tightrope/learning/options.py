@@ -32,8 +32,9 @@ WITHOUT_REGION = (SetsKind.UNTIED, SetsKind.TIED)
 
 @dataclass(frozen=True)
 class LearnOptions:
-    """None leaves a choice to `decide`. `seconds` limits the refinement of all values together; `device` is
-    where they are computed, as for `solve`."""
+    """None leaves a choice to `decide`. `seconds` limits the refinement of all values together, `iterations`
+    that of each; `device` is where they are computed, as for `solve`.
+    """
 
     region: RegionKind | None = None
     sets: SetsKind | None = None
@@ -46,6 +47,7 @@ class LearnOptions:
     assume_support: float | None = None
     seconds: float = float("inf")
     device: str = "cpu"
+    iterations: int = 1_000_000
 
     def __post_init__(self) -> None:
         if not 0 < self.precision < 1:
@@ -54,6 +56,8 @@ class LearnOptions:
             raise InputError(f"the smallest probability assumed is {self.assume_support}, not within (0, 1)")
         if not self.seconds > 0:
             raise InputError(f"the time limit is {self.seconds}, not a positive number of seconds")
+        if self.iterations < 1:
+            raise InputError(f"the limit of iterations is {self.iterations}, not at least 1")
 
     def with_sets(self, sets: SetsKind) -> LearnOptions:
         """The same for another kind of sets, without what that kind has no use for."""

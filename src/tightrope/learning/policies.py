@@ -66,13 +66,14 @@ class PolicySolver:
         progress: Progress,
         solves: int = 3,
         device: str = "cpu",
+        iterations: int = 1_000_000,
     ):
         self.sets = sets if smallest is None else with_support(sets, smallest)
         self.objective, self.precision = objective, precision
         self.kernel = kernel_of(self.sets)
         self.deadline, self.progress = deadline, progress
         self.device = device
-        self.solves_left = solves
+        self.solves_left, self.iterations = solves, iterations
         self.notes: list[str] = []
         if smallest is not None:
             self.notes.append(
@@ -82,8 +83,7 @@ class PolicySolver:
     def robust(self) -> PolicyValue:
         """The policy with the best guarantee, and its interval."""
         agent = self.objective.agent
-        self.progress("solve: the robust policy")
-        guarantee = self._solve(self.kernel, agent.opposite)
+        guarantee = self.guaranteed()
         self.progress("solve: the other end of its interval")
         if depends_on_step(self.objective):
             self.notes.append(
@@ -96,10 +96,15 @@ class PolicySolver:
         low, high = (guarantee, far) if maximises(self.objective) else (far, guarantee)
         return self._between(guarantee.policy, low, high)
 
-    def optimistic(self) -> Solution:
+    def guaranteed(self, start: FloatArray | None = None) -> Solution:
+        """The policy with the best guarantee; `start` are values to look from, say those of fewer data."""
+        self.progress("solve: the robust policy")
+        return self._solve(self.kernel, self.objective.agent.opposite, start=start)
+
+    def optimistic(self, start: FloatArray | None = None) -> Solution:
         """The policy that is best if nature is kind; its value bounds what any policy can reach."""
         self.progress("solve: the optimistic policy")
-        return self._solve(self.kernel, self.objective.agent)
+        return self._solve(self.kernel, self.objective.agent, start=start)
 
     def evaluate(self, policy: OffsetArray | FloatArray) -> PolicyValue:
         """The interval of a given policy: nature against it, and for it."""
@@ -124,7 +129,11 @@ class PolicySolver:
         return PolicyValue(policy, interval, (low, high))
 
     def _solve(
-        self, kernel: Kernel, nature: Direction, policy: OffsetArray | FloatArray | None = None
+        self,
+        kernel: Kernel,
+        nature: Direction,
+        policy: OffsetArray | FloatArray | None = None,
+        start: FloatArray | None = None,
     ) -> Solution:
         left = max(self.deadline - time.perf_counter(), 0.0) / max(self.solves_left, 1)
         self.solves_left -= 1
@@ -133,6 +142,7 @@ class PolicySolver:
             replace(self.objective, nature=nature),
             policy=policy,
             precision=self.precision,
-            limits=Limits(seconds=left),
+            limits=Limits(self.iterations, left),
             device=self.device,
+            start=start,
         )

@@ -28,6 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.formats.atomic import atomic_write
 from tightrope.formats.drn import write_drn
 from tightrope.formats.explicit import write_explicit
 from tightrope.formats.policy import Policy, write_policy
@@ -71,7 +72,7 @@ def write_results(
         for result in results:
             inner = folder / result.decisions.sets.value if several else folder
             inner.mkdir(exist_ok=True)
-            _write_policies(result, inner)
+            write_policies(result, inner)
             if models:
                 say(f"write: the learned model ({result.sets.kind.value})")
                 _write_models(result, inner)
@@ -97,12 +98,16 @@ def plain(value: object) -> object:
     return value
 
 
-def _write_policies(result: LearningResult, folder: Path) -> None:
+def write_policies(result: LearningResult, folder: Path) -> list[str]:
+    """The robust and the optimistic policy; the names of their files."""
+    names = []
     model = result.model
     for name, choice in (("robust", result.robust.policy), ("optimistic", result.optimistic.policy)):
         taken = np.asarray(choice, dtype=np.int64)
-        with open(folder / f"{name}-policy.json", "w", encoding="utf-8", newline="\n") as file:
+        names.append(f"{name}-policy.json")
+        with atomic_write(folder / names[-1]) as file:
             write_policy(Policy.deterministic(model.structure, taken), file, model.hash())
+    return names
 
 
 def _write_models(result: LearningResult, folder: Path) -> None:

@@ -32,6 +32,7 @@ from tightrope.region.region import Conflict, Emptiness, Region, RegionKind
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, check_delta, event_intervals
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.prequential import Predictions
 from tightrope.uncertainty import sets as uncertainty
 from tightrope.uncertainty.sets import Sets, SetsKind
 
@@ -75,7 +76,10 @@ class _Made:
 
 
 class Stages:
-    """The stages for one model, one data set and one δ."""
+    """The stages for one model, one data set and one δ.
+
+    Where data grow, `predictions` and `intervals` are those of an earlier look: what they settle is kept.
+    """
 
     def __init__(
         self,
@@ -84,6 +88,8 @@ class Stages:
         delta: float,
         options: LearnOptions,
         progress: Progress | None = None,
+        predictions: Predictions | None = None,
+        intervals: EventIntervals | None = None,
     ):
         check_delta(delta)
         if counts.model_hash != model.hash():
@@ -93,6 +99,7 @@ class Stages:
             )
         self.model, self.counts, self.delta, self.options = model, counts, delta, options
         self.progress: Progress = progress or (lambda what: None)
+        self.predictions, self.earlier_intervals = predictions, intervals
         self._made: dict[tuple[str, object], _Made] = {}
 
     @cached_property
@@ -101,8 +108,11 @@ class Stages:
         outcomes.check(self.counts)
         return outcomes
 
-    def prepare(self, decisions: Decisions) -> Prepared:
-        """The sets that were decided on, or tied ones where their region is empty."""
+    def prepare(self, decisions: Decisions, sets_only: bool = False) -> Prepared:
+        """The sets that were decided on, or tied ones where their region is empty.
+
+        `sets_only` leaves out what only explains a result: the box of the parameters, the test of the model.
+        """
         seconds = {"statistics": 0.0, "region": 0.0, "sets": 0.0}
         self._timed("statistics", "outcomes", lambda: self.outcomes, seconds)
         intervals = None
@@ -117,9 +127,9 @@ class Stages:
             intervals = self._intervals(decisions.interval, seconds)
         sets = self._sets(decisions, None if verdict else region, intervals, seconds)
         box = None
-        if region is not None and verdict is None:
+        if region is not None and verdict is None and not sets_only:
             box = self._timed("sets", ("box", decisions.region), lambda: parameter_box(region), seconds)
-        check = self._model_check(decisions, seconds) if verdict is None else None
+        check = None if sets_only or verdict is not None else self._model_check(decisions, seconds)
         return Prepared(sets, region, intervals, box, verdict, check, seconds)
 
     def _model_check(self, decisions: Decisions, seconds: dict[str, float]) -> Emptiness | None:
@@ -137,7 +147,13 @@ class Stages:
             "statistics",
             method,
             lambda: event_intervals(
-                self.model, self.counts, self.delta, method, self.options.budget, self.outcomes
+                self.model,
+                self.counts,
+                self.delta,
+                method,
+                self.options.budget,
+                self.outcomes,
+                self.earlier_intervals,
             ),
             seconds,
         )
@@ -158,7 +174,9 @@ class Stages:
                 made = polytope_region(intervals)
             else:
                 chosen = decisions.region_options(self.options)
-                made = build_region(kind, self.model, self.counts, self.delta, chosen, self.outcomes)
+                made = build_region(
+                    kind, self.model, self.counts, self.delta, chosen, self.outcomes, self.predictions
+                )
             _ = made.emptiness  # decided here, and timed as a part of building
             return made
 

@@ -24,6 +24,7 @@ from tightrope.model.signatures import Signatures
 from tightrope.model.structure import Structure, Structured, frozen_array
 from tightrope.numerics.arrays import IndexArray
 from tightrope.numerics.rationals import RationalArray
+from tightrope.numerics.remember import remembered
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +125,7 @@ class ParametricMDP(Structured):
             )
         return MDP(self.structure, self.expressions.values(exact)[self.expression])
 
+    @remembered
     def hash(self) -> str:
         """Identity of the model: structure, exact expressions and domain."""
         digest = hashlib.sha256(b"parametric mdp")

@@ -25,7 +25,7 @@ from tightrope.statistics.least_squares import EllipsoidVersion, least_squares
 from tightrope.statistics.ledger import Assumption, Ledger, assumption_holds
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import prequential
+from tightrope.statistics.prequential import Predictions, prequential
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,9 @@ def build_region(
     delta: float,
     options: RegionOptions | None = None,
     outcomes: Outcomes | None = None,
+    predictions: Predictions | None = None,
 ) -> Region:
-    """The region of a kind; `outcomes` may be passed where they are already known."""
+    """The region of a kind; `outcomes` may be passed where they are already known, `predictions` too."""
     options = options or RegionOptions()
     outcomes = outcomes or Outcomes.of(model)
     if kind is RegionKind.POLYTOPE:
@@ -58,7 +59,7 @@ def build_region(
         return l1_region(model, counts, delta, options.rounds, options.tolerance, outcomes)
     if kind is RegionKind.ELLIPSOID:
         return ellipsoid_region(model, counts, delta, options.ellipsoid, outcomes=outcomes)
-    return likelihood_region(model, counts, delta, options.excess, outcomes)
+    return likelihood_region(model, counts, delta, options.excess, outcomes, predictions)
 
 
 def model_check(
@@ -172,20 +173,21 @@ def likelihood_region(
     delta: float,
     excess: float = DEFAULT_EXCESS,
     outcomes: Outcomes | None = None,
+    predictions: Predictions | None = None,
 ) -> Polytope:
     """L: the parameters that explain the data almost as well as a predictable plug-in (METHODS §3)."""
     check_delta(delta)
     outcomes = outcomes or Outcomes.of(model)
     coordinates = Coordinates.of(model.expressions, model.parameters)
     functions = coordinates.functions(model.expressions)
-    evidence = prequential(coordinates, functions, outcomes, counts, delta)
+    evidence = prequential(coordinates, functions, outcomes, counts, delta, predictions)
     holds = assumption_holds(evidence.assumption, counts.design, tied=True)
     notes = (f"pilot: the first {evidence.pilot} of {evidence.batches} batches",)
     ledger = Ledger(
         delta, 1, delta, "prequential likelihood ratio", "one region", evidence.assumption, holds, notes
     )
     likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
-    centre = LikelihoodMaximiser(coordinates, functions).lifted(evidence.estimate)
+    centre = LikelihoodMaximiser.of(coordinates, functions).lifted(evidence.estimate)
     directions = functions.linear[model.expressions.nonconstant]
     region = enclose_likelihood(coordinates, ledger, likelihood, centre, directions, excess)
     return replace(region, evidence=evidence)

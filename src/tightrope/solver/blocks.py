@@ -68,6 +68,7 @@ class Meter:
     patience: int = PATIENCE
     place: IndexArray = field(default_factory=lambda: np.zeros(0, np.int32))
     scratch: FloatArray = field(default_factory=lambda: np.zeros(0))
+    start: FloatArray | None = None
 
     def zeros(self, size: int) -> FloatArray:
         """A vector of zeros that is lent out: whoever writes to it puts the zeros back."""
@@ -109,9 +110,7 @@ class BlockSolver:
         best_lower = np.full(len(block), self.system.floor)
         best_upper = np.full(len(block), self.system.ceiling)
         still = np.zeros(len(block))
-        middle = np.full(
-            len(block), np.clip(self._around(block, lower), self.system.floor, self.system.ceiling)
-        )
+        middle = self._first_guess(block, lower, lead)
         if len(block) >= WORTH_MARGINS:
             found = self._with_margins(block, lower, upper, middle, budget, rows)
             if found is not None:
@@ -208,6 +207,15 @@ class BlockSolver:
         if not self._holds(block, upper, True):
             high = np.full(len(block), self.system.ceiling)
         return low, high, middle
+
+    def _first_guess(self, block: Block, values: FloatArray, lead: IndexArray) -> FloatArray:
+        """Where to look from: what lies around the block, or values that were given where they are finite."""
+        guess = np.full(len(block), self._around(block, values))
+        given = self.meter.start
+        if given is not None and len(given) == len(values):
+            guess = np.where(np.isfinite(given[lead]), given[lead], guess)
+        bounded: FloatArray = np.clip(guess, self.system.floor, self.system.ceiling)
+        return bounded
 
     def _around(self, block: Block, values: FloatArray) -> float:
         """The smallest finite value next to the block, 0 where there is none: where to start from."""

@@ -50,6 +50,7 @@ def solve(
     limits: Limits | None = None,
     threads: int = 1,
     device: str = "cpu",
+    start: FloatArray | None = None,
 ) -> Solution:
     """Verified bounds on the value of every state, and a policy that attains the agent's one.
 
@@ -61,6 +62,8 @@ def solve(
     * `threads` never changes a value.
     * `device`: "cpu", or "cuda" for the current GPU through CuPy (`tightrope[gpu]`). The model stays there
       for further solves with the same kernel; what is verified is the same.
+    * `start` are values to look from, one a state, such as those of a similar model. A hint: it saves
+      iterations, and what is returned is verified as ever.
 
     Raises `InputError` for objectives that have no sound meaning here, with the reason.
     """
@@ -81,6 +84,8 @@ def solve(
     else:
         kernel = model
     meter = Meter(most_iterations=limits.iterations, deadline=begin + limits.seconds)
+    if start is not None and len(start) == kernel.structure.states:
+        meter.start = _complement(start, False) if objective.complement else start
     work = _Solve(kernel, objective, precision, relative, meter)
     if device == "cpu":
         fixpoint = work.run(policy)

@@ -44,6 +44,7 @@ def solve_sets(
     relative: bool = True,
     limits: Limits | None = None,
     device: str = "cpu",
+    start: FloatArray | None = None,
 ) -> Solution:
     """Verified bounds over the sets (or their kernel); options as for `solve`."""
     kernel = kernel_of(sets) if isinstance(sets, Sets) else sets
@@ -55,6 +56,7 @@ def solve_sets(
         relative=relative,
         limits=limits,
         device=device,
+        start=start,
     )
     if not isinstance(kernel, RectangularKernel) or objective.is_bounded:
         return solution

@@ -25,6 +25,7 @@ from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.remember import remembered
 from tightrope.numerics.rounding import down, error_factor, up
 from tightrope.statistics.equalities import solve_equalities
 
@@ -63,6 +64,7 @@ class Coordinates:
     upper: FloatArray
 
     @staticmethod
+    @remembered
     def of(expressions: Expressions, parameters: Parameters, eliminate: bool = True) -> Coordinates:
         """Coordinates for a table; without elimination all parameters stay and equalities become rows."""
         if eliminate:
@@ -95,6 +97,7 @@ class Coordinates:
         free_names = [self.parameters.names[i] for i in self.free]
         return tuple(Polynomial({m: Fraction(1)}).text(free_names) for m in self.monomials)
 
+    @remembered
     def functions(self, expressions: Expressions) -> AffineFunctions:
         """All expressions of a table as affine functions of the coordinates."""
         number = {monomial: j for j, monomial in enumerate(self.monomials)}
@@ -110,10 +113,12 @@ class Coordinates:
         slack = up(error_factor(terms) * (magnitude @ reach) * (1.0 + error_factor(len(reach) + 4)))
         return AffineFunctions(linear[:, :-1], linear[:, -1], slack)
 
+    @remembered
     def parameter_functions(self) -> AffineFunctions:
         """The original parameters, eliminated ones included, as affine functions of the coordinates."""
         return self._affine(list(self.substitution))
 
+    @remembered
     def domain_rows(self) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
         """Rows a·x ≤ b of the domain beside the box of the free parameters, with their texts."""
         polynomials: list[Polynomial] = []

@@ -86,17 +86,40 @@ def event_intervals(
     method: IntervalMethod = IntervalMethod.CLOPPER_PEARSON,
     budget: Budget = Budget.TIED,
     outcomes: Outcomes | None = None,
+    known: EventIntervals | None = None,
 ) -> EventIntervals:
-    """The tied intervals; `outcomes` may be passed where they are already known."""
+    """The tied intervals; `outcomes` may be passed where they are already known.
+
+    Where data grow, `known` are the intervals of the last look at them: those of events that were not met
+    since are kept.
+    """
     check_delta(delta)
     outcomes = outcomes or Outcomes.of(model)
     events = Events.tie(outcomes, budget)
     successes, trials = events.tally(outcomes.pooled(counts))
     gamma = share(delta, len(events))
-    lower, upper = method.interval(successes, trials, gamma)
+    lower, upper = _intervals(successes, trials, gamma, method, events, known)
     holds = assumption_holds(method.assumption, counts.design, tied=True)
     ledger = Ledger(delta, len(events), gamma, method.value, budget.value, method.assumption, holds)
     return EventIntervals(events, successes, trials, lower, upper, ledger)
+
+
+def _intervals(
+    successes: OffsetArray,
+    trials: OffsetArray,
+    gamma: float,
+    method: IntervalMethod,
+    events: Events,
+    known: EventIntervals | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds of all events, computed where `known` does not have them."""
+    lower, upper = np.zeros(len(events)), np.ones(len(events))
+    unknown = trials > 0
+    if known is not None and known.events is events and known.ledger.is_like(gamma, method.value):
+        lower, upper = known.lower.copy(), known.upper.copy()
+        unknown = (successes != known.successes) | (trials != known.trials)
+    lower[unknown], upper[unknown] = method.interval(successes[unknown], trials[unknown], gamma)
+    return lower, upper
 
 
 def transition_intervals(

@@ -24,6 +24,7 @@ from tightrope.model.expressions import Expressions
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
+from tightrope.numerics.remember import remembered
 from tightrope.numerics.rounding import down, up
 from tightrope.statistics.outcomes import Outcomes
 
@@ -53,6 +54,7 @@ class Events:
     counted: BoolArray
 
     @staticmethod
+    @remembered
     def tie(outcomes: Outcomes, budget: Budget = Budget.TIED) -> Events:
         """The events of a model."""
         table = outcomes.model.expressions
@@ -158,6 +160,7 @@ class Events:
         return result_lower, result_upper
 
 
+@remembered
 def constant_values(table: Expressions) -> tuple[OffsetArray, FloatArray, FloatArray]:
     """The constant expressions of a table and their values, rounded outward where float64 cannot hold
     them.

@@ -50,6 +50,10 @@ class Ledger:
     holds: bool
     notes: tuple[str, ...] = ()
 
+    def is_like(self, gamma: float, method: str) -> bool:
+        """Whether the method is this one, at the same level for each event."""
+        return self.gamma == gamma and self.method == method
+
     @property
     def lines(self) -> tuple[str, ...]:
         """The ledger in words, for reports."""

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.remember import remembered
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
 _SMOOTHING = 0.5
@@ -28,6 +29,12 @@ class LikelihoodMaximiser:
 
     coordinates: Coordinates
     functions: AffineFunctions
+
+    @staticmethod
+    @remembered
+    def of(coordinates: Coordinates, functions: AffineFunctions) -> LikelihoodMaximiser:
+        """The one maximiser of these coordinates; it looks for its start once."""
+        return LikelihoodMaximiser(coordinates, functions)
 
     @cached_property
     def _faces(self) -> tuple[FloatArray, FloatArray]:

@@ -17,6 +17,7 @@ from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.remember import remembered
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class Outcomes:
     of_transition: IndexArray
 
     @staticmethod
+    @remembered
     def of(model: ParametricMDP) -> Outcomes:
         """Group the slots of every signature by expression."""
         signatures = model.signatures
@@ -74,7 +76,11 @@ class Outcomes:
         self.check(counts)
         if counts.batches is None:
             return [self.pooled(counts)]
-        return [self._sum(self.of_transition[seen], count) for seen, count in counts.batches]
+        return [self.pooled_part(seen, count) for seen, count in counts.batches]
+
+    def pooled_part(self, transition: OffsetArray, count: OffsetArray) -> OffsetArray:
+        """How often each outcome was seen, where `transition` was `count` times."""
+        return self._sum(self.of_transition[transition], count)
 
     def visits(self, seen: OffsetArray) -> OffsetArray:
         """How often each signature was visited, given how often each outcome was seen."""

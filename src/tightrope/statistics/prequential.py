@@ -20,7 +20,9 @@ end. Two rules:
   share δ with weights 1/((j+1)(j+2)), which sum to 1. All hold together, so the one that covers at most a
   tenth may be chosen after looking, at the price of log((j+1)(j+2)) in the threshold.
 
-A batch that was cut short by the end of the data is a batch with a predictable plug-in all the same.
+A batch that was cut short by the end of the data is a batch with a predictable plug-in all the same. Each
+plug-in follows from the batches before it and from nothing else, so where data grow (`Predictions`) every one
+is computed once, and the evidence is that of the same data looked at afresh.
 Rounding: probabilities at the plug-in are taken at their lower bounds and the sum is rounded down, which
 only enlarges the region.
 """
@@ -28,11 +30,11 @@ only enlarges the region.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightrope.data.batches import batch_ends
+from tightrope.data.batches import Batches, batch_ends
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
@@ -64,20 +66,48 @@ class Evidence:
     plug_ins: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What growing data have settled: closed batches by expression, plug-ins, and how well these did.
+
+    Belongs to one model and one stream of data, of which every later look has the same first batches.
+    """
+
+    seen: list[FloatArray] = field(default_factory=list)
+    plug_ins: dict[int, FloatArray] = field(default_factory=dict)
+    scores: dict[int, float] = field(default_factory=dict)
+
+    def by_expression(self, outcomes: Outcomes, batches: Batches) -> list[FloatArray]:
+        """How often each expression was seen in each batch; only the last one may still grow."""
+        for number in range(len(self.seen), len(batches) - 1):
+            self.seen.append(_by_expression(outcomes, outcomes.pooled_part(*batches[number])))
+        last = len(batches) - 1
+        if last < 0:
+            return []
+        return [*self.seen[:last], _by_expression(outcomes, outcomes.pooled_part(*batches[last]))]
+
+
 def prequential(
-    coordinates: Coordinates, functions: AffineFunctions, outcomes: Outcomes, counts: Counts, delta: float
+    coordinates: Coordinates,
+    functions: AffineFunctions,
+    outcomes: Outcomes,
+    counts: Counts,
+    delta: float,
+    predictions: Predictions | None = None,
 ) -> Evidence:
-    """Predict every batch after the pilot from those before it."""
+    """Predict every batch after the pilot from those before it; `predictions` are those made so far."""
     if counts.batches is None:
         raise InputError(
             "the likelihood region needs data in time-ordered batches, these counts have none",
             hint="keep the batch column of the data file, or use --region polytope",
         )
-    by_batch = [_by_expression(outcomes, seen) for seen in outcomes.pooled_batches(counts)]
+    outcomes.check(counts)
+    known = predictions or Predictions()
+    by_batch = known.by_expression(outcomes, counts.batches)
     informative = ~outcomes.model.expressions.is_constant
     sizes = np.array([float(seen.sum()) for seen in by_batch])
     pilot, price, assumption = _pilot(counts, sizes)
-    maximiser = LikelihoodMaximiser(coordinates, functions)
+    maximiser = LikelihoodMaximiser.of(coordinates, functions)
     so_far = np.zeros(len(functions))
     for seen in by_batch[:pilot]:
         so_far += seen
@@ -85,21 +115,26 @@ def prequential(
     guess = maximiser.start
     plug_ins: list[FloatArray] = []
     terms: list[float] = [-math.log(1.0 / delta) - price - 1e-12]
-    for seen in by_batch[pilot:]:
-        guess = maximiser.estimate(so_far * informative, guess)
+    for number in range(pilot, len(by_batch)):
+        seen = by_batch[number]
+        if number not in known.plug_ins:
+            known.plug_ins[number] = maximiser.estimate(so_far * informative)
+        guess = known.plug_ins[number]
         plug_ins.append(guess)
-        met = np.flatnonzero((seen > 0) & informative)
-        inside = maximiser.is_inside(guess)
-        at = maximiser.lifted(guess)
-        terms.append(_safe_log_likelihood(functions, at, seen, met) if inside else -math.inf)
+        score = known.scores.get(number)
+        if score is None:
+            score = _score(maximiser, guess, seen * informative)
+            if number < len(by_batch) - 1:
+                known.scores[number] = score
+        terms.append(score)
         so_far += seen
         weight += seen
     weight *= informative
     total = math.fsum(terms)
     threshold = total - 4.0 * UNIT * math.fsum(abs(term) for term in terms)
     estimate = maximiser.estimate(weight, guess)
-    predictions = np.array(plug_ins).reshape(-1, len(coordinates.free))
-    return Evidence(weight, threshold, estimate, pilot, len(by_batch), assumption, predictions)
+    used = np.array(plug_ins).reshape(-1, len(coordinates.free))
+    return Evidence(weight, threshold, estimate, pilot, len(by_batch), assumption, used)
 
 
 def _pilot(counts: Counts, sizes: FloatArray) -> tuple[int, float, Assumption]:
@@ -138,6 +173,15 @@ def _by_expression(outcomes: Outcomes, seen: OffsetArray) -> FloatArray:
     """How often each expression of the table was seen; constant factors m cancel in the likelihood ratio."""
     size = len(outcomes.model.expressions)
     return np.bincount(outcomes.expression, weights=seen, minlength=size).astype(np.float64)
+
+
+def _score(maximiser: LikelihoodMaximiser, guess: FloatArray, seen: FloatArray) -> float:
+    """A lower bound on the log-likelihood of a batch at its plug-in; −∞ where that is not in the domain."""
+    if not maximiser.is_inside(guess):
+        return -math.inf
+    return _safe_log_likelihood(
+        maximiser.functions, maximiser.lifted(guess), seen, np.flatnonzero(seen > 0)
+    )
 
 
 def _safe_log_likelihood(

@@ -27,7 +27,8 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import frozen_array
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.remember import remembered
 from tightrope.region.bounds import expression_bounds, parameter_box
 from tightrope.region.region import Region, Relaxation
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, transition_intervals
@@ -170,14 +171,24 @@ def _by_expression(
         model.expressions.is_constant[slot],
         (domain[0][slot], domain[1][slot]),
     )
-    length = np.diff(model.transition_start)
-    index = np.arange(model.transitions, dtype=np.int64)
-    index += np.repeat(signatures.start[signatures.of_choice] - model.transition_start[:-1], length)
+    index = _slots(model)
     wrong = int(mended.contradictory.sum())
     notes = (*notes, *_contradictions(wrong, "signatures"))
     return Sets(kind, relaxation, ledger, model, mended.lower[index], mended.upper[index], region, notes)
 
 
+@remembered
+def _slots(model: ParametricMDP) -> OffsetArray:
+    """The slot of its signature that each transition is."""
+    signatures = model.signatures
+    index = np.arange(model.transitions, dtype=np.int64)
+    index += np.repeat(
+        signatures.start[signatures.of_choice] - model.transition_start[:-1], np.diff(model.transition_start)
+    )
+    return index
+
+
+@remembered
 def _domain_ranges(model: ParametricMDP) -> Bounds:
     """What holds of every expression whatever the parameters; constants up to outward rounding."""
     lower, upper = model.expressions.ranges(model.parameters.lower, model.parameters.upper)

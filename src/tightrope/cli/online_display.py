@@ -1,0 +1,114 @@
+"""How a run looks: a live line on stderr where that is a terminal, and a table of its records at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from tightrope.cli.output import grouped, print_facts, print_table
+from tightrope.cli.subject import Subject
+from tightrope.learning.result import LearningResult
+
+ROWS = 16
+"""Of the table: the first record, the last, and some between at growing distances."""
+
+
+class RunDisplay:
+    """Episodes done, and what is guaranteed so far; silent where stderr is no terminal."""
+
+    def __init__(self, episodes: int):
+        self._episodes = episodes
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (
+                TextColumn("episodes"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.description}"),
+                TimeElapsedColumn(),
+            )
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task("", total=self._episodes)
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, record: Mapping[str, Any]) -> None:
+        """The latest record."""
+        if self._bar is not None:
+            parts = [f"update {record['update']}", f"guarantee {_number(record['guarantee'])}"]
+            if record["performance"] is not None:
+                parts.append(f"performance {_number(record['performance'])}")
+            parts.append(f"optimistic {_number(record['optimistic'])}")
+            self._bar.update(self._task, completed=record["episode"], description=", ".join(parts))
+
+
+def print_run(
+    subject: Subject, records: Sequence[Mapping[str, Any]], result: LearningResult, written: str | None
+) -> None:
+    """Some of the records, and what they add up to."""
+    known = any(record["performance"] is not None for record in records)
+    columns = ["episode", "steps", "guarantee", *(["performance"] if known else []), "optimistic", "seconds"]
+    rows = [
+        [
+            grouped(record["episode"]),
+            grouped(record["steps"]),
+            _number(record["guarantee"]),
+            *([_number(record["performance"])] if known else []),
+            _number(record["optimistic"]),
+            f"{record['elapsed']:.3g}",
+        ]
+        for record in chosen_records(records)
+    ]
+    print_table(subject.question.text, columns, rows)
+    robust = result.robust.interval
+    facts = [
+        ("updates", grouped(len(records))),
+        ("sets", f"{result.sets.kind.value} ({result.sets.relaxation.value})"),
+        ("region", result.decisions.region.value if result.decisions.region else "none"),
+        ("robust policy", f"[{_number(robust.lower)}, {_number(robust.upper)}]"),
+        *((("kept", _kept(records)),) if known else ()),
+        *(("why", reason) for reason in result.decisions.reasons),
+        *(("ledger", line) for line in result.ledger.lines),
+        *((("written", written),) if written else ()),
+    ]
+    print_facts("", facts)
+
+
+def chosen_records(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """At most `ROWS` of the records, evenly spread over the logarithm of the episodes."""
+    if len(records) <= ROWS:
+        return list(records)
+    last = max(records[-1]["episode"], 2)
+    kept: dict[int, Mapping[str, Any]] = {}
+    for number, record in enumerate(records):
+        cell = 0 if record["episode"] == 0 else 1 + int((ROWS - 2) * _share(record["episode"], last))
+        kept[cell if number < len(records) - 1 else ROWS] = record
+    return [kept[cell] for cell in sorted(kept)]
+
+
+def _share(episode: int, last: int) -> float:
+    from math import log
+
+    return min(log(episode) / log(last), 1 - 1e-9)
+
+
+def _kept(records: Sequence[Mapping[str, Any]]) -> str:
+    broken = sum(record["holds"] is False for record in records)
+    return f"{len(records) - broken} of {len(records)} guarantees, compared with the truth"
+
+
+def _number(value: object) -> str:
+    return "–" if value is None else f"{float(str(value)):.6g}"

@@ -1,0 +1,206 @@
+"""What `tightrope online` does: load, run, write, print.
+
+Apart from the command's options, so that its help needs none of this.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tightrope.cli.online_display import RunDisplay, print_run
+from tightrope.cli.options import parse_constants
+from tightrope.cli.output import print_json, warn
+from tightrope.cli.subject import Subject, load_subject
+from tightrope.data.simulator import DEFAULT_CAP, Simulator
+from tightrope.data.stopping import decided_states, deciding_steps
+from tightrope.errors import CannotCertify, InputError
+from tightrope.formats.atomic import atomic_write
+from tightrope.learning.document import Setting, document
+from tightrope.learning.online.journal import Journal, check_run_directory
+from tightrope.learning.online.learner import ITERATIONS, OnlineLearner
+from tightrope.learning.online.run import OnlineRun, Truth
+from tightrope.learning.online.sources import EnvironmentEpisodes, SimulatedEpisodes, Source
+from tightrope.learning.online.update import CERTIFIED
+from tightrope.learning.options import LearnOptions
+from tightrope.learning.result import LearningResult
+from tightrope.learning.result_files import RESULT, plain, write_policies
+from tightrope.region.region import RegionKind
+from tightrope.statistics.estimates import IntervalMethod
+from tightrope.statistics.events import Budget
+from tightrope.uncertainty.sets import SetsKind
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command."""
+
+    model: str
+    episodes: int
+    at: str | None
+    seed: int
+    delta: float
+    prop: str | None
+    region: RegionKind | None
+    sets: SetsKind | None
+    interval: IntervalMethod | None
+    budget: Budget
+    output: Path | None
+    const: list[str] | None
+    param: str | None
+    domain: str | None
+    discount: float | None
+    terminal_reward: str | None
+    assume_support: float | None
+    precision: float
+    cap: int | None
+    env: str | None
+    convert_obs: str | None
+    actions: str | None
+    json: bool
+
+    def options(self) -> LearnOptions:
+        return LearnOptions(
+            region=self.region,
+            sets=self.sets,
+            interval=self.interval,
+            budget=self.budget,
+            precision=self.precision,
+            assume_support=self.assume_support,
+            iterations=ITERATIONS,
+        )
+
+
+def run(asked: Request) -> None:
+    """Run to the end, write what is wanted, print the records."""
+    if asked.env is None and (asked.convert_obs is not None or asked.actions is not None):
+        raise InputError("--convert-obs and --actions go with --env")
+    if asked.output is not None:
+        check_run_directory(asked.output)
+    subject = load_subject(
+        asked.model,
+        parse_constants(asked.const),
+        asked.prop,
+        asked.param,
+        asked.domain,
+        asked.discount,
+        asked.terminal_reward,
+    )
+    learner = OnlineLearner(
+        subject.model, subject.question.objective, delta=asked.delta, options=asked.options()
+    )
+    source, truth, cap = _source(asked, subject)
+    question = _question(asked, subject, learner, cap)
+    records: list[dict[str, Any]] = []
+    with nullcontext() if asked.output is None else Journal(asked.output, question) as journal:
+        whole = OnlineRun(learner, source, asked.episodes, truth, journal)
+        with RunDisplay(asked.episodes) as display:
+            for record in whole.records():
+                records.append(record)
+                display.show(record)
+                if asked.json:
+                    print_json(record)
+        result = learner.result() if asked.output is not None or not asked.json else None
+        if asked.output is not None and result is not None:
+            _write(asked, subject, learner, result, records)
+    _warn_about(learner)
+    if result is not None and not asked.json:
+        print_run(subject, records, result, None if asked.output is None else str(asked.output))
+    last = records[-1]
+    if last["status"] != CERTIFIED:
+        raise CannotCertify(f"the last update: {last['status']}")
+
+
+def _source(asked: Request, subject: Subject) -> tuple[Source, Truth | None, int]:
+    """Where episodes come from, the true model where it is known, and the cap on an episode's length."""
+    model, objective = subject.model, subject.question.objective
+    benchmark = subject.loaded.benchmark
+    cap = asked.cap or (benchmark.episode_cap if benchmark is not None else DEFAULT_CAP)
+    steps = deciding_steps(objective)
+    if steps is not None:
+        cap = max(1, min(cap, steps))
+    stop = decided_states(objective, model.states)
+    known = asked.at is not None or (asked.env is None and benchmark is not None)
+    truth = Truth(model.instantiate(subject.loaded.point(asked.at)), objective) if known else None
+    if asked.env is not None:
+        from tightrope.data.environments import SteppedEnvironment, load_named, make_environment
+
+        convert = load_named(asked.convert_obs, "--convert-obs") if asked.convert_obs is not None else None
+        actions = asked.actions.split(",") if asked.actions is not None else None
+        environment = SteppedEnvironment(make_environment(asked.env), model, stop, cap, convert, actions)
+        return EnvironmentEpisodes(environment, asked.seed), truth, cap
+    mdp = model.instantiate(subject.loaded.point(asked.at))
+    return SimulatedEpisodes(Simulator(mdp, None, stop, cap, model.hash()), asked.seed), truth, cap
+
+
+def _question(asked: Request, subject: Subject, learner: OnlineLearner, cap: int) -> dict[str, object]:
+    """Everything that the records depend on, under the names that users know; not how many there are."""
+    decisions = learner.decisions
+    return {
+        "model": asked.model,
+        "model hash": subject.model.hash(),
+        "property": subject.question.text,
+        "discount": asked.discount,
+        "terminal reward": asked.terminal_reward,
+        "delta": asked.delta,
+        "region": decisions.region.value if decisions.region else None,
+        "sets": decisions.sets.value,
+        "interval": decisions.interval.value,
+        "budget": asked.budget.value,
+        "assumed support": asked.assume_support,
+        "precision": asked.precision,
+        "seed": asked.seed,
+        "cap": cap,
+        "point": None if asked.env and not asked.at else subject.point_text(asked.at),
+        "environment": asked.env,
+        "conversion of observations": asked.convert_obs,
+        "actions": asked.actions,
+    }
+
+
+def _write(
+    asked: Request,
+    subject: Subject,
+    learner: OnlineLearner,
+    result: LearningResult,
+    records: list[dict[str, Any]],
+) -> None:
+    """The result as `tightrope learn -o` writes it, and the figure."""
+    from tightrope.report.learning_curve import write_curve
+
+    assert asked.output is not None
+    setting = Setting(
+        model=asked.model,
+        property=subject.question.text,
+        delta=asked.delta,
+        constants=parse_constants(asked.const),
+        data={"source": asked.env or "simulation", "seed": asked.seed, "updates": len(records)},
+        command=["tightrope", *sys.argv[1:]],
+        truth=subject.point_text(asked.at) if asked.env is None or asked.at else None,
+    )
+    content = document([result], learner.data.counts(), learner.options, setting)
+    names = write_policies(result, asked.output)
+    entries: Any = content["results"]
+    entries[0]["files"] = names
+    with atomic_write(asked.output / RESULT) as file:
+        file.write(json.dumps(plain(content), allow_nan=False) + "\n")
+    about = {
+        "title": asked.model.removeprefix("bench:"),
+        "value": subject.question.text,
+        "sets": result.sets.kind.value,
+    }
+    write_curve(asked.output, records, about)
+
+
+def _warn_about(learner: OnlineLearner) -> None:
+    ledger = learner.ledger
+    if ledger is not None and not ledger.holds:
+        warn(
+            f"{ledger.method} assumes {ledger.assumption.value}, and these data were collected by a policy "
+            "that depends on them: the guarantees are nominal. Time-uniform methods (--interval "
+            "beta-binomial, --region likelihood) hold for them"
+        )

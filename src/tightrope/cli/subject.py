@@ -1,0 +1,60 @@
+"""What is learned about: a parametric model and one question. Shared by the commands that learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tightrope.cli.model_source import LoadedModel, load_model
+from tightrope.cli.questions import read_properties
+from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.prism.question import Question
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The model by the name it was given, as it was loaded, and what is asked of it."""
+
+    source: str
+    loaded: LoadedModel
+    model: ParametricMDP
+    question: Question
+
+    def point_text(self, at: str | None) -> dict[str, str] | None:
+        """The true parameters, where they are known."""
+        from tightrope.experiments.instance import decimal_text
+
+        if at is None and self.loaded.benchmark is None:
+            return None
+        point = self.loaded.point(at)
+        return {n: decimal_text(v) for n, v in zip(self.model.parameters.names, point, strict=True)}
+
+
+def load_subject(
+    source: str,
+    constants: Mapping[str, str],
+    prop: str | None,
+    param: str | None,
+    domain: str | None,
+    discount: float | None,
+    terminal_reward: str | None,
+) -> Subject:
+    """Load the model and the question; refuse models without parameters and questions without a value."""
+    properties = read_properties([] if prop is None else [prop])
+    loaded = load_model(source, properties.model_constants(constants), param, domain)
+    questions = properties.questions(loaded, constants, discount, terminal_reward)
+    if len(questions) != 1:
+        raise InputError(f"learning goes with one property, not {len(questions)}")
+    question = questions[0]
+    if question.is_threshold:
+        raise InputError(
+            f"{question.text} is true or false, but learning needs a value to optimise",
+            hint="ask for the value: Pmax=? [ … ]",
+        )
+    if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
+        raise InputError(
+            f"{source} has no parameters: there is nothing to learn about it",
+            hint="'tightrope check' computes the values of such a model",
+        )
+    return Subject(source, loaded, loaded.model, question)

@@ -1,0 +1,105 @@
+"""Counts that grow an episode at a time, and the doubling rule that says when to look at them again.
+
+Batches end at episodes fixed in advance (`tightrope.data.batches`), whatever is seen in them. The sampling
+design is adaptive: who collects the data may have looked at all of the earlier ones.
+
+*Doubling* (Auer, Jaksch and Ortner 2008; paper, Section 5): an update is due at the end of the episode in
+which some choice has been taken as often since the last look as before it, and at least once. The rule needs
+the visits alone and looks at whole episodes, so it does not matter in which portions episodes arrive. A
+choice can double log₂ of its visits times, which bounds the number of updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tightrope.data.batches import Batches, next_end
+from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import OffsetArray
+
+
+class GrowingCounts:
+    """The data of one learner: `pending` are the counts of the batch that is still open.
+
+    `visits[c]` is how often choice c was taken, `looked[c]` how often it had been at the last look.
+    """
+
+    def __init__(self, model: ParametricMDP):
+        self.model = model
+        self.episodes = 0
+        self.steps = 0
+        self.pending: OffsetArray = np.zeros(model.transitions, dtype=np.int64)
+        self.visits: OffsetArray = np.zeros(model.choices, dtype=np.int64)
+        self.looked: OffsetArray = np.zeros(model.choices, dtype=np.int64)
+        self.batch_end = next_end(0)
+        self._closed: list[tuple[OffsetArray, OffsetArray]] = []
+        self._open_episodes = 0
+
+    @property
+    def update_is_due(self) -> bool:
+        """Whether some choice's visits have doubled since the last look."""
+        return bool(np.any(self.visits - self.looked >= np.maximum(self.looked, 1)))
+
+    def look(self) -> None:
+        """From here on visits are compared with those of now."""
+        self.looked = self.visits.copy()
+
+    def add(self, transitions: OffsetArray) -> None:
+        """Count one episode, given by its transitions."""
+        np.add.at(self.pending, transitions, 1)
+        np.add.at(self.visits, self.model.structure.transition_choice[transitions], 1)
+        self.counted(1, len(transitions))
+
+    def counted(self, episodes: int, steps: int) -> None:
+        """Take note of episodes of one batch whose transitions are in `pending` and `visits` already."""
+        assert self.episodes + episodes <= self.batch_end
+        self.episodes += episodes
+        self.steps += steps
+        self._open_episodes += episodes
+        if self.episodes == self.batch_end:
+            self._closed.append(_sparse(self.pending))
+            self.pending[:] = 0
+            self._open_episodes = 0
+            self.batch_end = next_end(self.episodes)
+
+    def counts(self) -> Counts:
+        """What has been seen so far: the closed batches, and the open one where it has an episode."""
+        parts = [*self._closed, _sparse(self.pending)] if self._open_episodes else self._closed
+        design = SamplingDesign(SamplingKind.ADAPTIVE, self.episodes, self.steps)
+        return Counts.from_batches(
+            Batches.from_parts(parts), self.model.transition_start, design, self.model.hash()
+        )
+
+    def state(self) -> dict[str, OffsetArray]:
+        """Everything, as arrays."""
+        batches = Batches.from_parts(self._closed)
+        return {
+            "batch_start": batches.start,
+            "batch_transition": batches.transition,
+            "batch_count": batches.count,
+            "pending": self.pending,
+            "looked": self.looked,
+            "progress": np.array([self.episodes, self.steps, self._open_episodes, self.batch_end]),
+        }
+
+    @staticmethod
+    def restored(model: ParametricMDP, state: Mapping[str, OffsetArray]) -> GrowingCounts:
+        """What `state` was taken of."""
+        data = GrowingCounts(model)
+        batches = Batches(state["batch_start"], state["batch_transition"], state["batch_count"])
+        data._closed = list(batches)
+        data.pending = state["pending"].copy()
+        data.looked = state["looked"].copy()
+        total = batches.total(model.transitions) + data.pending
+        np.add.at(data.visits, model.structure.transition_choice, total)
+        data.episodes, data.steps, data._open_episodes, data.batch_end = state["progress"].tolist()
+        return data
+
+
+def _sparse(count: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+    seen = np.flatnonzero(count)
+    return seen, count[seen]

@@ -1,0 +1,86 @@
+"""One episode as people write it down: steps (state, action, next state), for many steps the same model.
+
+A state is its index, or its variables' values (a mapping by name, or a sequence in the model's order). An
+action is its name, or the number of the choice within its state, counted from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tightrope.data.observations import ObservationMap
+from tightrope.errors import InputError
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import OffsetArray
+
+
+class StepReader:
+    """Finds the transitions of steps; built once for a structure."""
+
+    def __init__(self, structure: Structure):
+        self.structure = structure
+        self._shown = ObservationMap(structure)
+
+    def transitions(self, episode: Sequence[Any] | OffsetArray, name: str) -> OffsetArray:
+        """The transitions of an episode, which may also give these by their index; `name` is for errors."""
+        if len(episode) == 0:
+            return np.empty(0, dtype=np.int64)
+        steps = np.asarray(episode) if not isinstance(episode[0], Sequence) else None
+        if steps is not None and steps.ndim == 1 and np.issubdtype(steps.dtype, np.integer):
+            found = steps.astype(np.int64)
+        else:
+            found = np.array([self._transition(step, f"{name}, step {i}") for i, step in enumerate(episode)])
+        self._check(found, name)
+        return found
+
+    def _transition(self, step: Any, where: str) -> int:
+        try:
+            state_shown, action, next_shown = step
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{where}: {step!r} is no step",
+                hint="a step is (state, action, next state); an episode may also list transitions by index",
+            ) from None
+        state = self._shown.state(state_shown, where)
+        choice = self._choice(state, action, where)
+        return self._shown.transition(choice, self._shown.state(next_shown, where), where)
+
+    def _choice(self, state: int, action: Any, where: str) -> int:
+        structure = self.structure
+        first, last = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
+        names = [structure.action_name(choice) for choice in range(first, last)]
+        if isinstance(action, str):
+            matching = [choice for choice, own in enumerate(names) if own == action]
+            if len(matching) == 1:
+                return first + matching[0]
+            problem = "ambiguous" if matching else "not enabled"
+        elif isinstance(action, int | np.integer) and 0 <= action < last - first:
+            return first + int(action)
+        else:
+            problem = "not enabled"
+        raise InputError(
+            f"{where}: the action {action!r} is {problem} in state {structure.state_name(state)}",
+            hint=f"its choices are {', '.join(f'{i} ({own})' for i, own in enumerate(names))}",
+        )
+
+    def _check(self, found: OffsetArray, name: str) -> None:
+        """Each step begins where the one before ended, the first in the initial state."""
+        structure = self.structure
+        wrong = np.flatnonzero((found < 0) | (found >= structure.transitions))
+        if len(wrong):
+            raise InputError(
+                f"{name}, step {wrong[0]}: there is no transition {found[wrong[0]]}; "
+                f"they are 0..{structure.transitions - 1}"
+            )
+        source = structure.choice_state[structure.transition_choice[found]]
+        before = np.r_[structure.initial, structure.successor[found[:-1]]]
+        wrong = np.flatnonzero(source != before)
+        if len(wrong):
+            step = int(wrong[0])
+            raise InputError(
+                f"{name}, step {step} begins in state {structure.state_name(int(source[step]))}, "
+                f"but the state was {structure.state_name(int(before[step]))}"
+            )

@@ -1,0 +1,1 @@
+"""Learning while data are collected by the policy that is being learned."""

@@ -1,0 +1,164 @@
+"""The directory of an online run: it survives whatever happens to the process, at any moment.
+
+    records.jsonl     one JSON object an update, appended as they happen
+    checkpoint.npz    the learner as it was after the last update
+
+An update is first appended to the records and synced, then the checkpoint takes the place of the one before
+in one step. The checkpoint says how many bytes of the records belong to it; what lies behind them is cut off
+when a run goes on, and comes out again the same. So a process that is killed loses at most the time since
+its last update. A directory belongs to one run: the checkpoint carries what was asked, and another question
+is refused with the difference named.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.errors import InputError
+from tightrope.formats.atomic import atomic_write_bytes
+from tightrope.learning.online.learner import OnlineLearner
+from tightrope.learning.result_files import plain
+
+RECORDS = "records.jsonl"
+CHECKPOINT = "checkpoint.npz"
+FORMAT = "tightrope online 1"
+
+
+class Journal:
+    """A run's directory, held by this process alone while it is open.
+
+    `question` is everything that the records depend on, by the names under which users know it. After
+    entering, `records` are those of an earlier run, and `elapsed` the seconds it took.
+    """
+
+    def __init__(self, directory: Path, question: Mapping[str, object]):
+        self.directory = directory
+        self.question = {name: plain(value) for name, value in question.items()}
+        self.records: list[dict[str, Any]] = []
+        self.elapsed = 0.0
+        self._state: dict[str, npt.NDArray[Any]] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            check_run_directory(self.directory)
+            self.directory.mkdir(exist_ok=True)
+            path = self.directory / RECORDS
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        except OSError as error:
+            raise InputError(f"cannot write {self.directory}: {error.strerror or error}") from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._open()
+        except BlockingIOError:
+            os.close(self._descriptor)
+            raise InputError(
+                f"another run is writing to {self.directory}", hint="wait for it, or name another directory"
+            ) from None
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    def resume(self, learner: OnlineLearner) -> bool:
+        """Bring the learner to where the earlier run was; whether there was one."""
+        if self._state is None:
+            return False
+        learner.restore(self._state)
+        return True
+
+    def append(self, record: Mapping[str, object]) -> None:
+        """Add a record; it is on the disk when this returns."""
+        data = (json.dumps(plain(dict(record)), allow_nan=False) + "\n").encode()
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+        os.fsync(self._descriptor)
+
+    def checkpoint(self, learner: OnlineLearner, elapsed: float) -> None:
+        """The learner as it is now, with all records so far."""
+        about = {
+            "format": FORMAT,
+            "question": self.question,
+            "bytes": os.fstat(self._descriptor).st_size,
+            "elapsed": elapsed,
+        }
+        arrays: dict[str, Any] = {f"learner_{name}": array for name, array in learner.state().items()}
+        arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+        with atomic_write_bytes(self.directory / CHECKPOINT) as file:
+            np.savez(file, **arrays)
+
+    def _open(self) -> None:
+        """Read the checkpoint, where there is one, and cut off the records that it does not know."""
+        for torn in self.directory.glob(f".{CHECKPOINT}.*.part"):  # of a process that was killed
+            torn.unlink(missing_ok=True)
+        path = self.directory / CHECKPOINT
+        size = os.fstat(self._descriptor).st_size
+        if not path.is_file():
+            os.ftruncate(self._descriptor, 0)
+            return
+        about, state = _read(path)
+        self._refuse_another(about["question"])
+        if about["bytes"] > size:
+            raise InputError(
+                f"{self.directory / RECORDS} is shorter than its checkpoint says",
+                hint="a file was changed by hand; name a new directory",
+            )
+        os.ftruncate(self._descriptor, about["bytes"])
+        lines = (self.directory / RECORDS).read_text(encoding="utf-8").splitlines()
+        self.records = [json.loads(line) for line in lines]
+        self.elapsed, self._state = float(about["elapsed"]), state
+
+    def _refuse_another(self, earlier: Mapping[str, object]) -> None:
+        for name in dict.fromkeys((*self.question, *earlier)):
+            asked, had = self.question.get(name), earlier.get(name)
+            if asked != had:
+                raise InputError(
+                    f"{self.directory} holds another run: its {name} is {_shown(had)}, not {_shown(asked)}",
+                    hint="name a new directory, or run the same command to go on",
+                )
+
+
+def check_run_directory(directory: Path) -> None:
+    """Refuse a place that cannot hold a run, before anything is computed."""
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"cannot write {directory}: it is a file, but a run goes into a directory")
+    if not directory.exists() and not directory.absolute().parent.is_dir():
+        raise InputError(f"cannot write {directory}: there is no directory {directory.absolute().parent}")
+    if directory.is_dir():
+        names = {entry.name for entry in directory.iterdir()}
+        if names and RECORDS not in names:
+            raise InputError(
+                f"{directory} holds other files than a run, and is left alone", hint="name a new directory"
+            )
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    try:
+        with np.load(path) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        about = json.loads(bytes(arrays.pop("about")))
+        if about["format"] != FORMAT:
+            raise ValueError(f"its format is {about['format']}")
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"{path} is no checkpoint of this program: {error}", hint="name a new directory"
+        ) from None
+    return about, {name.removeprefix("learner_"): array for name, array in arrays.items()}
+
+
+def _shown(value: object) -> str:
+    return "not given" if value is None else f"'{value}'" if isinstance(value, str) else str(value)

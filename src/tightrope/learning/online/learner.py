@@ -1,0 +1,245 @@
+"""`OnlineLearner`: explore under optimism, certify, repeat.
+
+The sampling policy is the one that is best if nature is kind (optimism in the face of uncertainty; paper,
+Section 5): it goes where value is possible until the data say otherwise. Whenever some choice's visits have
+doubled (`tightrope.data.growing`), region, sets and policies are computed anew from all data.
+
+*Why the guarantees hold together.* The policy that collects the data depends on the data. Time-uniform
+methods (beta-binomial intervals, the likelihood region, the sound ellipsoid) allow for that: with
+probability at least 1 − δ the truth lies in the regions of all updates at once, and then every update's
+guarantee is kept.
+Which method is used is decided before the first episode. Fixed-design methods (Clopper–Pearson, Hoeffding,
+L1) may be asked for, for comparison; the ledger then says that nothing is guaranteed of adaptive data.
+
+*What is kept from one update to the next.* All that follows from the model alone; the closed batches of the
+likelihood region with their plug-ins; the values, from which the solver looks for the next ones. None of it
+moves a set: an update has the sets, bit for bit, that `learn` has on the same counts, and values within the
+precision asked for. Where sets are intervals and have not moved, the values are kept as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.data.growing import GrowingCounts
+from tightrope.data.steps import StepReader
+from tightrope.errors import InputError
+from tightrope.formats.policy import Policy
+from tightrope.learning.learn import Learner, objective_of, with_names
+from tightrope.learning.online.update import CERTIFIED, Update
+from tightrope.learning.options import LearnOptions, decide
+from tightrope.learning.policies import PolicySolver, maximises
+from tightrope.learning.result import LearningResult
+from tightrope.learning.stages import Progress, Stages
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.region.region import RegionKind
+from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.solution import Solution
+from tightrope.statistics.estimates import EventIntervals, check_delta
+from tightrope.statistics.ledger import Ledger
+from tightrope.statistics.prequential import Predictions
+from tightrope.uncertainty.sets import SetsKind
+
+ITERATIONS = 20_000
+"""Of one solve. From a handful of episodes a guarantee can be finite and astronomical, and not worth more."""
+
+
+class OnlineLearner:
+    """Learns a model's parameters from episodes as they come.
+
+        learner = OnlineLearner(model, 'Pmax=? [ F "goal" ]', delta=0.001, sets="expression")
+        while learner.episodes < 1000:
+            learner.observe(run_one_episode(learner.policy()))
+        print(learner.result().guarantee)
+
+    `region`, `sets` and `options` are those of `learn`; what is left open is decided at once, from the model.
+    """
+
+    def __init__(
+        self,
+        model: ParametricMDP,
+        objective: Objective | str,
+        *,
+        delta: float = 0.001,
+        region: RegionKind | str | None = None,
+        sets: SetsKind | str | None = None,
+        options: LearnOptions | None = None,
+        progress: Progress | None = None,
+    ):
+        check_delta(delta)
+        if not model.parameters.names:
+            raise InputError("the model has no parameters: there is nothing to learn about it")
+        self.model, self.delta = model, delta
+        self.objective = objective_of(objective, model)
+        self.options = with_names(options or LearnOptions(iterations=ITERATIONS), region, sets)
+        self.progress: Progress = progress or (lambda what: None)
+        self.data = GrowingCounts(model)
+        self.decisions = decide(model, self.data.counts(), self.options)
+        self.last_update: Update | None = None
+        self.ledger: Ledger | None = None
+        self._reader: StepReader | None = None
+        self._predictions = Predictions()
+        self._intervals: EventIntervals | None = None
+        self._values: dict[str, FloatArray] = {}
+        self._digest = ""
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes were observed."""
+        return self.data.episodes
+
+    def policy(self) -> Policy:
+        """The policy to collect the next episode with: the optimistic one of the last update."""
+        update = self.last_update or self.update()
+        return Policy.deterministic(self.model.structure, update.sampling_policy)
+
+    def observe(self, episode: Sequence[Any] | OffsetArray) -> Update | None:
+        """Count an episode, a sequence of steps (state, action, next state); the update, where one was due.
+
+        A state is its index or its variables' values, an action its name or the number of the choice within
+        its state. An array of transition indices will do as well. Episodes begin in the initial state.
+        """
+        if self._reader is None:
+            self._reader = StepReader(self.model.structure)
+        self.data.add(self._reader.transitions(episode, f"episode {self.episodes}"))
+        return self.update() if self.data.update_is_due else None
+
+    def update(self) -> Update:
+        """Compute region, sets and policies anew from all episodes so far, whether or not that is due."""
+        update, values, digest = self._computed()
+        self.data.look()
+        self.last_update, self._values, self._digest = update, values, digest
+        return update
+
+    def preview(self) -> Update:
+        """What an update now would say, without making it: the sampling policy stays."""
+        return self._computed()[0]
+
+    def result(self) -> LearningResult:
+        """Everything `learn` says about the data so far: the robust policy, its interval, the ledger."""
+        learner = Learner(
+            self.model,
+            self.data.counts(),
+            self.delta,
+            self.objective,
+            options=self.options,
+            progress=self.progress,
+            predictions=self._predictions,
+        )
+        return learner.result(self.options)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything that an equal learner needs to go on from the last update as this one would."""
+        update = self.last_update
+        if update is None:
+            raise ValueError("there is no update to go on from")
+        return {
+            **{f"data_{name}": array for name, array in self.data.state().items()},
+            **{f"values_{name}": array for name, array in self._values.items()},
+            "robust_policy": update.robust_policy,
+            "sampling_policy": update.sampling_policy,
+            "numbers": np.array([update.number, update.episode, update.steps, update.fallback]),
+            "bounds": np.array([update.guarantee, update.optimistic, update.seconds]),
+            "status": np.frombuffer(update.status.encode(), dtype=np.uint8),
+            "digest": np.frombuffer(self._digest.encode(), dtype=np.uint8),
+        }
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from where `state` was taken."""
+        within = {name.removeprefix("data_"): a for name, a in state.items() if name.startswith("data_")}
+        self.data = GrowingCounts.restored(self.model, within)
+        self._values = {
+            name.removeprefix("values_"): array for name, array in state.items() if name.startswith("values_")
+        }
+        number, episode, steps, fallback = state["numbers"].tolist()
+        guarantee, optimistic, seconds = state["bounds"].tolist()
+        self.last_update = Update(
+            number=number,
+            episode=episode,
+            steps=steps,
+            guarantee=guarantee,
+            optimistic=optimistic,
+            robust_policy=state["robust_policy"],
+            sampling_policy=state["sampling_policy"],
+            status=bytes(state["status"]).decode(),
+            fallback=bool(fallback),
+            seconds=seconds,
+        )
+        self._digest = bytes(state["digest"]).decode()
+        self._predictions, self._intervals = Predictions(), None
+
+    def _computed(self) -> tuple[Update, dict[str, FloatArray], str]:
+        """The update, its values and a digest of the sets they belong to; changes nothing."""
+        begin = time.perf_counter()
+        stages = Stages(
+            self.model,
+            self.data.counts(),
+            self.delta,
+            self.options,
+            self.progress,
+            self._predictions,
+            self._intervals,
+        )
+        prepared = stages.prepare(self.decisions, sets_only=True)
+        self._intervals = prepared.intervals
+        self.ledger = prepared.sets.ledger
+        solver = PolicySolver(
+            prepared.sets,
+            self.objective,
+            self.options.precision,
+            self.options.assume_support,
+            begin + self.options.seconds,
+            self.progress,
+            solves=2,
+            iterations=self.options.iterations,
+        )
+        digest = _digest(solver.kernel) if isinstance(solver.kernel, IntervalKernel) else ""
+        before = self.last_update
+        frame: dict[str, Any] = {
+            "number": 0 if before is None else before.number + 1,
+            "episode": self.data.episodes,
+            "steps": self.data.steps,
+            "fallback": prepared.verdict is not None,
+        }
+        if before is not None and digest and digest == self._digest:
+            update = replace(before, **frame, seconds=time.perf_counter() - begin)
+            return update, self._values, digest
+        robust = solver.guaranteed(self._values.get("robust"))
+        optimistic = solver.optimistic(self._values.get("optimistic"))
+        initial = self.model.initial
+        low, high = (robust, optimistic) if maximises(self.objective) else (optimistic, robust)
+        ends = float(low.lower[initial]), float(high.upper[initial])
+        stopped = [s.status.value for s in (robust, optimistic) if not s.is_certified]
+        update = Update(
+            **frame,
+            guarantee=ends[0] if low is robust else ends[1],
+            optimistic=ends[1] if low is robust else ends[0],
+            robust_policy=robust.policy,
+            sampling_policy=optimistic.policy,
+            status=stopped[0] if stopped else CERTIFIED,
+            seconds=time.perf_counter() - begin,
+        )
+        return update, {"robust": _middle(robust), "optimistic": _middle(optimistic)}, digest
+
+
+def _middle(solution: Solution) -> FloatArray:
+    """Values to look from: not finite where nothing is known."""
+    with np.errstate(invalid="ignore"):
+        middle: FloatArray = 0.5 * (solution.lower + solution.upper)
+    return middle
+
+
+def _digest(kernel: IntervalKernel) -> str:
+    """Stands for the intervals that were solved."""
+    found = hashlib.sha256(np.ascontiguousarray(kernel.lower).tobytes())
+    found.update(np.ascontiguousarray(kernel.upper).tobytes())
+    return found.hexdigest()

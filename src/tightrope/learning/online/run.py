@@ -1,0 +1,100 @@
+"""A whole run: collect, update, record, until the episodes are done.
+
+The last record says what all episodes together guarantee. Where no update was due at the last episode it is a
+look ahead (`final`): the learner itself is left at its last update, so that a run that is prolonged later is
+the run that had been longer from the beginning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.learning.online.journal import Journal
+from tightrope.learning.online.learner import OnlineLearner
+from tightrope.learning.online.sources import Source
+from tightrope.learning.online.update import Update
+from tightrope.learning.policies import depends_on_step, maximises
+from tightrope.learning.result import Interval
+from tightrope.model.mdp import MDP
+from tightrope.model.objective import Objective
+from tightrope.numerics.arrays import OffsetArray
+from tightrope.solver.solve import solve
+
+PRECISION = 1e-9
+"""Of values at the true point."""
+
+
+class Truth:
+    """The model at the true point: what a policy is really worth."""
+
+    def __init__(self, mdp: MDP, objective: Objective):
+        self.mdp, self.objective = mdp, objective
+        self._last: tuple[OffsetArray, Interval] | None = None
+
+    def performance(self, policy: OffsetArray) -> Interval | None:
+        """Verified bounds of the policy's value; None where the policy is no choice a state."""
+        if depends_on_step(self.objective):
+            return None
+        if self._last is None or not np.array_equal(self._last[0], policy):
+            solution = solve(self.mdp, self.objective, policy=policy, precision=PRECISION)
+            initial = self.mdp.initial
+            value = Interval(float(solution.lower[initial]), float(solution.upper[initial]))
+            self._last = policy, value
+        return self._last[1]
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineRun:
+    """What a run consists of; `truth` where it is known, `journal` where the run is kept."""
+
+    learner: OnlineLearner
+    source: Source
+    episodes: int
+    truth: Truth | None = None
+    journal: Journal | None = None
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The records of all updates, those of an earlier run in the same journal first."""
+        learner, journal = self.learner, self.journal
+        begin = time.perf_counter()
+        if journal is not None and journal.resume(learner):
+            if learner.episodes > self.episodes:
+                raise InputError(
+                    f"{journal.directory} holds {learner.episodes} episodes already, more than the "
+                    f"{self.episodes} asked for",
+                    hint="ask for more to go on, or name a new directory",
+                )
+            begin -= journal.elapsed
+            yield from journal.records
+        else:
+            yield self._recorded(learner.update(), begin)
+        while learner.episodes < self.episodes:
+            self.source.collect(learner.policy(), learner.data, self.episodes)
+            if learner.data.update_is_due:
+                yield self._recorded(learner.update(), begin)
+            else:
+                yield self._recorded(learner.preview(), begin, final=True)
+
+    def _recorded(self, update: Update, begin: float, final: bool = False) -> dict[str, Any]:
+        """The record of an update, which is on the disk when this returns; the checkpoint too."""
+        known = None if self.truth is None else self.truth.performance(update.robust_policy)
+        kept = None if known is None else update.is_kept(known, maximises(self.learner.objective))
+        elapsed = time.perf_counter() - begin
+        record: dict[str, Any] = {
+            **update.to_json(),
+            "performance": None if known is None else 0.5 * (known.lower + known.upper),
+            "holds": kept,
+            "final": final,
+            "elapsed": round(elapsed, 6),
+        }
+        if self.journal is not None:
+            self.journal.append(record)
+            if not final:
+                self.journal.checkpoint(self.learner, elapsed)
+        return record

@@ -1,0 +1,38 @@
+"""What follows from an immutable object alone is computed once and kept with the object.
+
+`cached_property` for functions: the result lies in the `__dict__` of the first argument and goes when that
+goes, so it may refer back to it. Only for pure functions of frozen objects; whoever gets a result shares it
+and must not write to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def remembered(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, evaluated once for each object it is given first (and each value of the other arguments).
+
+    >>> class Thing: ...
+    >>> calls = []
+    >>> size = remembered(lambda thing, unit=1: calls.append(unit) or len(calls))
+    >>> thing = Thing()
+    >>> size(thing), size(thing), size(thing, unit=2), calls
+    (1, 1, 2, [1, 2])
+    """
+    name = f"_remembered_{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def recalled(*arguments: P.args, **named: P.kwargs) -> T:
+        kept: dict[Hashable, object] = vars(arguments[0]).setdefault(name, {})
+        key = (arguments[1:], tuple(sorted(named.items())))
+        if key not in kept:
+            kept[key] = function(*arguments, **named)
+        return cast(T, kept[key])
+
+    return recalled

@@ -1,0 +1,193 @@
+"""Learning curves: what was guaranteed after so many episodes, and what the policy was really worth.
+
+As in the paper's figures: performance solid, guarantee dashed, episodes on a logarithmic axis, runtimes
+below, one panel a family. Several seeds are drawn as their median, with bands from the smallest to the
+largest and between the quartiles. Between two updates the last one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter
+
+from tightrope.formats.atomic import atomic_path
+from tightrope.numerics.arrays import FloatArray
+from tightrope.report.figure_style import GREY, SETS, TRUTH, WIDTH, styled
+
+POINTS = 240
+"""Of a curve, evenly spread over the logarithm of the episodes."""
+
+WIDE = 30.0
+"""From such a ratio of the largest to the smallest value on, values are drawn on a logarithmic axis."""
+
+SUFFIXES = ("pdf", "svg", "png")
+LIKELIHOOD = "#c2185b"
+
+
+@dataclass(frozen=True, eq=False)
+class RunCurve:
+    """The updates of one run as columns; `performance` is NaN where the truth is not known."""
+
+    episode: FloatArray
+    guarantee: FloatArray
+    performance: FloatArray
+    seconds: FloatArray
+
+    @staticmethod
+    def of(records: Sequence[Mapping[str, Any]]) -> RunCurve:
+        """From records, in which infinite numbers are strings."""
+        return RunCurve(
+            _column(records, "episode"),
+            _column(records, "guarantee"),
+            _column(records, "performance"),
+            _column(records, "elapsed"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """All runs of one method."""
+
+    name: str
+    runs: Sequence[RunCurve]
+
+    @property
+    def colour(self) -> str:
+        if self.name.endswith("/likelihood"):
+            return LIKELIHOOD
+        return SETS.get(self.name.partition("/")[0], GREY)
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One family: a title, what is measured, the optimum where it is known, and the methods."""
+
+    title: str
+    value: str
+    series: Sequence[Series]
+    optimum: float | None = None
+
+
+@styled
+def curves(panels: Sequence[Panel]) -> Figure:
+    """All panels, two in a row where there are several; runtimes below each."""
+    columns = min(len(panels), 2)
+    rows = -(-len(panels) // columns)
+    width = WIDTH if columns == 1 else 1.25 * WIDTH
+    figure = Figure(figsize=(width, 3.5 * rows + 0.5), layout="constrained")
+    grid = figure.subfigures(rows, columns, squeeze=False)
+    for number, part in enumerate(grid.flat):
+        if number < len(panels):
+            above, below = part.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+            draw_panel(panels[number], above, below)
+    figure.legend(handles=_keys(panels), loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def draw_panel(panel: Panel, above: Axes, below: Axes) -> None:
+    """Values above, runtimes below."""
+    last = max(float(run.episode[-1]) for series in panel.series for run in series.runs)
+    at = np.geomspace(1.0, max(last, 2.0), POINTS)
+    shown: list[FloatArray] = []
+    for series in panel.series:
+        for name, style in (("performance", "-"), ("guarantee", "--")):
+            values = _sampled([(run.episode, getattr(run, name)) for run in series.runs], at)
+            if np.isnan(values).all():
+                continue
+            _band(above, at, values, series.colour)
+            middle = _quantile(values, 0.5)
+            above.plot(at, middle, style, color=series.colour, linewidth=1.2)
+            shown.append(middle)
+        seconds = _sampled([(run.episode, run.seconds) for run in series.runs], at)
+        _band(below, at, seconds, series.colour)
+        below.plot(at, _quantile(seconds, 0.5), color=series.colour, linewidth=1.0)
+    if panel.optimum is not None:
+        above.axhline(panel.optimum, color=TRUTH["truth"], linewidth=0.8, linestyle=":")
+        shown.append(np.array([panel.optimum]))
+    _scale(above, np.concatenate(shown))
+    above.set_title(panel.title, loc="left", fontsize=9)
+    above.set_ylabel(panel.value.replace("$", r"\$"))
+    below.set_xscale("log")
+    below.set_yscale("log")
+    below.set_xlim(1.0, at[-1])
+    below.set_xlabel("episodes")
+    below.set_ylabel("total time [s]")
+    for axes in (above, below):
+        axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def write_curve(directory: Path, records: Sequence[Mapping[str, Any]], about: Mapping[str, str]) -> None:
+    """The curve of one run as `learning-curve.pdf`, `.svg` and `.png`."""
+    panel = Panel(about["title"], about["value"], [Series(about["sets"], [RunCurve.of(records)])])
+    save(curves([panel]), directory / "learning-curve")
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """The figure in all formats; without dates, so that the same records give the same files."""
+    written = []
+    for suffix in SUFFIXES:
+        path = stem.with_name(f"{stem.name}.{suffix}")
+        metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(suffix)
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, format=suffix, dpi=160, metadata=metadata)
+        written.append(path)
+    return written
+
+
+def _column(records: Sequence[Mapping[str, Any]], name: str) -> FloatArray:
+    return np.array([np.nan if record[name] is None else float(record[name]) for record in records])
+
+
+def _sampled(runs: Sequence[tuple[FloatArray, FloatArray]], at: FloatArray) -> FloatArray:
+    """One row a run: its values as of the last update at or before each point."""
+    return np.array(
+        [values[np.maximum(np.searchsorted(episode, at, side="right") - 1, 0)] for episode, values in runs]
+    )
+
+
+def _quantile(values: FloatArray, share: float) -> FloatArray:
+    """A quantile over the runs that is one of the values, so that infinite ones do no harm."""
+    ordered = np.sort(values, axis=0)
+    found: FloatArray = ordered[round(share * (len(values) - 1))]
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _band(axes: Axes, at: FloatArray, values: FloatArray, colour: str) -> None:
+    if len(values) < 2:
+        return
+    for low, high, alpha in ((0.0, 1.0, 0.10), (0.25, 0.75, 0.15)):
+        axes.fill_between(
+            at, _quantile(values, low), _quantile(values, high), color=colour, alpha=alpha, linewidth=0
+        )
+
+
+def _scale(axes: Axes, values: FloatArray) -> None:
+    """Limits around what is drawn as a line; logarithmic where it spans orders of magnitude."""
+    finite = values[np.isfinite(values)]
+    if len(finite) == 0:
+        return
+    low, high = float(finite.min()), float(finite.max())
+    if low > 0 and high / low > WIDE:
+        axes.set_yscale("log")
+        axes.set_ylim(low / 1.15, high * 1.15)
+        return
+    margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    axes.set_ylim(low - margin, high + margin)
+
+
+def _keys(panels: Sequence[Panel]) -> list[Line2D]:
+    names = {series.name: series.colour for panel in panels for series in panel.series}
+    keys = [Line2D([], [], color=colour, label=name) for name, colour in names.items()]
+    keys.append(Line2D([], [], color="0.2", label="performance"))
+    keys.append(Line2D([], [], color="0.2", linestyle="--", label="guarantee"))
+    if any(panel.optimum is not None for panel in panels):
+        keys.append(Line2D([], [], color=TRUTH["truth"], linestyle=":", label="best possible"))
+    return keys

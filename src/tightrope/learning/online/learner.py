@@ -200,6 +200,7 @@ class OnlineLearner:
             begin + self.options.seconds,
             self.progress,
             solves=2,
+            device=self.options.device,
             iterations=self.options.iterations,
         )
         digest = _digest(solver.kernel) if isinstance(solver.kernel, IntervalKernel) else ""

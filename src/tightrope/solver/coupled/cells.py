@@ -47,7 +47,9 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Emptiness:
-    """Σ multiplier·row contradicts the box of the cell: no point satisfies all rows (Farkas)."""
+    """Σ multiplier·row contradicts the box of the cell: no point satisfies all rows (Farkas). Without any row
+    the box contradicts itself: a product of two bounds lies outside the bounds of the product.
+    """
 
     rows: OffsetArray
     multipliers: FloatArray
@@ -146,7 +148,7 @@ class Region:
         every = self._rows.with_rows(cuts.matrix, cuts.bound, cuts.number)
         every = every.with_rows(envelopes.matrix, envelopes.bound, envelopes.number)
         if np.any(lower > upper):
-            return Shape(every, lower, upper, cuts, None)
+            return Shape(every, lower, upper, cuts, None, Emptiness(np.zeros(0, np.int64), np.zeros(0)))
         scaled = _scaled(every, lower, upper)
         status, point, depth, used, multipliers = deepest_point(scaled)
         ones = np.ones(len(lower))

@@ -154,10 +154,17 @@ def test_markdown_has_as_many_cells_in_every_row() -> None:
 def test_latex_has_as_many_cells_in_every_row_and_no_raw_symbols() -> None:
     text = latex_tables(instance_tables(RECORDS))
     body = [line for line in text.splitlines() if not line.startswith("%")]
-    assert not any(symbol in line for line in body for symbol in "∞†°∅–Λδ")
+    assert all(line.isascii() for line in body)
+    for line in body:
+        plain = re.sub(r"\\[%&#_${}]", "", line)
+        assert plain.count("$") % 2 == 0 and plain.count("{") == plain.count("}"), line
+        outside = re.sub(r"\$[^$]*\$", "", plain)
+        assert not re.search(r"[_^#%~]", outside), line
     rows = [line for line in body if line.endswith(r"\\") and "multicolumn" not in line]
     assert {line.count(" & ") for line in rows} == {11}
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
+    (columns,) = set(re.findall(r"\\begin\{tabular\}\{([lrc]+)\}", text))
+    assert len(columns) == 12
 
 
 def test_the_summary_says_where_we_are_tighter_or_faster_and_where_not() -> None:

@@ -41,7 +41,7 @@ def region_proof(
     """
     region = result.region
     assert isinstance(region, Polytope)
-    aligned, points = row_names(result, counts, region.system)
+    aligned, points = row_names(result, counts, region)
     named = [name for name in aligned if name is not None and name[0] != Kind.ENVELOPE]
     names = list(
         dict.fromkeys([*domain_names(region.coordinates), *named, *envelope_names(region.coordinates)])

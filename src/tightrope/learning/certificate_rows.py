@@ -1,7 +1,7 @@
 """The rows of a region by the names that certificates use (`tightrope.certificate.region_rows`).
 
-Event and domain rows carry their names. Rows of L1 balls and tangent cuts are written down again in the
-same way, which gives the same floats, and are recognised by them.
+Event and domain rows and tangent cuts carry their names. Rows of L1 balls are written down again in the same
+way, which gives the same floats, and are recognised by them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ from tightrope.certificate.region_rows import Origin as Kind
 from tightrope.data.counts import Counts
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.arrays import FloatArray
-from tightrope.region.halfspaces import Halfspaces, Origin
+from tightrope.region.halfspaces import Origin
 from tightrope.region.l1 import MOST_OUTCOMES, l1_rows
-from tightrope.region.likelihood import enclose_likelihood
-from tightrope.region.tangent_cuts import LogLikelihood
+from tightrope.region.polytope import Polytope
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import prequential
 
 Name = tuple[int, int, int]
 
@@ -51,32 +48,15 @@ def envelope_names(coordinates: Coordinates) -> list[Name]:
     ]
 
 
-class Recorded(LogLikelihood):
-    """A log-likelihood that remembers where it was cut."""
-
-    def __init__(self, likelihood: LogLikelihood):
-        self.linear, self.constant, self.slack = likelihood.linear, likelihood.constant, likelihood.slack
-        self.weight, self.level = likelihood.weight, likelihood.level
-        self.points: dict[bytes, FloatArray] = {}
-
-    def cut(self, point: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, float]:
-        row, bound = super().cut(point, lower, upper)
-        self.points[_fingerprint(row, bound)] = point
-        return row, bound
-
-
 def row_names(
-    result: LearningResult, counts: Counts, system: Halfspaces
+    result: LearningResult, counts: Counts, region: Polytope
 ) -> tuple[list[Name | None], FloatArray]:
-    """The name of every row of a region's system (None where it has none), and the points of its cuts."""
-    assert result.region is not None
-    coordinates = result.region.coordinates
+    """The name of every row of the region's system (None where it has none), and the points of its cuts."""
+    coordinates, system = region.coordinates, region.system
     domain = domain_names(coordinates)
     envelopes: list[Name] = []
     for j, (x, y) in enumerate(coordinates.products):
         envelopes += [(Kind.ENVELOPE, j, part) for part in ((0, 4, 1, 2) if x == y else (0, 1, 2, 3))]
-    points: list[FloatArray] = []
-    cuts = _cut_points(result, counts) if np.any(system.origin == Origin.CUT) else {}
     balls = _ball_names(result, counts) if np.any(system.origin == Origin.L1) else {}
     names: list[Name | None] = []
     for row, bound, origin, index in zip(
@@ -89,30 +69,16 @@ def row_names(
             name = (Kind.EVENT, index, int(origin == Origin.EVENT_LOWER))
         elif origin == Origin.ENVELOPE:
             name = envelopes[index]
-        elif origin == Origin.CUT and (point := cuts.get(_fingerprint(row, bound))) is not None:
-            name = (Kind.CUT, len(points), 0)
-            points.append(point)
+        elif origin == Origin.CUT:
+            name = (Kind.CUT, index, 0)
         elif origin == Origin.L1:
             name = balls.get(_fingerprint(row, bound))
         names.append(name)
-    return names, np.array(points, dtype=np.float64).reshape(-1, coordinates.size)
+    return names, np.zeros((0, coordinates.size)) if region.cut_points is None else region.cut_points
 
 
 def _fingerprint(row: FloatArray, bound: float) -> bytes:
     return row.tobytes() + np.float64(bound).tobytes()
-
-
-def _cut_points(result: LearningResult, counts: Counts) -> dict[bytes, FloatArray]:
-    """Build the likelihood region again and watch where it cuts."""
-    assert result.region is not None
-    coordinates, model = result.region.coordinates, result.model
-    functions = coordinates.functions(model.expressions)
-    evidence = prequential(coordinates, functions, Outcomes.of(model), counts, result.ledger.delta)
-    recorded = Recorded(LogLikelihood(functions, evidence.weight, evidence.threshold))
-    centre = LikelihoodMaximiser(coordinates, functions).lifted(evidence.estimate)
-    directions = functions.linear[model.expressions.nonconstant]
-    enclose_likelihood(coordinates, result.ledger, recorded, centre, directions)
-    return recorded.points
 
 
 def _ball_names(result: LearningResult, counts: Counts) -> dict[bytes, Name]:

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function, build_from_rows
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
-from tightrope.model.range_proof import prove_ranges
+from tightrope.model.range_proof import bernstein, halves, prove_ranges
 from tightrope.model.region_text import parse_domain
 from tightrope.model.signatures import Signatures
 from tightrope.model.structure import Structure
@@ -124,7 +124,6 @@ def test_a_square_that_touches_zero_inside_is_not_called_proved():
     assert {model.expressions.text(e) for e in model.unproved} == {"9*p^2 - 6*p + 1", "-9*p^2 + 6*p"}
 
 
-@settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(st.integers(0, 10**6))
 def test_range_proofs_agree_with_sampling(seed):
     rng = np.random.default_rng(seed)
@@ -142,6 +141,22 @@ def test_range_proofs_agree_with_sampling(seed):
     grid = [(Fraction(i, 16), Fraction(j, 16)) for i in range(17) for j in range(17)]
     values = [f.evaluate(theta) for theta in grid if domain.contains(theta)]
     assert unproved or all(0 <= v <= 1 for v in values)
+
+
+def test_halves_of_a_cell_have_its_bernstein_coefficients():
+    x, y, z = Parameters.unit_box(["p", "q", "r"]).symbols()
+    f = Fraction(1, 3) * x * x * y - 2 * y * y * y + x * z + Fraction(1, 7)
+    low = (Fraction(1, 3), Fraction(0), Fraction(1, 5))
+    high = (Fraction(1, 2), Fraction(1), Fraction(3, 4))
+    whole = bernstein(f, low, high)
+    for axis in range(3):
+        middle = (low[axis] + high[axis]) / 2
+        left, right = halves(whole, axis)
+        ends = tuple(middle if i == axis else v for i, v in enumerate(high))
+        starts = tuple(middle if i == axis else v for i, v in enumerate(low))
+        assert left.shape == right.shape == whole.shape == (3, 4, 2)
+        assert np.array_equal(left, bernstein(f, low, ends))
+        assert np.array_equal(right, bernstein(f, starts, high))
 
 
 def test_the_witness_lies_in_the_domain_and_shows_the_violation():

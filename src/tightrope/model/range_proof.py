@@ -7,7 +7,8 @@ First all expressions at once in float64 with outward rounding over the box. Tho
 * multilinear on a box: at corners;
 * otherwise: subdivision with Bernstein coefficients. On a cell the range lies between the smallest
   and the largest coefficient; cells outside the constraints do not count, and any corner or centre
-  inside the domain with a value outside [0, 1] is a witness.
+  inside the domain with a value outside [0, 1] is a witness. The coefficients of both halves of a cell
+  follow from its own by averaging neighbours (de Casteljau).
 
 Subdivision may run out of its budget, typically where an expression only touches 0 or 1 on a curve
 of the domain's boundary. Such an expression is reported as unproved, never passed as proved.
@@ -20,8 +21,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import comb
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.model.domain_vertices import domain_vertices
 from tightrope.model.expressions import Expressions
@@ -32,6 +35,9 @@ _MOST_CELLS = 2000
 _LP_TOLERANCE = Fraction(1, 10**9)
 
 Point = tuple[Fraction, ...]
+
+Exact = npt.NDArray[Any]
+"""Arrays of rationals."""
 
 
 @dataclass(frozen=True)
@@ -156,26 +162,29 @@ def _settle_by_linear_programs(polynomial: Polynomial, parameters: Parameters) -
 
 
 def _settle_by_subdivision(polynomial: Polynomial, parameters: Parameters) -> _Outcome:
-    cells: list[tuple[Point, Point]] = [(tuple(parameters.lower), tuple(parameters.upper))]
+    variables = polynomial.variables
+    whole: tuple[Point, Point] = tuple(parameters.lower), tuple(parameters.upper)
+    cells = [(*whole, bernstein(polynomial, *whole))]
     for _ in range(_MOST_CELLS):
         if not cells:
             return True
-        low, high = cells.pop()
+        low, high, coefficients = cells.pop()
         if any(_outside(constraint, low, high) for constraint in parameters.constraints):
             continue
-        coefficients = _bernstein(polynomial, low, high)
-        if all(0 <= c <= 1 for c in coefficients):
+        if all(0 <= c <= 1 for c in coefficients.flat):
             continue
         centre = tuple((a + b) / 2 for a, b in zip(low, high, strict=True))
-        for candidate in (centre, low, high):
-            value = polynomial.evaluate(candidate)
+        corners = coefficients.flat[0], coefficients.flat[-1]
+        values = polynomial.evaluate(centre), *corners
+        for candidate, value in zip((centre, low, high), values, strict=True):
             if not 0 <= value <= 1 and parameters.contains(candidate):
                 return candidate, value
-        split = max(polynomial.variables, key=lambda v: high[v] - low[v])
+        split = max(variables, key=lambda v: high[v] - low[v])
         if high[split] == low[split]:
             continue
-        cells.append((low, _with(high, split, centre[split])))
-        cells.append((_with(low, split, centre[split]), high))
+        left, right = halves(coefficients, variables.index(split))
+        cells.append((low, _with(high, split, centre[split]), left))
+        cells.append((_with(low, split, centre[split]), high, right))
     return False
 
 
@@ -197,8 +206,19 @@ def _with(point: Point, index: int, value: Fraction) -> Point:
     return (*point[:index], value, *point[index + 1 :])
 
 
-def _bernstein(polynomial: Polynomial, low: Point, high: Point) -> list[Fraction]:
-    """The Bernstein coefficients on the cell, over the parameters that occur."""
+def halves(coefficients: Exact, axis: int) -> tuple[Exact, Exact]:
+    """The Bernstein coefficients of the two halves of a cell that is cut in the middle of an axis."""
+    rows = np.moveaxis(coefficients, axis, 0)
+    left, right = [rows[0]], [rows[-1]]
+    while len(rows) > 1:
+        rows = (rows[:-1] + rows[1:]) / 2
+        left.append(rows[0])
+        right.append(rows[-1])
+    return np.moveaxis(np.stack(left), 0, axis), np.moveaxis(np.stack(right[::-1]), 0, axis)
+
+
+def bernstein(polynomial: Polynomial, low: Point, high: Point) -> Exact:
+    """The Bernstein coefficients on the cell, one axis for each of the parameters that occur."""
     variables = polynomial.variables
     degree = [max(dict(m).get(v, 0) for m in polynomial.terms) for v in variables]
     # Coefficients in t after θ = low + (high − low)·t, as a dense tensor.
@@ -227,7 +247,7 @@ def _bernstein(polynomial: Polynomial, low: Point, high: Point) -> list[Fraction
                     weight *= Fraction(comb(i, j), comb(d, j))
                 total += weight * a
         result.append(total)
-    return result
+    return np.array(result, dtype=object).reshape(shape)
 
 
 def named_point(point: Sequence[Fraction], names: Sequence[str]) -> str:

@@ -90,12 +90,13 @@ def test_a_policy_and_all_sets(data: Path, tmp_path: Path, capsys: pytest.Captur
         str(tmp_path / "out"),
     )
     rows = {row["sets"]: row["value"] for row in result["all"]}
-    assert list(rows) == ["untied", "tied", "parameter", "expression", "rectangular"]
+    assert list(rows) == ["untied", "tied", "parameter", "expression", "rectangular", "coupled"]
     true = result["true_value"]["lower"]
     for value in rows.values():
         assert value["lower"] <= true <= value["upper"]
     width = {sets: value["upper"] - value["lower"] for sets, value in rows.items()}
     assert width["tied"] > width["expression"] >= width["rectangular"] * (1 - 1e-6)
+    assert width["coupled"] <= width["rectangular"]
     assert result["output"] == str(tmp_path / "out")
     written = json.loads((tmp_path / "out" / "result.json").read_text())
     assert written["truth"]["at"] == {"p": "0.55", "q": "0.0004"}

@@ -114,7 +114,7 @@ def test_marks_tell_their_numbers(chromium: Browser, report: Path, result: Path)
     chromium.open(report)
     run = read_run(result)
     chromium.point_at("#intervals g[data-tip]:last-of-type .hit")
-    assert tip(chromium).startswith("rectangular\nrobust policy [")
+    assert tip(chromium).startswith("coupled\nrobust policy [")
     chromium.point_at("#widths g[data-tip] .hit")
     assert "before the data" in tip(chromium)
     chromium.point_at("#binding g[data-tip] .hit")
@@ -166,7 +166,7 @@ def test_the_policy_is_drawn_over_the_variables_that_are_chosen(
     chromium: Browser, report: Path, result: Path
 ) -> None:
     chromium.open(report)
-    entries = json.loads((result / "rectangular" / "robust-policy.json").read_text())["policy"]
+    entries = json.loads((result / "coupled" / "robust-policy.json").read_text())["policy"]
     before = policy_state(chromium)
     assert before["labels"] == ["x (state variable)", "y (state variable)"]
     choose(chromium, "other_y", "any")

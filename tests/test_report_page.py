@@ -247,7 +247,7 @@ def test_results_side_by_side(result: Path, tmp_path: Path) -> None:
     assert {region.kind for region in both.regions} == {"likelihood", "polytope", "ellipsoid"}
     assert both.main == alone.main
     assert "rectangular · polytope" in {outcome.label for outcome in both.outcomes}
-    assert len(both.outcomes) == 6
+    assert len(both.outcomes) == 7
     foreign = edited(result, tmp_path / "foreign", property='Pmax=? [ F "goal" ]')
     with pytest.raises(InputError, match="another model or property"):
         load_run(other, [foreign])
@@ -287,7 +287,7 @@ def test_the_policy_map_is_the_policy(result: Path) -> None:
     policies = load_policies(read_run(result))
     assert policies is not None
     assert list(policies.policies) == ["robust", "optimistic"]
-    entries = json.loads((result / "rectangular" / "robust-policy.json").read_text())["policy"]
+    entries = json.loads((result / "coupled" / "robust-policy.json").read_text())["policy"]
     assert policies.states == len(entries)
     names = [variable.name for variable in policies.variables]
     for row in (0, len(entries) // 2, len(entries) - 1):
@@ -367,6 +367,7 @@ def test_any_missing_or_wrong_field_ends_in_words(result: Path, tmp_path: Path) 
     whole = json.loads((result / "result.json").read_text())
     optional = {"certificate", "policy", "truth", "events", "value", "region", "verdict", "misfit", "files"}
     optional |= {"conflict", "empty", "widths"}  # not read: said by the verdict, drawn from the bounds
+    optional |= {"coupled"}
     for holder, keys in ((whole, list(whole)), (whole["results"][0], list(whole["results"][0]))):
         for key in keys:
             kept = holder[key]

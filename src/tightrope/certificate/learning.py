@@ -9,6 +9,10 @@ Plain arrays in one file, like `tightrope.certificate.certificate`. The parts:
   what the likelihood region needs.
 * `RegionProof`: which rows bound the region, and the bases that prove what was projected from it.
 * `Guarantee`: a policy with the two inductive vectors that bound its value.
+* `CoupledProof`: bounds of a guarantee's policy over the region itself, tighter than those over the sets.
+
+The same certificate serves a parametric model without data (`method` "domain"): the region is then the
+domain, and what is proved holds for every instantiation in it, not with a probability.
 
 What is checked, and why it suffices, stands in `tightrope.certificate.learning_check`.
 """
@@ -25,6 +29,7 @@ import numpy.typing as npt
 
 from tightrope.certificate.archive import DAMAGE, Archive, split
 from tightrope.certificate.certificate import Problem
+from tightrope.certificate.coupled import CoupledProof
 from tightrope.errors import InputError, Location
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 
@@ -119,15 +124,19 @@ class LearningCertificate:
     data: Data
     guarantees: tuple[Guarantee, ...]
     region: RegionProof | None = None
+    coupled: tuple[CoupledProof, ...] = ()
     covers: tuple[str, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def values(self) -> dict[str, tuple[float, float]]:
         """The certified interval of each policy at the initial state, as the question asks for it."""
         result = {}
-        for guarantee in self.guarantees:
+        for number, guarantee in enumerate(self.guarantees):
             low = float(guarantee.lower[self.problem.initial])
             high = float(guarantee.upper[self.problem.initial])
+            for proof in self.coupled:
+                if proof.guarantee == number:
+                    low, high = max(low, proof.lower), min(high, proof.upper)
             if self.problem.complement:
                 low, high = (
                     float(np.nextafter(1 - high, -np.inf)),
@@ -153,12 +162,14 @@ class LearningCertificate:
             if archive.kind != KIND:
                 raise ValueError(archive.kind)
             names = [f"guarantee{i}" for i in range(int(archive.header["guarantees"]))]
+            coupled = [f"coupled{i}" for i in range(int(archive.header.get("coupled", 0)))]
             problem, data = Problem(**archive.part("problem")), Data(**archive.part("data"))
             return cls(
                 by_transition(problem, data) if archive.header["bounds"] == "expression" else problem,
                 data,
                 tuple(Guarantee(**archive.part(name)) for name in names),
                 RegionProof(**archive.part("region")) if "region" in archive.header else None,
+                tuple(CoupledProof(**archive.part(name)) for name in coupled),
                 tuple(archive.header["covers"]),
                 archive.about,
             )
@@ -171,9 +182,11 @@ class LearningCertificate:
         if self.region is not None:
             parts["region"] = self.region
         parts |= {f"guarantee{i}": guarantee for i, guarantee in enumerate(self.guarantees)}
+        parts |= {f"coupled{i}": proof for i, proof in enumerate(self.coupled)}
         header, arrays = split(parts)
         header |= {
             "guarantees": len(self.guarantees),
+            "coupled": len(self.coupled),
             "covers": list(self.covers),
             "bounds": "transition" if short is None else "expression",
         }

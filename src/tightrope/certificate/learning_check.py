@@ -6,7 +6,8 @@ projected bound (3), and every transition's probability lies within its bounds (
 fixed policy lies between nature's best and worst over the bounds, or over the region where bases are given,
 and the inductive vectors bound its value (5): see `tightrope.certificate.checker`. Both vectors are checked
 against all distributions of the sets, never for one that nature would have to choose: sets may be larger
-than they need be.
+than they need be. Coupled bounds, where there are any, follow from the same region (6): see
+`tightrope.certificate.coupled_check`.
 
 Nothing of the program that made the certificate is used: no statistics, regions, sets or solvers.
 """
@@ -24,6 +25,7 @@ from tightrope.certificate.archive import DAMAGE
 from tightrope.certificate.balls import Balls
 from tightrope.certificate.certificate import Claim, Problem
 from tightrope.certificate.checker import Operator, is_bounded, prove_side
+from tightrope.certificate.coupled_check import Ground, check_coupled
 from tightrope.certificate.ellipsoid_check import Ellipsoid
 from tightrope.certificate.exact import prove_side_exactly
 from tightrope.certificate.inner import Box
@@ -51,7 +53,7 @@ from tightrope.certificate.support_check import BasisTable, Rows
 from tightrope.numerics.arrays import FloatArray, IndexArray
 
 SETS = ("untied", "tied", "parameter", "expression", "rectangular")
-WITHOUT_EVENTS = ("weissman", "likelihood", "ellipsoid")
+WITHOUT_EVENTS = ("weissman", "likelihood", "ellipsoid", "domain")
 
 _MOST_COUNTS = 2.0**50
 """Sums of counts, also over the outcomes of choices, stay far below what int64 holds."""
@@ -94,11 +96,19 @@ class Chain:
         if all(check.passed for check in checks):
             for guarantee in self.certificate.guarantees:
                 checks += self._guarantee(guarantee)
+            for proof in self.certificate.coupled:
+                checks += check_coupled(self.ground(), proof, self.exactly)
         return checks
 
     @cached_property
     def signatures(self) -> Signatures:
         return Signatures.of(self.problem.transition_start, self.data.expression, self.data.counts)
+
+    def ground(self) -> Ground:
+        """What coupled proofs stand on, once the region's rows and box are known."""
+        assert self.certificate.region is not None
+        about = self.problem, self.data.expression, self.space, self.polynomials
+        return Ground(*about, self.writer, self.region_box, self.certificate.guarantees)
 
     def unproved(self) -> list[tuple[int, int]]:
         """(expression, side) of the transitions' bounds that do not follow; side 1 is the upper one."""
@@ -186,6 +196,10 @@ class Chain:
         """Link 1: budgets, and what the data themselves must satisfy."""
         data = self.data
         self.derive()
+        if data.method == "domain":
+            if data.delta != 0 or np.any(data.counts):
+                raise ValueError("a domain that was learned from data")
+            return [Check("no data", True, "the bounds hold for every instantiation in the domain")]
         if data.method == "weissman":
             balls = self.sources[Origin.L1]
             assert isinstance(balls, Balls)
@@ -226,7 +240,7 @@ class Chain:
             assert proof is not None
             self.ellipsoid = Ellipsoid(*about, self.signatures, proof.cut_point)
             self.sources[Origin.TANGENT] = self.ellipsoid
-        else:
+        elif data.method != "domain":
             self.links = event_links(data, self.signatures, self.polynomials)
 
     def projected(self) -> list[Check]:
@@ -252,6 +266,7 @@ class Chain:
             box, trouble = shrunk_box(self.writer, replace(proof, row=early), self.exactly)
             words = trouble or f"{len(early)} rows, {len(proof.box_lower)} stages"
             checks.append(Check("the region's box follows from its rows", trouble is None, words))
+            self.region_box = box
             rows = self.writer.rows(early, box)
             self.bounds.bases = proved_by_bases(rows, self.space, self.polynomials, proof, self.exactly)
             self.bounds.box = box if len(proof.box_lower) else None

@@ -16,6 +16,8 @@ The certificate does not carry rows, it names them; they are worked out here fro
             (`tightrope.certificate.ellipsoid_check`).
 * EXPRESSION expression `index` is at most the least upper bound of its transitions (part 0), at least the
             largest lower one (part 1). Only for what comes after these bounds were proved.
+* SPLIT     split `index` of a tree of cells, part 0 the half-space below it, part 1 the one above
+            (`tightrope.certificate.coupled_cells`).
 
 All are rational but for logarithms and roots, which are rounded to the safe side.
 """
@@ -46,6 +48,7 @@ class Origin(IntEnum):
     L1 = 4
     EXPRESSION = 5
     TANGENT = 6
+    SPLIT = 7
 
 
 class Source(Protocol):

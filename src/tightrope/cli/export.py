@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_text
 import time
 from pathlib import Path
 from typing import Annotated
@@ -88,12 +89,27 @@ def _learned(model: str) -> str:
     if (folder / f"{LEARNED}.drn").is_file():
         return str(folder / f"{LEARNED}.drn")
     kinds = sorted(inner.parent.name for inner in folder.glob(f"*/{LEARNED}.drn"))
+    if not kinds and _only_coupled(folder / RESULT):
+        raise InputError(
+            f"the results in {model} are over the coupled set: one parameter vector for the whole run, which "
+            "no interval model can say",
+            hint="learn with --sets rectangular or expression for an interval model around it",
+        )
     if not kinds:
         raise InputError(f"the results in {model} were written without the learned model (--no-model)")
     raise InputError(
         f"the results in {model} hold a learned model for each kind of sets: {', '.join(kinds)}",
         hint=f"name one: {folder / kinds[-1] / f'{LEARNED}.drn'}",
     )
+
+
+def _only_coupled(result: Path) -> bool:
+    """Whether all results of a directory are over the coupled set."""
+    try:
+        entries = json_text.loads(result.read_text(encoding="utf-8"))["results"]
+        return all(entry["sets"] == "coupled" for entry in entries)
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def _at_point(loaded: LoadedModel, at: str | None, numbers_only: bool) -> AnyModel:

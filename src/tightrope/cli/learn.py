@@ -34,6 +34,7 @@ class SetsOption(Enum):
     PARAMETER = "parameter"
     EXPRESSION = "expression"
     RECTANGULAR = "rectangular"
+    COUPLED = "coupled"
     ALL = "all"
 
 
@@ -58,7 +59,12 @@ def learn(
     ] = None,
     sets: Annotated[
         SetsOption | None,
-        typer.Option("--sets", help="What nature may pick from; 'all' compares.", show_default=False),
+        typer.Option(
+            "--sets",
+            help="What nature may pick from: at every choice anew, or once for the whole run (coupled); "
+            "'all' compares.",
+            show_default=False,
+        ),
     ] = None,
     interval: Annotated[
         IntervalMethod | None,
@@ -112,6 +118,14 @@ def learn(
             show_default=False,
         ),
     ] = None,
+    coupled_gap: Annotated[
+        float,
+        typer.Option(
+            "--coupled-gap",
+            metavar="SHARE",
+            help="With --sets coupled: stop when at most this share of the interval is without witnesses.",
+        ),
+    ] = 0.02,
     precision: Annotated[
         float, typer.Option("--precision", metavar="EPS", help="How closely values are computed (relative).")
     ] = 1e-6,
@@ -142,7 +156,8 @@ def learn(
 
     With probability at least 1 - delta the policy's true value lies in its interval. What is not given is
     decided from the model and from how the data were sampled, never from what was seen; every default is
-    explained. With --sets all, every kind of sets is solved and compared.
+    explained. With --sets all, every kind of sets is solved and compared. With --sets coupled, nature picks
+    one parameter vector for the whole run, as the true system does: the tightest interval, still certified.
 
     Example: tightrope learn 'bench:betting(50)' --data data.parquet --delta 0.001 -o results
     """
@@ -170,6 +185,7 @@ def learn(
             discount=discount,
             terminal_reward=terminal_reward,
             assume_support=assume_support,
+            coupled_gap=coupled_gap,
             precision=precision,
             time_limit=time_limit,
             device=device.value,

@@ -19,7 +19,7 @@ from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.document import Setting, document
-from tightrope.learning.learn import ALL_KINDS, Learner
+from tightrope.learning.learn import Learner, comparable_kinds
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.policies import depends_on_step
 from tightrope.learning.result import Interval, LearningResult
@@ -64,6 +64,7 @@ class Request:
     discount: float | None
     terminal_reward: str | None
     assume_support: float | None
+    coupled_gap: float
     precision: float
     device: str
     time_limit: float | None
@@ -91,6 +92,7 @@ class Request:
             device=self.device,
             assume_support=self.assume_support,
             seconds=float("inf") if self.time_limit is None else self.time_limit,
+            coupled_gap=self.coupled_gap,
         )
 
 
@@ -172,7 +174,7 @@ def run(asked: Request) -> None:
         print_result(question.text, results[0], true_value, written, certified)
     stopped = [result for result in results if not result.is_certified]
     if stopped:
-        raise CannotCertify(f"{stopped[0].sets.kind.value} sets: {stopped[0].status}")
+        raise CannotCertify(f"{stopped[0].kind.value} sets: {stopped[0].status}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +230,7 @@ def _minari_name(data: Path) -> str | None:
 def _results(learner: Learner, options: LearnOptions, several: bool) -> list[LearningResult]:
     if not several:
         return [learner.result(options)]
-    return [learner.result(options.with_sets(kind)) for kind in ALL_KINDS]
+    return [learner.result(options.with_sets(kind)) for kind in comparable_kinds(options)]
 
 
 def _certify(

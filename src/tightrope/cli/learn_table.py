@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tightrope.cli.output import grouped, print_facts, print_table
+from tightrope.learning.policies import maximises
 from tightrope.learning.result import Interval, LearningResult
 
 BAR = 22
@@ -32,6 +33,7 @@ def print_result(
     facts.append(("robust policy", f"value in {_interval(result.robust.interval)}"))
     if result.value is not None:
         facts.append(("given policy", f"value in {_interval(result.value.interval)}"))
+    facts += _coupled_facts(result)
     facts += certified_facts(result, certified or {})
     if true_value is not None:
         facts.append(("at the true point", f"{_number(true_value.lower)} is the best value"))
@@ -41,6 +43,31 @@ def print_result(
     if files is not None:
         facts.append(("written", files))
     print_facts(title, facts)
+
+
+def _coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
+    """What the coupled set took away, how the search ended, and the instantiations next to both ends."""
+    shown = result.robust if result.value is None else result.value
+    value = shown.coupled
+    if value is None:
+        return []
+    whose = "robust" if result.value is None else "given"
+    names = result.model.parameters.names
+    rectangular = Interval(value.rectangular_lower, value.rectangular_upper)
+    lost = "which lose nothing here" if value.rectangular_lost_nothing else "a choice at a time"
+    facts = [
+        ("coupled", f"{value.status.value} ({whose} policy, {value.gap:.2g} of the width left open)"),
+        ("", f"rectangular sets, {lost}: {_interval(rectangular)}"),
+    ]
+    for name, witness in (("lowest at", value.lowest), ("highest at", value.highest)):
+        if witness is not None:
+            at = ", ".join(f"{n} = {x:.6g}" for n, x in zip(names, witness.theta, strict=True))
+            facts.append((name, f"{at}: {_number(witness.lower)}"))
+    if result.synthesis is not None:
+        better = "more" if maximises(result.objective) else "less"
+        limit = f"{_number(result.synthesis.limit)}, which is {result.synthesis.optimality_gap:.2g} away"
+        facts.append(("limit", f"no policy guarantees {better} than {limit}"))
+    return facts
 
 
 def certified_facts(result: LearningResult, certified: Mapping[str, Interval]) -> list[tuple[str, str]]:

@@ -28,11 +28,13 @@ from tightrope.experiments.cells import Cell
 from tightrope.experiments.families import FAMILIES
 from tightrope.experiments.machine import peak_memory
 from tightrope.experiments.suite import instance_of, load, question
+from tightrope.learning.coupled import Coupler
 from tightrope.learning.options import decide
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.stages import Stages
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.solver.solution import Solution
+from tightrope.uncertainty.sets import SetsKind
 
 WARM_UP_EPISODES = 2000
 
@@ -84,6 +86,8 @@ def certified_interval(
         prepared.sets, objective, options.precision, options.assume_support, deadline, lambda what: None
     )
     value = solver.evaluate(truth.policy)
+    if decisions.sets is SetsKind.COUPLED and prepared.verdict is None:
+        value = Coupler(solver, options.coupled_gap).evaluated(value)
     solve_seconds = time.perf_counter() - begin
     cpu = {"build": cpu_built - cpu_begin, "solve": time.process_time() - cpu_built}
     interval = value.interval
@@ -93,7 +97,7 @@ def certified_interval(
         "optimum": truth.optimum,
         "relative_gap": interval.width / truth.optimum,
         "covers": interval.lower <= truth.upper and truth.lower <= interval.upper,
-        "certified": all(_is_close(end, model.initial) for end in value.solutions),
+        "certified": all(_is_close(end, model.initial) for end in value.solutions) and not value.stopped,
         "solver": [solution.status.name.lower() for solution in value.solutions],
         "empty": prepared.verdict is not None,
         "relaxation": prepared.sets.relaxation.value,

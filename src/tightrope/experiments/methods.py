@@ -10,7 +10,7 @@ protocol's trajectories is said by the ledger of each cell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -82,6 +82,9 @@ METHODS: dict[str, Method] = {
         _ours("untied", "untied", "untied", None, "clopper-pearson"),
         _ours("expression/likelihood", "expression-wise, likelihood", "expr. likelihood", "likelihood"),
         _ours("rectangular/likelihood", "rectangular, likelihood", "rect. likelihood", "likelihood"),
+        # Over the polytope of the paper's methods, so that the gaps can be compared.
+        replace(_paper("coupled/polytope", "coupled", "coupled"), in_paper=False),
+        _ours("coupled/likelihood", "coupled, likelihood", "coupl. likelih.", "likelihood"),
         _ours("expression/anytime", "expression-wise, anytime", "expr. anytime", "polytope", "beta-binomial"),
         _ours("rectangular/anytime", "rectangular, anytime", "rect. anytime", "polytope", "beta-binomial"),
         _ours(

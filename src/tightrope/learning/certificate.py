@@ -16,7 +16,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,15 +25,17 @@ from tightrope.certificate.learning import Data, Guarantee, LearningCertificate
 from tightrope.certificate.learning_check import Chain
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify
+from tightrope.learning.certificate_coupled import with_coupled_proofs
+from tightrope.learning.certificate_data import coordinates_text, domain_text, expressions_text
 from tightrope.learning.certificate_ellipsoid import ellipsoid_proof
 from tightrope.learning.certificate_proof import region_proof, with_choice_bases
-from tightrope.learning.certificate_rows import Name
+from tightrope.learning.certificate_rows import Name, row_names
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.objective import Direction, ObjectiveKind
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.region.ellipsoid import Ellipsoid
+from tightrope.region.polytope import Polytope
 from tightrope.region.region import RegionKind
 from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.solution import Solution
@@ -83,6 +84,10 @@ def certificate_of(
     guarantees = tuple(_guarantee(name, value) for name, value in values)
     draft = replace(draft, guarantees=guarantees, about=about or {})
     draft = with_choice_bases(draft, names, [value for _, value in values])
+    coupled = [value.coupled for _, value in values]
+    if isinstance(region, Polytope) and any(coupled):
+        aligned, points = row_names(result, counts, region.system)
+        draft = with_coupled_proofs(draft, aligned, points, coupled)
     return replace(draft, covers=_covers(draft, result))
 
 
@@ -92,7 +97,6 @@ def _data(result: LearningResult, counts: Counts) -> Data:
     coordinates = (
         used.coordinates if used is not None else Coordinates.of(model.expressions, model.parameters)
     )
-    parameters = model.parameters
     fields: dict[str, Any] = {}
     method = ledger.method
     kind = None if used is None else used.kind
@@ -117,42 +121,14 @@ def _data(result: LearningResult, counts: Counts) -> Data:
         gamma=ledger.gamma,
         assumption=ledger.assumption.value,
         sets=result.sets.kind.value,
-        expressions=_expressions(model),
-        domain={
-            "lower": [str(value) for value in parameters.lower],
-            "upper": [str(value) for value in parameters.upper],
-            "constraints": [
-                [[str(c) for c in row.coefficients], str(row.bound), row.is_equality]
-                for row in parameters.constraints
-            ],
-        },
-        coordinates={
-            "free": list(coordinates.free),
-            "substitution": [
-                _affine(polynomial.terms, len(coordinates.free)) for polynomial in coordinates.substitution
-            ],
-            "products": [list(pair) for pair in coordinates.products],
-        },
+        expressions=expressions_text(model),
+        domain=domain_text(model.parameters),
+        coordinates=coordinates_text(coordinates),
         expression=model.expression,
         counts=counts.transition,
         assumed_support=float(raised.max()) if len(raised) else None,
         **fields,
     )
-
-
-def _affine(terms: Mapping[Any, Fraction], size: int) -> list[str]:
-    row = [terms.get(((j, 1),), Fraction(0)) for j in range(size)]
-    return [str(value) for value in (*row, terms.get((), Fraction(0)))]
-
-
-def _expressions(model: ParametricMDP) -> dict[str, Any]:
-    table = model.expressions
-    terms = [[int(m), str(c)] for m, c in zip(table.monomial, table.coefficient.to_fractions(), strict=True)]
-    return {
-        "parameters": list(table.parameter_names),
-        "monomials": [[list(factor) for factor in monomial] for monomial in table.monomials],
-        "rows": [terms[a:b] for a, b in pairwise(table.row_start.tolist())],
-    }
 
 
 def _evidence(
@@ -236,7 +212,7 @@ def _again(result: LearningResult, value: PolicyValue, sets: Sets) -> PolicyValu
     solver = PolicySolver(sets, result.objective, low.precision, None, math.inf, lambda _: None)
     if value is result.robust and _depends_on_step(low):
         return solver.robust()
-    return solver.evaluate(value.policy)
+    return replace(solver.evaluate(value.policy), coupled=value.coupled)
 
 
 def _guarantee(name: str, value: PolicyValue) -> Guarantee:
@@ -301,6 +277,15 @@ def _covers(certificate: LearningCertificate, result: LearningResult) -> tuple[s
         lines.append(
             f"the sets of the result are {result.sets.kind.value}; the {data.sets} sets enclose them"
         )
+    for number, guarantee in enumerate(certificate.guarantees):
+        cells = [len(proof.node) for proof in certificate.coupled if proof.guarantee == number]
+        if cells:
+            lines.append(
+                f"the {guarantee.name}'s interval holds for every instantiation of the region, one for the "
+                f"whole run (coupled): {cells[0]} cells"
+            )
+        elif result.kind is SetsKind.COUPLED:
+            lines.append(f"the {guarantee.name}'s interval is the one over {data.sets} sets")
     if data.assumed_support is not None:
         lines.append(f"assumed: what can happen has at least probability {data.assumed_support:g}")
     return tuple(lines)

@@ -126,6 +126,7 @@ def _options(options: LearnOptions) -> dict[str, object]:
         "assume_support": options.assume_support,
         "time_limit": options.seconds,
         "iteration_limit": options.iterations,
+        "coupled_gap": options.coupled_gap,
     }
 
 

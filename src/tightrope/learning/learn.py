@@ -17,6 +17,7 @@ from typing import TypeVar
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.learning.binding import binding_events
+from tightrope.learning.coupled import Coupler
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, widths_of
@@ -25,6 +26,7 @@ from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.region.region import RegionKind
+from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.prequential import Predictions
 from tightrope.uncertainty.sets import SetsKind
 
@@ -34,6 +36,7 @@ ALL_KINDS = (
     SetsKind.PARAMETER,
     SetsKind.EXPRESSION,
     SetsKind.RECTANGULAR,
+    SetsKind.COUPLED,
 )
 """From the widest sets to the tightest."""
 
@@ -71,20 +74,27 @@ def learn_all(
     delta: float,
     objective: Objective | str,
     *,
-    kinds: Sequence[SetsKind] = ALL_KINDS,
+    kinds: Sequence[SetsKind] | None = None,
     region: RegionKind | str | None = None,
     options: LearnOptions | None = None,
     policy: Policy | None = None,
     progress: Progress | None = None,
 ) -> dict[SetsKind, LearningResult]:
-    """The same for several kinds of sets over one region; statistics and region are computed once.
+    """The same for several kinds of sets (all) over one region; statistics and region are computed once.
 
     Each result holds with confidence 1 − delta on its own. Those over a polytope hold together with the tied
     ones, which are made of the same intervals; picking another one after looking costs confidence.
     """
     asked = replace(with_names(options or LearnOptions(), region, None), sets=None)
     learner = Learner(model, counts, delta, objective, options=asked, policy=policy, progress=progress)
-    return {kind: learner.result(asked.with_sets(kind)) for kind in kinds}
+    chosen = comparable_kinds(asked) if kinds is None else kinds
+    return {kind: learner.result(asked.with_sets(kind)) for kind in chosen}
+
+
+def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:
+    """The kinds of sets that can be compared: an ellipsoid has no coupled ones."""
+    round_one = options.region is RegionKind.ELLIPSOID or options.ellipsoid is EllipsoidVersion.PAPER
+    return tuple(kind for kind in ALL_KINDS if not (round_one and kind is SetsKind.COUPLED))
 
 
 class Learner:
@@ -127,6 +137,11 @@ class Learner:
         robust = solver.robust()
         optimistic = solver.optimistic()
         value = None if self.policy is None else solver.evaluate(self.policy)
+        synthesis = None
+        if decisions.sets is SetsKind.COUPLED and prepared.verdict is None:
+            coupler = Coupler(solver, options.coupled_gap)
+            robust, synthesis = coupler.robust(robust)
+            value = None if value is None else coupler.evaluated(value)
         seconds = {**prepared.seconds, "solve": time.perf_counter() - begin}
         region_notes = prepared.region.notes if prepared.region is not None else ()
         notes = tuple(dict.fromkeys((*prepared.sets.notes, *region_notes, *solver.notes)))
@@ -147,6 +162,7 @@ class Learner:
             model_check=prepared.model_check,
             seconds=seconds,
             notes=notes,
+            synthesis=synthesis,
         )
 
 

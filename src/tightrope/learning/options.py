@@ -33,7 +33,8 @@ WITHOUT_REGION = (SetsKind.UNTIED, SetsKind.TIED)
 @dataclass(frozen=True)
 class LearnOptions:
     """None leaves a choice to `decide`. `seconds` limits the refinement of all values together, `iterations`
-    that of each; `device` is where they are computed, as for `solve`.
+    that of each; `device` is where they are computed, as for `solve`. Coupled values are refined until no
+    more than the share `coupled_gap` of their width is left open.
     """
 
     region: RegionKind | None = None
@@ -48,6 +49,7 @@ class LearnOptions:
     seconds: float = float("inf")
     device: str = "cpu"
     iterations: int = 1_000_000
+    coupled_gap: float = 0.02
 
     def __post_init__(self) -> None:
         if not 0 < self.precision < 1:
@@ -58,6 +60,8 @@ class LearnOptions:
             raise InputError(f"the time limit is {self.seconds}, not a positive number of seconds")
         if self.iterations < 1:
             raise InputError(f"the limit of iterations is {self.iterations}, not at least 1")
+        if not 0 < self.coupled_gap < 1:
+            raise InputError(f"the gap of coupled values is {self.coupled_gap}, not within (0, 1)")
 
     def with_sets(self, sets: SetsKind) -> LearnOptions:
         """The same for another kind of sets, without what that kind has no use for."""
@@ -154,11 +158,16 @@ def _refuse_region(sets: SetsKind, region: RegionKind | None) -> None:
     whose = "each transition's own counts" if sets is SetsKind.UNTIED else "the counts of each event"
     raise InputError(
         f"{sets.value} sets are intervals from {whose}: they have no use for the region {region.value}",
-        hint="leave --region out, or choose --sets parameter, expression or rectangular",
+        hint="leave --region out, or choose --sets parameter, expression, rectangular or coupled",
     )
 
 
 def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: LearnOptions) -> None:
+    if sets is SetsKind.COUPLED and region is RegionKind.ELLIPSOID:
+        raise InputError(
+            "coupled sets are computed over regions that half-spaces bound, and the ellipsoid is none",
+            hint="use --region polytope, l1 or likelihood; or --sets rectangular with the ellipsoid",
+        )
     if options.ellipsoid is EllipsoidVersion.PAPER and region is not RegionKind.ELLIPSOID:
         shown = "no region" if region is None else f"the region {region.value}"
         raise InputError(

@@ -13,10 +13,16 @@ from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.region.region import Conflict, Emptiness, Region
+from tightrope.solver.coupled import CoupledStatus, CoupledSynthesis, CoupledValue, Witness
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.ledger import Ledger
-from tightrope.uncertainty.sets import Sets
+from tightrope.uncertainty.sets import Sets, SetsKind
+
+CERTIFIED = "certified"
+
+REACHED = (CoupledStatus.EXACT, CoupledStatus.CERTIFIED, CoupledStatus.RECTANGULAR)
+"""How coupled values end where no limit stopped them; the last says that there is nothing to refine."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +48,25 @@ class Interval:
 class PolicyValue:
     """A policy (a choice a state, or one probability a choice) and its certified interval.
 
-    `solutions` are the solves behind the two ends, lower end first.
+    `solutions` are the solves behind the two ends, lower end first. Where `coupled` is given the interval is
+    its, and the solutions are those over the rectangular sets, which it starts from.
     """
 
     policy: OffsetArray | FloatArray
     interval: Interval
     solutions: tuple[Solution, Solution]
+    coupled: CoupledValue | None = None
 
     @property
     def is_certified(self) -> bool:
-        return all(solution.is_certified for solution in self.solutions)
+        return all(solution.is_certified for solution in self.solutions) and not self.stopped
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the coupled interval is wider than was asked for, where it is."""
+        if self.coupled is None or self.coupled.status in REACHED:
+            return None
+        return self.coupled.status.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +110,7 @@ class LearningResult:
     * `model_check`: a test of the model, at level δ of its own, where the region itself is none.
     * `binding`: the events that hold the region in place.
     * `seconds` by phase, each as if this result had been computed alone.
+    * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.
     """
 
     model: ParametricMDP
@@ -112,6 +128,13 @@ class LearningResult:
     model_check: Emptiness | None
     seconds: dict[str, float]
     notes: tuple[str, ...] = field(default=())
+    synthesis: CoupledSynthesis | None = None
+
+    @property
+    def kind(self) -> SetsKind:
+        """The sets that the intervals are over: tied ones where the region was empty."""
+        coupled = self.decisions.sets is SetsKind.COUPLED and not self.fallback
+        return SetsKind.COUPLED if coupled else self.sets.kind
 
     @property
     def ledger(self) -> Ledger:
@@ -165,13 +188,15 @@ class LearningResult:
     @property
     def is_certified(self) -> bool:
         """Whether every solve came as close as was asked. The bounds are bounds in any case."""
-        return all(solution.is_certified for solution in self.solutions)
+        return self.status == CERTIFIED
 
     @property
     def status(self) -> str:
         """`certified`, or why some solve did not come as close as was asked."""
-        stopped = [s.status for s in self.solutions if not s.is_certified]
-        return stopped[0].value if stopped else "certified"
+        stopped = [s.status.value for s in self.solutions if not s.is_certified]
+        values = [self.robust] if self.value is None else [self.robust, self.value]
+        stopped += [value.stopped for value in values if value.stopped is not None]
+        return stopped[0] if stopped else CERTIFIED
 
     def to_json(self) -> dict[str, object]:
         """The keys of `tightrope learn --json`."""
@@ -182,12 +207,13 @@ class LearningResult:
             "conflict": list(self.conflict.texts) if self.conflict is not None else None,
             "misfit": self.misfit,
             "region": self.decisions.region.value if self.decisions.region else None,
-            "sets": self.sets.kind.value,
+            "sets": self.kind.value,
             "relaxation": self.sets.relaxation.value,
             "value": self.value.interval.to_json() if self.value else None,
             "robust_policy": self.robust.interval.to_json(),
             "guarantee": self.guarantee,
             "optimistic": self.optimistic_value,
+            "coupled": self._coupled_json(),
             "widths": self.widths.to_json(self.model.parameters.names),
             "binding": self.binding.to_json(),
             "ledger": self.ledger.to_json(),
@@ -196,6 +222,53 @@ class LearningResult:
             "status": self.status,
             "seconds": {phase: round(seconds, 6) for phase, seconds in self.seconds.items()},
         }
+
+    def _coupled_json(self) -> dict[str, object] | None:
+        if self.kind is not SetsKind.COUPLED:
+            return None
+        names = self.model.parameters.names
+        facts: dict[str, object] = {
+            "robust_policy": coupled_json(self.robust.coupled, names),
+            "value": None if self.value is None else coupled_json(self.value.coupled, names),
+            "limit": None,
+            "optimality_gap": None,
+            "candidates": [],
+        }
+        if self.synthesis is not None:
+            facts |= {
+                "limit": self.synthesis.limit,
+                "optimality_gap": self.synthesis.optimality_gap,
+                "candidates": [
+                    {"origin": candidate.origin, "guarantee": candidate.guarantee}
+                    for candidate in self.synthesis.candidates
+                ],
+            }
+        return facts
+
+
+def coupled_json(value: CoupledValue | None, names: Sequence[str]) -> dict[str, object] | None:
+    """A coupled value as `--json` shows it: bounds, how it ended, and the instantiations next to its ends."""
+    if value is None:
+        return None
+    ends = {"lowest": value.lowest, "highest": value.highest}
+    return {
+        "lower": value.lower,
+        "upper": value.upper,
+        "rectangular": {"lower": value.rectangular_lower, "upper": value.rectangular_upper},
+        "status": value.status.name.lower().replace("_", "-"),
+        "reason": value.reason or None,
+        "gap": value.gap,
+        "rectangular_lost_nothing": value.rectangular_lost_nothing,
+        "witness": {name: _witness_json(witness, names) for name, witness in ends.items()},
+        "cells": len(value.cells),
+    }
+
+
+def _witness_json(witness: Witness | None, names: Sequence[str]) -> dict[str, object] | None:
+    if witness is None:
+        return None
+    at = {name: float(x) for name, x in zip(names, witness.theta, strict=True)}
+    return {"at": at, "lower": witness.lower, "upper": witness.upper}
 
 
 def widths_of(model: ParametricMDP, sets: Sets, box: tuple[FloatArray, FloatArray] | None) -> Widths:

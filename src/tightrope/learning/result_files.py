@@ -8,7 +8,8 @@
     learned.umb               the same as UMB, where the package umbi is installed
 
 With several kinds of sets, the files of each lie in a directory of its name. Rectangular sets are more than
-intervals: their model is the hull, as in expression sets.
+intervals: their model is the hull, as in expression sets. Coupled sets are no interval model at all, and have
+policies alone.
 
 All is written beside the target first and renamed in the end, so that Ctrl-C leaves nothing behind. An
 existing directory is replaced only if it is empty or holds an earlier result.
@@ -34,6 +35,7 @@ from tightrope.formats.explicit import write_explicit
 from tightrope.formats.policy import Policy, write_policy
 from tightrope.formats.umb import umb_is_available, write_umb
 from tightrope.learning.result import LearningResult
+from tightrope.uncertainty.sets import SetsKind
 
 RESULT = "result.json"
 LEARNED = "learned"
@@ -73,7 +75,7 @@ def write_results(
             inner = folder / result.decisions.sets.value if several else folder
             inner.mkdir(exist_ok=True)
             write_policies(result, inner)
-            if models:
+            if models and result.kind is not SetsKind.COUPLED:
                 say(f"write: the learned model ({result.sets.kind.value})")
                 _write_models(result, inner)
             names.append(sorted(str(file.relative_to(folder)) for file in inner.iterdir()))

@@ -190,6 +190,8 @@ class Stages:
         seconds: dict[str, float],
     ) -> Sets:
         model, kind = self.model, decisions.sets
+        if kind is SetsKind.COUPLED:  # these start from the rectangular ones
+            kind = SetsKind.RECTANGULAR
         intersect = self.options.intersect and kind is SetsKind.PARAMETER
 
         def make() -> Sets:

@@ -27,6 +27,7 @@ SETS = {
     "parameter": "#7a3f9d",
     "expression": "#0a7d55",
     "rectangular": "#0b63b0",
+    "coupled": "#19a3b1",
 }
 REGIONS = {"polytope": "#0a7d55", "l1": "#a65a00", "ellipsoid": "#7a3f9d", "likelihood": "#0b63b0"}
 TRUTH = {"truth": "#c2185b", "optimistic": "#8a6d00"}

@@ -5,6 +5,8 @@
 * `parameter`    P_Θ: each expression over the box of the region's parameters, met with P_I where asked.
 * `expression`   P_Λ: each expression over the region.
 * `rectangular`  P_R: all expressions of a choice over the region together, each choice on its own.
+* `coupled`      P_U: the region itself, one x for all choices. No set a choice: `tightrope.solver.coupled`
+                 starts from `rectangular` sets and takes away what only different x could do.
 
 All contain the true distribution of every choice at once with the confidence of the `ledger`: P_I because
 all intervals hold together, the others because the region contains the true parameters. P_I ⊇ P_Λ ⊇ P_R and
@@ -48,6 +50,7 @@ class SetsKind(Enum):
     PARAMETER = "parameter"
     EXPRESSION = "expression"
     RECTANGULAR = "rectangular"
+    COUPLED = "coupled"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,264 @@
+"""The part of a certificate that proves coupled bounds: cells, hulls, Taylor models, occupancies.
+
+The tree of cells is that of the result, cut down to the nodes whose own bounds carry the answer. Their hulls
+are found again over the rows as the checker writes them, so that nothing depends on how rows were rounded;
+frames and models are the result's. What the checker's own functions make of each cell is what is claimed: a
+cell whose proof does not go through is left out, and the claim is wider for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate.coupled import CoupledProof, Table, packed_size
+from tightrope.certificate.coupled_check import CoupledCheck, is_by_steps
+from tightrope.certificate.learning import LearningCertificate
+from tightrope.certificate.learning_check import Chain
+from tightrope.certificate.region_rows import Origin as Kind
+from tightrope.learning.certificate_hulls import Hull, HullFinder
+from tightrope.learning.certificate_rows import Name
+from tightrope.learning.coupled_tree import PrunedTree
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.solver.coupled import CoupledValue
+from tightrope.solver.coupled.affine import affine_at
+from tightrope.solver.coupled.taylor import expand
+from tightrope.solver.coupled.vertex_proof import VertexProof, occupancy
+
+MOST_NUMBERS = 100_000_000
+"""Models of more numbers than this are not written down: the file would have most of a gigabyte."""
+
+
+def with_coupled_proofs(
+    draft: LearningCertificate,
+    aligned: Sequence[Name | None],
+    cut_points: FloatArray,
+    values: Sequence[CoupledValue | None],
+) -> LearningCertificate:
+    """The certificate with a proof for every guarantee whose policy has a coupled value with cells.
+
+    `aligned` are the names of the region's rows, and `cut_points` what its CUT rows refer to.
+    """
+    trees = {i: PrunedTree.of(value) for i, value in enumerate(values) if value is not None and value.cells}
+    if not trees or draft.region is None:
+        return draft
+    used = {
+        int(row)
+        for i, tree in trees.items()
+        for _, cell in tree.nodes
+        for row in _rows_of(values[i], cell)
+        if row < len(aligned)
+    }
+    names, points = _with_cuts(aligned, used, draft.region.cut_point, cut_points)
+    draft = replace(draft, region=replace(draft.region, cut_point=points))
+    chain = Chain(draft)
+    chain.derive()
+    chain.written()
+    proofs = []
+    for i, tree in trees.items():
+        value = values[i]
+        assert value is not None
+        proof = _proof(chain, names, i, value, tree)
+        if proof is not None:
+            proofs.append(proof)
+    return replace(draft, coupled=tuple(proofs))
+
+
+def _rows_of(value: CoupledValue | None, cell: int) -> Iterable[int]:
+    """The numbers of the rows that a cell of the result uses."""
+    assert value is not None
+    node = value.cells[cell]
+    if node.frame is not None:
+        return [int(row) for row in np.unique(node.frame.simplices)]
+    return [] if node.emptiness is None else [int(row) for row in node.emptiness.rows]
+
+
+def _with_cuts(
+    aligned: Sequence[Name | None], used: set[int], known: Table, cut_points: FloatArray
+) -> tuple[list[Name | None], FloatArray]:
+    """Names whose cuts refer to the certificate's points, with those that cells use appended to them."""
+    names, points = list(aligned), list(known)
+    for row in sorted(used):
+        name = names[row]
+        if name is not None and name[0] == Kind.CUT:
+            names[row] = (int(Kind.CUT), len(points), 0)
+            points.append(cut_points[name[1]])
+    return names, np.array(points, dtype=np.float64).reshape(-1, known.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One node's proof; models and occupancies are the result's."""
+
+    node: int
+    cell: int
+    hull: Hull
+
+
+def _proof(
+    chain: Chain, names: Sequence[Name | None], guarantee: int, value: CoupledValue, tree: PrunedTree
+) -> CoupledProof | None:
+    """The proof of one guarantee, or None where nothing could be proved or it would be too large."""
+    assert value.chain is not None
+    size = chain.space.size
+    state, row = _open_states(chain, guarantee, value)
+    by_steps = is_by_steps(chain.problem)
+    held = 0 if by_steps else len(state) * len(tree.nodes)
+    if held * (2 + size + packed_size(size)) > MOST_NUMBERS:
+        return None
+    blank = _blank(guarantee, size, state, tree)
+    finder = HullFinder(CoupledCheck(chain.ground(), blank).cells, names, tree)
+    parts = [
+        _Part(node, cell, hull)
+        for node, cell in tree.nodes
+        if (hull := finder.find(node, value.cells[cell])) is not None
+    ]
+    proof = _written(blank, parts, value, row, by_steps or chain.problem.lower_steps > 0, by_steps)
+    check = CoupledCheck(chain.ground(), proof)
+    if not check.closed().passed:
+        return None
+    found = {number: check.own_ends(number) for number in range(proof.proofs)}
+    good = [number for number, ends in found.items() if not isinstance(ends, str)]
+    if len(good) < len(parts):
+        parts = [parts[number] for number in good]
+        proof = _written(blank, parts, value, row, by_steps or chain.problem.lower_steps > 0, by_steps)
+    ends = {int(parts[i].node): found[number] for i, number in enumerate(good)}
+    low, high = check.tree_ends({n: e for n, e in ends.items() if not isinstance(e, str)})
+    return replace(proof, lower=_below(low), upper=-_below(-high)) if parts else None
+
+
+def _open_states(chain: Chain, guarantee: int, value: CoupledValue) -> tuple[OffsetArray, OffsetArray]:
+    """The states that models speak of, in order, and their rows in the result's chain."""
+    assert value.chain is not None
+    given = chain.certificate.guarantees[guarantee]
+    late = chain.problem.lower_steps > 0 and given.lower_tail is not None
+    lower = given.lower_tail if late else given.lower
+    upper = given.upper_tail if late else given.upper
+    assert lower is not None and upper is not None
+    rows = np.flatnonzero(~value.chain.fixed)
+    states = value.chain.state[rows].astype(np.int64)
+    undecided = lower[states] != upper[states]
+    rows, states = rows[undecided], states[undecided]
+    order = np.argsort(states)
+    return states[order], rows[order]
+
+
+def _blank(guarantee: int, size: int, state: OffsetArray, tree: PrunedTree) -> CoupledProof:
+    """The tree without proofs."""
+    none = np.zeros(0, dtype=np.int64)
+    start = np.zeros(1, dtype=np.int64)
+    opened = len(state)
+    return CoupledProof(
+        guarantee=guarantee,
+        lower=0.0,
+        upper=0.0,
+        split_node=np.array([node for node, _, _ in tree.splits], dtype=np.int64),
+        split_direction=np.array([normal for _, normal, _ in tree.splits]).reshape(-1, size),
+        split_value=np.array([offset for _, _, offset in tree.splits], dtype=np.float64),
+        node=none,
+        lower_dual=none.astype(np.int32),
+        upper_dual=none.astype(np.int32),
+        row_start=start,
+        row=np.zeros((0, 3), dtype=np.int64),
+        multiplier=np.zeros(0),
+        simplex_start=start,
+        simplex=np.zeros((0, size), dtype=np.int32),
+        point_start=start,
+        point=np.zeros((0, size)),
+        centre=np.zeros((0, size)),
+        axes=np.zeros((0, size, size)),
+        state=state,
+        value=np.zeros((0, opened)),
+        slope=np.zeros((0, opened, size)),
+        curve=np.zeros((0, opened, packed_size(size))),
+        error=np.zeros((0, opened)),
+        dual=np.zeros((0, opened)),
+    )
+
+
+def _written(
+    blank: CoupledProof,
+    parts: Sequence[_Part],
+    value: CoupledValue,
+    row: OffsetArray,
+    without_duals: bool,
+    by_steps: bool,
+) -> CoupledProof:
+    """The proofs of all parts in one."""
+    duals: list[FloatArray] = []
+    lower_dual, upper_dual = np.full((2, len(parts)), -1, dtype=np.int32)
+    for i, part in enumerate(parts):
+        cell = value.cells[part.cell]
+        for side, proof, best in (
+            (lower_dual, cell.low_vertex, cell.own_lower),
+            (upper_dual, cell.high_vertex, cell.own_upper),
+        ):
+            if proof is not None and not without_duals and proof.bound == best:
+                eta = _occupancy(value, part.cell, proof, row)
+                if eta is not None:
+                    side[i] = len(duals)
+                    duals.append(eta)
+    hulls = [part.hull for part in parts]
+    models = [] if by_steps else [_model(value, part, row) for part in parts]
+    fields: dict[str, Any] = {
+        name: np.array([model[i] for model in models]).reshape(-1, *getattr(blank, name).shape[1:])
+        for i, name in enumerate(("value", "slope", "curve", "error"))
+    }
+    return replace(
+        blank,
+        node=np.array([part.node for part in parts], dtype=np.int64),
+        lower_dual=lower_dual,
+        upper_dual=upper_dual,
+        row_start=_starts([hull.names for hull in hulls]),
+        row=np.concatenate([blank.row, *(hull.names for hull in hulls)]),
+        multiplier=np.concatenate([blank.multiplier, *(hull.multipliers for hull in hulls)]),
+        simplex_start=_starts([hull.simplices for hull in hulls]),
+        simplex=np.concatenate([blank.simplex, *(hull.simplices for hull in hulls)]),
+        point_start=_starts([hull.points for hull in hulls]),
+        point=np.concatenate([blank.point, *(hull.points for hull in hulls)]),
+        centre=np.array([hull.centre for hull in hulls]).reshape(-1, blank.centre.shape[1]),
+        axes=np.array([hull.axes for hull in hulls]).reshape(-1, *blank.axes.shape[1:]),
+        dual=np.array(duals).reshape(-1, blank.dual.shape[1]),
+        **fields,
+    )
+
+
+def _model(
+    value: CoupledValue, part: _Part, row: OffsetArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """(value, slope, curve, error) of the open states on the ball of the hull; nothing for an empty cell."""
+    size, count, hull = len(part.hull.centre), len(row), part.hull
+    model = None
+    if len(hull.points):
+        radius = float(np.sqrt((hull.points**2).sum(axis=1).max())) * (1 + 1e-12)
+        assert value.chain is not None
+        model = expand(value.chain, value.functions, hull.centre, hull.axes, radius)
+    if model is None:
+        return np.zeros(count), np.zeros((count, size)), np.zeros((count, packed_size(size))), np.zeros(count)
+    left, right = np.triu_indices(size)
+    curve = np.zeros((len(row), packed_size(size)))
+    if model.order == 2:
+        curve = model.curvature[row][:, left, right]
+    return model.constant[row], model.slope[row], curve, model.error[row]
+
+
+def _occupancy(value: CoupledValue, cell: int, proof: VertexProof, row: OffsetArray) -> FloatArray | None:
+    """The expected visits of the open states at the point of a vertex proof."""
+    frame, chain = value.cells[cell].frame, value.chain
+    assert frame is not None and chain is not None
+    x = frame.to_x(frame.points[proof.point : proof.point + 1])[0]
+    eta = occupancy(chain, affine_at(value.functions, x, np.zeros((len(x), 0)), 0.0))
+    return None if eta is None else eta[row]
+
+
+def _starts(parts: Sequence[FloatArray | IndexArray | OffsetArray]) -> OffsetArray:
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+
+
+def _below(end: np.longdouble) -> float:
+    """The next float64 at or below."""
+    nearest = float(end)
+    return nearest if np.longdouble(nearest) <= end else float(np.nextafter(nearest, -np.inf))

@@ -1,0 +1,75 @@
+"""Coupled values in learning: from the intervals over rectangular sets to those over the region itself.
+
+With the confidence of the ledger the true parameters lie in the region, and the true system uses them at
+every choice. So the interval of a policy over all instantiations of the region, one for the whole run,
+contains its true value; it is never wider than the interval over rectangular sets, which it starts from.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from tightrope.learning.policies import PolicySolver, depends_on_step
+from tightrope.learning.result import Interval, PolicyValue
+from tightrope.solver.coupled import (
+    CoupledLimits,
+    CoupledSynthesis,
+    CoupledValue,
+    coupled_policy,
+    coupled_value,
+)
+
+
+class Coupler:
+    """Coupled values over the sets, with the limits and the objective of a solver for these."""
+
+    def __init__(self, solver: PolicySolver, gap: float):
+        self.solver, self.gap = solver, gap
+
+    def robust(self, rectangular: PolicyValue) -> tuple[PolicyValue, CoupledSynthesis | None]:
+        """The policy with the best coupled guarantee found; the rectangular-robust one is a candidate."""
+        solver = self.solver
+        if depends_on_step(solver.objective):
+            solver.notes.append(
+                "the robust policy depends on the step, and coupled values are those of policies that do "
+                "not: its interval is the one over rectangular sets"
+            )
+            return rectangular, None
+        solver.progress("solve: the robust policy over the coupled set")
+        found = coupled_policy(
+            solver.sets,
+            solver.objective,
+            gap=self.gap,
+            limits=self._limits(),
+            robust=np.asarray(rectangular.policy, dtype=np.int64),
+        )
+        if not np.array_equal(found.policy, rectangular.policy):
+            rectangular = solver.evaluate(found.policy)
+        return self._of(rectangular, found.value), found
+
+    def evaluated(self, rectangular: PolicyValue) -> PolicyValue:
+        """A given policy's value over the coupled set."""
+        solver = self.solver
+        solver.progress("solve: the given policy over the coupled set")
+        found = coupled_value(
+            solver.sets,
+            solver.objective,
+            rectangular.policy,
+            gap=self.gap,
+            limits=self._limits(),
+            rectangular=rectangular.solutions,
+        )
+        return self._of(rectangular, found)
+
+    def _of(self, rectangular: PolicyValue, value: CoupledValue) -> PolicyValue:
+        if value.reason:
+            self.solver.notes.append(f"coupled set: {value.status.value}; {value.reason}")
+        lower = max(value.lower, rectangular.interval.lower)
+        upper = min(value.upper, rectangular.interval.upper)
+        return replace(rectangular, interval=Interval(lower, upper), coupled=value)
+
+    def _limits(self) -> CoupledLimits:
+        return CoupledLimits(seconds=max(self.solver.deadline - time.perf_counter(), 0.0))

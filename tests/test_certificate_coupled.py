@@ -1,0 +1,209 @@
+"""Certificates of coupled bounds: hand-made proofs, those of learned results; no mutation gets through."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from coupled_proofs import Prover, base_certificate, loop_model, objective_of, value_at
+from learning_cases import FAMILIES, case, counts_of
+from tightrope.certificate.coupled import CoupledProof
+from tightrope.certificate.coupled_check import CoupledCheck
+from tightrope.certificate.learning import LearningCertificate
+from tightrope.certificate.learning_check import Chain, verify_learning
+from tightrope.learning.certificate import certificate_of
+from tightrope.learning.learn import learn
+from tightrope.model.objective import ObjectiveKind
+from tightrope.model.structure import RewardStructure
+
+AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
+SPLITS = [(0, [1.0, 0.0], 0.4), (1, [0.0, 1.0], 0.15)]
+POLICY = np.array([0, 1, 3, 4, 5])
+
+
+def failures(certificate, exactly=False):
+    return [check.name for check in verify_learning(certificate, exactly) if not check.passed]
+
+
+def with_claim(certificate, proof):
+    """The certificate with the best bounds that the checker's own functions find."""
+    chain = Chain(replace(certificate, coupled=(proof,)))
+    chain.checks()
+    check = CoupledCheck(chain.ground(), proof)
+    ends = {int(node): check.own_ends(i) for i, node in enumerate(proof.node)}
+    low, high = check.tree_ends(ends)
+    lower, upper = np.nextafter(float(low), -np.inf), np.nextafter(float(high), np.inf)
+    claimed = replace(proof, lower=float(lower), upper=float(upper))
+    return replace(certificate, coupled=(claimed,))
+
+
+@cache
+def by_hand(duals=True):
+    model = loop_model()
+    certificate = base_certificate(model, objective_of(model), POLICY)
+    return with_claim(certificate, Prover(model, certificate, SPLITS).proof([2, 3, 4], duals))
+
+
+def test_hand_made_proofs_hold_and_are_tighter_than_the_sets():
+    certificate = by_hand()
+    assert failures(certificate) == []
+    low, high = certificate.values()["robust policy"]
+    base_low, base_high = replace(certificate, coupled=()).values()["robust policy"]
+    assert base_low + 0.01 < low and high < base_high - 0.04
+    model = loop_model()
+    for p in ("0.3", "0.37", "0.5"):
+        for q in ("0.1", "0.16", "0.2"):
+            point = (Fraction(p), Fraction(q))
+            least, most = value_at(model, objective_of(model), POLICY, point)
+            assert low <= most and least <= high
+
+
+def test_occupancies_help():
+    with_duals, without = by_hand(True), by_hand(False)
+    low, high = with_duals.values()["robust policy"]
+    wide_low, wide_high = without.values()["robust policy"]
+    assert wide_low < low and high < wide_high
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        (ObjectiveKind.DISCOUNTED, {"discount": 0.9}),
+        (ObjectiveKind.UNTIL, {"upper_steps": 5}),
+        (ObjectiveKind.UNTIL, {"upper_steps": 5, "lower_steps": 2}),
+        (ObjectiveKind.NEXT, {}),
+        (ObjectiveKind.CUMULATIVE, {"upper_steps": 4}),
+        (ObjectiveKind.TOTAL, {}),
+    ],
+)
+@pytest.mark.parametrize("randomised", [False, True])
+def test_every_objective_has_proofs(kind, more, randomised):
+    model = loop_model()
+    if kind in (ObjectiveKind.DISCOUNTED, ObjectiveKind.CUMULATIVE, ObjectiveKind.TOTAL):
+        more = more | {"reward": RewardStructure(choice=np.array([1.0, 2.0, 0.5, 0.25, 0.0, 0.0]))}
+    objective = objective_of(model, kind, **more)
+    if kind not in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT):
+        objective = replace(objective, target=None)
+    policy = np.array([1.0, 0.25, 0.75, 1.0, 1.0, 1.0]) if randomised else POLICY
+    certificate = base_certificate(model, objective, policy)
+    prover = Prover(model, certificate, SPLITS)
+    proof = prover.proof([2, 3, 4])
+    if objective.is_bounded:
+        empty = np.zeros(0, dtype=np.int64)
+        proof = replace(
+            proof, state=empty, value=np.zeros((0, 0)), slope=np.zeros((0, 0, 2)), curve=np.zeros((0, 0, 3)),
+            error=np.zeros((0, 0)), dual=np.zeros((0, 0)),
+        )  # fmt: skip
+    certificate = with_claim(certificate, proof)
+    assert failures(certificate) == []
+    low, high = certificate.values()["robust policy"]
+    base_low, base_high = replace(certificate, coupled=()).values()["robust policy"]
+    assert high - low <= 0.99 * (base_high - base_low)
+    for point in ((Fraction("0.3"), Fraction("0.1")), (Fraction("0.5"), Fraction("0.1"))):
+        least, most = value_at(model, objective, policy, point)
+        assert low <= most and least <= high
+    tighter = replace(certificate.coupled[0], lower=low + 1e-9)
+    assert failures(replace(certificate, coupled=(tighter,)))
+
+
+OCCUPANCIES = ("dual", "lower_dual", "upper_dual")
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(CoupledProof) if f.name not in OCCUPANCIES])
+def test_no_mutation_of_a_part_gets_through(name):
+    """Every entry of every part: whatever is changed by more than the slack of the errors, fails."""
+    certificate = by_hand()
+    proof = certificate.coupled[0]
+    value = getattr(proof, name)
+    if isinstance(value, int | float):
+        worse = {"guarantee": 1, "lower": proof.lower + 1e-9, "upper": proof.upper - 1e-9}[name]
+        assert failures(replace(certificate, coupled=(replace(proof, **{name: worse}),)))
+        return
+    if value.size == 0:
+        grown = np.ones((3, *value.shape[1:]), dtype=value.dtype)
+        assert failures(replace(certificate, coupled=(replace(proof, **{name: grown}),)))
+        return
+    rng = np.random.default_rng(5)
+    for place in rng.choice(value.size, size=min(value.size, 12), replace=False):
+        changed = value.copy()
+        if value.dtype.kind in "iu":
+            changed.flat[place] += 1
+        elif name == "error":
+            changed.flat[place] *= 0.3
+        else:
+            changed.flat[place] -= 0.02 * np.sign(value.flat[place]) or 0.02
+        mutated = replace(certificate, coupled=(replace(proof, **{name: changed}),))
+        assert failures(mutated), (name, place)
+    for damaged in (value[..., :-1], value.astype(np.float32), value.astype(np.complex128)):
+        assert failures(replace(certificate, coupled=(replace(proof, **{name: damaged}),)))
+
+
+def test_the_occupancies_that_carry_an_end_cannot_be_changed():
+    certificate = by_hand()
+    proof = certificate.coupled[0]
+    lowest, highest = 2, 0  # of the proofs of nodes 2, 3, 4: where the value is least, and largest
+    for name, cell in (("lower_dual", lowest), ("upper_dual", highest)):
+        for other in (-1, len(proof.dual)):
+            changed = getattr(proof, name).copy()
+            changed[cell] = other
+            assert failures(replace(certificate, coupled=(replace(proof, **{name: changed}),)))
+        dual = proof.dual.copy()
+        dual[getattr(proof, name)[cell]] *= 0.5
+        assert failures(replace(certificate, coupled=(replace(proof, dual=dual),)))
+
+
+def test_a_cell_left_out_fails():
+    certificate = by_hand()
+    proof = certificate.coupled[0]
+    model = loop_model()
+    partial = Prover(model, certificate, SPLITS).proof([2, 3], True)
+    partial = replace(partial, lower=proof.lower, upper=proof.upper)
+    assert failures(replace(certificate, coupled=(partial,)))
+    assert failures(replace(certificate, coupled=(proof, replace(proof, lower=proof.lower + 1e-6))))
+
+
+@cache
+def learned(family, region):
+    subject, counts = case(family), counts_of(family)
+    about = subject.model, counts, 0.05, subject.objective
+    result = learn(*about, region=region, sets="coupled", policy=subject.policy)
+    return result, certificate_of(result, counts, {"model": family})
+
+
+@pytest.mark.parametrize(
+    ("family", "region"),
+    [
+        (AIRCRAFT, "polytope"),
+        (ENGAGEMENT, "l1"),
+        (GLIDER, "polytope"),
+        (GLIDER, "likelihood"),
+        (BETTING, "polytope"),
+    ],
+)
+def test_coupled_intervals_of_learned_results_are_proved(family, region):
+    result, certificate = learned(family, region)
+    assert failures(certificate) == []
+    for name, value in (("robust policy", result.robust), ("given policy", result.value)):
+        low, high = certificate.values()[name]
+        assert low == pytest.approx(value.interval.lower, rel=2e-6)
+        assert high == pytest.approx(value.interval.upper, rel=2e-6)
+        coupled = value.coupled
+        assert coupled.rectangular_lost_nothing or any("coupled" in line for line in certificate.covers)
+
+
+def test_learned_proofs_do_not_survive_other_counts_or_rows(tmp_path):
+    _, certificate = learned(AIRCRAFT, "polytope")
+    proof = certificate.coupled[0]
+    counts = certificate.data.counts.copy()
+    counts[counts.argmax()] += 40
+    assert failures(replace(certificate, data=replace(certificate.data, counts=counts)))
+    rows = proof.row.copy()
+    rows[0] = rows[1]
+    assert failures(replace(certificate, coupled=(replace(proof, row=rows), *certificate.coupled[1:])))
+    certificate.save(tmp_path / "a.cert")
+    again = LearningCertificate.load(tmp_path / "a.cert")
+    assert again.values() == certificate.values() and failures(again) == []

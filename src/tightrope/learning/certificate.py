@@ -86,7 +86,7 @@ def certificate_of(
     draft = with_choice_bases(draft, names, [value for _, value in values])
     coupled = [value.coupled for _, value in values]
     if isinstance(region, Polytope) and any(coupled):
-        aligned, points = row_names(result, counts, region.system)
+        aligned, points = row_names(result, counts, region)
         draft = with_coupled_proofs(draft, aligned, points, coupled)
     return replace(draft, covers=_covers(draft, result))
 

@@ -10,7 +10,8 @@ that is optimal at the true point, over the polytope and over the likelihood reg
 certified interval over the three kinds of sets; how the coupled search ended, its gap (the share of the width
 that no instantiation accounts for) and cells; CPU seconds of one core for the coupled part alone and, before
 it, for both rectangular solves. Compiled code is loaded on a small instance first. Prints a table, writes it
-as JSON, and leaves with status 1 where a goal is missed or an interval is not inside the rectangular one.
+as JSON, and leaves with status 1 where a goal is missed or an interval is not inside the rectangular one. A
+goal for the width counts as met where the interval is exact: no sound one is narrower.
 """
 
 from __future__ import annotations
@@ -55,17 +56,26 @@ class Goal:
         found = []
         if self.seconds is not None and number("seconds") > self.seconds:
             found.append(f"over {self.seconds:g} s")
-        if self.of_rectangular is not None and number("of_rectangular") > self.of_rectangular:
-            found.append(f"over {self.of_rectangular:g} of rectangular")
-        if self.of_expression is not None and number("of_expression") > self.of_expression:
-            found.append(f"over {self.of_expression:g} of expression-wise")
-        if self.relative is not None and number("relative") > self.relative:
-            found.append(f"relative width over {self.relative:g}")
         if self.exact and row["status"] != CoupledStatus.EXACT.name:
             found.append("not exact")
         if number("gap") > 0.02:
             found.append("gap over 2 %")
+        if row["status"] != CoupledStatus.EXACT.name:
+            found += self.too_wide(row)
         return found
+
+    def too_wide(self, row: dict[str, object]) -> list[str]:
+        """Widths above what was hoped for; no fault of an exact interval, as no sound one is narrower."""
+        hopes = (
+            ("of_rectangular", self.of_rectangular, "of rectangular"),
+            ("of_expression", self.of_expression, "of expression-wise"),
+            ("relative", self.relative, "relative width"),
+        )
+        return [
+            f"over {hope:g} {words}"
+            for key, hope, words in hopes
+            if hope is not None and float(str(row[key])) > hope
+        ]
 
 
 GOALS = {
@@ -128,7 +138,8 @@ def measure(name: str, regions: tuple[str, ...], episodes: int, seconds: float) 
             "seconds": round(end - middle, 3),
             "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         }
-        row["missed"] = GOALS.get((name, region_name), Goal()).missed(row)
+        goal = GOALS.get((name, region_name), Goal())
+        row["missed"], row["too_wide"] = goal.missed(row), goal.too_wide(row)
         if not value.rectangular_lower <= value.lower <= value.upper <= value.rectangular_upper:
             row["missed"] = ["outside the rectangular interval"]
         rows.append(row)
@@ -157,8 +168,10 @@ def main() -> None:
     for name in options.names or (SMALL if options.smoke else LARGE):
         for row in measure(name, regions, episodes, options.seconds):
             rows.append(row)
-            missed = row["missed"]
-            assert isinstance(missed, list)
+            missed, wide = row["missed"], row["too_wide"]
+            assert isinstance(missed, list) and isinstance(wide, list)
+            if wide and not missed:
+                missed = [f"{'; '.join(wide)}, but exact"]
             print(
                 f"{name:<18}{row['region']:<11}{row['expression']:>12.5g}{row['rectangular']:>12.5g}"
                 f"{row['coupled']:>12.5g}{row['of_rectangular']:>9.3f}{row['status']:>13}{row['gap']:>9.1e}"

@@ -30,6 +30,7 @@ def affine_at(functions: AffineFunctions, centre: FloatArray, axes: FloatArray, 
     middle = functions.constant + functions.linear @ centre
     gradient = np.ascontiguousarray(functions.linear @ axes)
     steepness = np.linalg.norm(gradient, axis=1) * (1.0 + 1e-12)
+    steepness = np.maximum(steepness, np.abs(gradient).max(axis=1, initial=0.0))  # where squares underflow
     terms = error_factor(len(centre) + 4)
     extent = np.abs(functions.constant) + np.abs(functions.linear) @ np.abs(centre)
     swing = np.linalg.norm(np.abs(functions.linear) @ np.abs(axes), axis=1) * radius

@@ -12,7 +12,7 @@ first order (b alone) the quadratic term Σ w g⊗b_t is what is left over.
 `defect[s]` bounds the difference between that right-hand side, for the exact expressions, and W_s on the
 ball: what is left over, the residual of the lower terms (0 where the row was just solved), and everything
 that was rounded or is fuzzy. With size_t ≥ |V_t| + R‖b_t‖ + R²‖H_t‖ ≥ |W_t| a row of k entries in n
-dimensions rounds by at most γ(k + 2n + 24)·(|r| + Σ w(|m| + R‖g‖) size_t + size_s): every product above has
+dimensions rounds by at most γ(2k + 2n + 24)·(|r| + Σ w(|m| + R‖g‖) size_t + size_s): every product above has
 at most that many roundings, weights are off by 8 units.
 """
 
@@ -157,7 +157,7 @@ def apply_rows(
                 for j in range(n):
                     square += q[i, j] * q[i, j]
             left = np.sqrt(square) * radius**2
-        rounding = (last - first + 2 * n + 24) * _UNIT * (scale + size_out[s])
+        rounding = (2 * (last - first) + 2 * n + 24) * _UNIT * (scale + size_out[s])
         defect[s] = (gap + left + rounding + blurred + reward_error[s]) * _SPARE + _TINY
 
 

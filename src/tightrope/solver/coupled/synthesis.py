@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from tightrope.errors import InputError
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.region.polytope import Polytope
 from tightrope.solver.coupled.result import CoupledValue
 from tightrope.solver.coupled.value import (
     DEFAULT_GAP,
@@ -37,6 +39,8 @@ from tightrope.statistics.coordinates import AffineFunctions
 from tightrope.uncertainty.sets import Sets
 
 MOST_CANDIDATES = 6
+_GOLDEN = 0.6180339887498949
+_SECTIONS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +88,7 @@ def coupled_policy(
     """
     begin = time.perf_counter()
     limits = limits or CoupledLimits()
-    checked_region(sets)
+    polytope = checked_region(sets)
     if objective.kind is not ObjectiveKind.NEXT and (objective.is_bounded or objective.lower_steps):
         raise InputError(
             "the best policy of a step-bounded property depends on the step, and the coupled set is computed "
@@ -95,12 +99,13 @@ def coupled_policy(
     if robust is None:
         against = replace(objective, nature=objective.agent.opposite)
         robust = solve_sets(kernel, against, precision=precision).policy
-    functions = checked_region(sets).coordinates.functions(sets.model.expressions)
-    maximises = (objective.agent is Direction.MAX) != objective.complement
+    optimum = _Optimum(sets, objective, precision, polytope)
+    maximises = optimum.maximises
     best: Candidate | None = None
     best_value: CoupledValue | None = None
     limit = np.inf if maximises else -np.inf
     tried: list[Candidate] = []
+    worst_points: list[FloatArray] = []
     origin, policy = "robust over the rectangular sets", robust.astype(np.int64)
     while True:
         left = begin + limits.seconds - time.perf_counter()
@@ -119,11 +124,15 @@ def coupled_policy(
         worst = value.lowest if maximises else value.highest
         if worst is None:
             break
-        optimum, there = _optimal_at(sets, functions, worst.x, objective, precision)
-        limit = min(limit, optimum) if maximises else max(limit, optimum)
+        worst_points.append(worst.theta)
+        value_there, there = optimum.at(worst.x)
+        limit = min(limit, value_there) if maximises else max(limit, value_there)
         repeated = any(np.array_equal(there, candidate.policy) for candidate in tried)
         close = abs(limit - best.guarantee) <= gap * best_value.width
-        if repeated or close or len(tried) == MOST_CANDIDATES or left <= 0.0:
+        if close or left <= 0.0:
+            break
+        if repeated or len(tried) == MOST_CANDIDATES:
+            limit = optimum.between(worst_points, limit)
             break
         origin, policy = f"optimal where candidate {len(tried)} is worst", there
     return CoupledSynthesis(
@@ -135,14 +144,58 @@ def _better(guarantee: float, than: float, maximises: bool) -> bool:
     return guarantee > than if maximises else guarantee < than
 
 
-def _optimal_at(
-    sets: Sets, functions: AffineFunctions, x: FloatArray, objective: Objective, precision: float
-) -> tuple[float, OffsetArray]:
-    """The optimal value at coordinates x, on the side that cannot be beaten there, and an optimal policy."""
-    probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
-    model = MDP(sets.model.structure, probability[sets.model.expression])
-    solution = solve(model, objective, precision=precision)
-    initial = sets.model.initial
-    maximises = (objective.agent is Direction.MAX) != objective.complement
-    optimum = float(solution.upper[initial] if maximises else solution.lower[initial])
-    return optimum, solution.policy.astype(np.int64)
+@dataclass(frozen=True, eq=False)
+class _Optimum:
+    """The optimal value at single instantiations: what no guarantee can exceed."""
+
+    sets: Sets
+    objective: Objective
+    precision: float
+    polytope: Polytope
+
+    @property
+    def maximises(self) -> bool:
+        return (self.objective.agent is Direction.MAX) != self.objective.complement
+
+    @cached_property
+    def functions(self) -> AffineFunctions:
+        return self.polytope.coordinates.functions(self.sets.model.expressions)
+
+    def at(self, x: FloatArray) -> tuple[float, OffsetArray]:
+        """The optimal value at coordinates x, on the side that cannot be beaten, and an optimal policy."""
+        model = self.sets.model
+        probability = np.clip(self.functions.constant + self.functions.linear @ x, 0.0, 1.0)
+        plain = MDP(model.structure, probability[model.expression])
+        solution = solve(plain, self.objective, precision=self.precision)
+        end = solution.upper if self.maximises else solution.lower
+        return float(end[model.initial]), solution.policy.astype(np.int64)
+
+    def between(self, points: list[FloatArray], limit: float) -> float:
+        """A better limit between the points where candidates were worst: on the way from the last to each
+        other one, by golden section. Policies that are good at one end are bad at the other, so V* is lower
+        between.
+        """
+        sign = 1.0 if self.maximises else -1.0
+        for other in points[:-1]:
+            low, high = 0.0, 1.0
+            ends = [1.0 - _GOLDEN, _GOLDEN]
+            values = [self._signed(points[-1], other, share) for share in ends]
+            for _ in range(_SECTIONS):
+                if values[0] <= values[1]:
+                    high, ends[1], values[1] = ends[1], ends[0], values[0]
+                    ends[0] = high - _GOLDEN * (high - low)
+                    values[0] = self._signed(points[-1], other, ends[0])
+                else:
+                    low, ends[0], values[0] = ends[0], ends[1], values[1]
+                    ends[1] = low + _GOLDEN * (high - low)
+                    values[1] = self._signed(points[-1], other, ends[1])
+            limit = sign * min(sign * limit, *values)
+        return limit
+
+    def _signed(self, start: FloatArray, end: FloatArray, share: float) -> float:
+        """±V* at a point between two others; ∞ where it is not in the region."""
+        theta = start + share * (end - start)
+        if not self.polytope.contains(theta.tolist()):
+            return np.inf
+        value, _ = self.at(self.polytope.coordinates.lift(theta[None, :])[0])
+        return value if self.maximises else -value

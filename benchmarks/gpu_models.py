@@ -29,7 +29,7 @@ from tightrope.statistics.ledger import Assumption, Ledger
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.uncertainty.sets import rectangular
 
-STATION = 24
+STATION = 60
 """Cells from one station to the next."""
 
 KINDS_OF_CELLS = 50

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+import gpu_models
 from gpu_models import interval_trips, polygon_trips
 from tightrope.solver.blocks import Meter
 from tightrope.solver.cuda.blocks import DeviceBlock
@@ -157,12 +158,15 @@ def main() -> int:
     parser.add_argument("--sweeps", action="store_true")
     parser.add_argument("--solves", action="store_true")
     parser.add_argument("--largest-on-cpu", type=int, default=LARGEST_ON_CPU)
+    parser.add_argument("--emulated", action="store_true", help="not on the GPU, even if there is one")
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/gpu_speed.json"))
     options = parser.parse_args()
     if not has_gpu() and not options.smoke:
         print("no CuPy here: nothing to measure (--smoke runs on the emulated device)")
         return 0
-    name = "cuda" if has_gpu() else "cuda-emulated"
+    if options.smoke:
+        gpu_models.STATION = 12
+    name = "cuda" if has_gpu() and not options.emulated else "cuda-emulated"
     device = open_device(name)
     assert device is not None
     both = options.sweeps == options.solves

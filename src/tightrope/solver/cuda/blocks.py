@@ -10,6 +10,8 @@ anew in each of them, which costs nothing beside the memory it reads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from tightrope.solver.solution import Status
 from tightrope.solver.system import System
 
 FROZEN_SWEEPS = 24
-"""Sweeps with frozen choices between two robust ones."""
+"""Sweeps with frozen choices between two robust ones; even."""
 
 MARGIN_SWEEPS = 16
 """Sweeps between two looks at how far margins have come."""
@@ -157,13 +159,15 @@ class DeviceBlock:
         closest, in_vain, pure, burst = 0.5, 0, 0, 8
         unit = 1e-300 if self.relative else 1.0
         x, y = x.copy(), x.copy()
+        frozen: Callable[[], None] | None = None
         while not meter.exhausted() and (allowed is None or meter.iterations - start < allowed):
             if self.system.unit > 0:
                 unit = max(unit, self._unit(x))
             change = self._sweep(x, y, shift, unit, frozen=False, measure=True)
-            x, y = y, x
+            x[...] = y
             meter.iterations += 1
             if self.model.expanded():
+                frozen = None
                 continue
             if change <= tolerance:
                 return x
@@ -174,16 +178,23 @@ class DeviceBlock:
             if pure > 0:
                 pure -= 1
                 continue
-            for _ in range(FROZEN_SWEEPS):
-                self._sweep(x, y, shift, unit, frozen=True, measure=False)
-                x, y = y, x
+            if frozen is None:
+                frozen = self.device.record(partial(self._frozen_pairs, x, y, shift))
+            frozen()
             meter.iterations += FROZEN_SWEEPS
         return None
+
+    def _frozen_pairs(self, x: Any, y: Any, shift: Any) -> None:
+        """An even number of sweeps with frozen choices, the last of them into x."""
+        for _ in range(FROZEN_SWEEPS // 2):
+            self._sweep(x, y, shift, 1.0, frozen=True, measure=False)
+            self._sweep(y, x, shift, 1.0, frozen=True, measure=False)
 
     def _sweep(self, x: Any, y: Any, shift: Any, unit: float, *, frozen: bool, measure: bool) -> float:
         groups = self.equations.groups
         direct = measure and groups is None
-        self.change[:] = 0
+        if measure:
+            self.change[:] = 0
         arguments = [x, y, shift, self.taken, self.change if direct else None, np.float64(unit)]
         flags = f",{'true' if frozen else 'false'},{self.lean}"
         self.model.each("sweep", self.equations, arguments, flags)

@@ -6,10 +6,13 @@ arrays, and everything that is not worth a kernel of our own is written with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
+
+import numpy as np
 
 from tightrope.errors import CannotCertify, InputError
 
@@ -17,6 +20,9 @@ SOURCE = Path(__file__).with_name("kernels.cu")
 
 BLOCK = 256
 """Threads a block, as in kernels.cu."""
+
+CHUNK = 2**25
+"""Bytes that are copied to the device at a time."""
 
 _SWEEPS = tuple(f"sweep<{{k}},{frozen},{lean}>" for frozen in ("false", "true") for lean in ("false", "true"))
 _OF_SEGMENTS = (
@@ -62,7 +68,7 @@ class Device(Protocol):
 
     @property
     def threads(self) -> int:
-        """Threads of one launch; loops over rows are as long as they need to be."""
+        """Threads of a launch by default; loops over rows are as long as they need to be."""
 
     def upload(self, values: Any) -> Any: ...
 
@@ -74,8 +80,11 @@ class Device(Protocol):
     def functions(self, options: Sequence[str], k: int) -> Mapping[str, Any]:
         """The kernels for segments of k successors (0: any number) by name, compiled with `options`."""
 
-    def launch(self, function: Any, arguments: Sequence[Any]) -> None:
-        """Start a kernel over all threads. Arguments are device arrays, None, NumPy scalars or records."""
+    def launch(self, function: Any, arguments: Sequence[Any], threads: int | None = None) -> None:
+        """Start a kernel. Arguments are device arrays, None, NumPy scalars or records."""
+
+    def record(self, launches: Callable[[], None]) -> Callable[[], None]:
+        """A sequence of launches to be repeated: on a GPU one graph, which costs one launch."""
 
 
 class CupyDevice:
@@ -103,11 +112,34 @@ class CupyDevice:
                 hint="look at what nvidia-smi says; CuPy's CUDA version must suit the driver",
             ) from error
         self.name: str = properties["name"].decode()
-        self.threads = int(properties["multiProcessorCount"]) * 8 * BLOCK
+        self.threads = int(properties["multiProcessorCount"]) * 24 * BLOCK
         self._modules: dict[tuple[tuple[str, ...], int], Mapping[str, Any]] = {}
 
     def upload(self, values: Any) -> Any:
-        return self.xp.asarray(values)
+        """A copy on the device; large arrays go through page-locked memory, several times as fast."""
+        array = np.ascontiguousarray(values)
+        if array.nbytes < 4 * CHUNK:
+            return self.xp.asarray(array)
+        out = self.xp.empty(array.shape, array.dtype)
+        stream = self.xp.cuda.get_current_stream()
+        source = array.reshape(-1).view(np.uint8)
+        free: list[Any] = [None, None]
+        for turn, begin in enumerate(range(0, array.nbytes, CHUNK)):
+            size = min(CHUNK, array.nbytes - begin)
+            buffer, address = self._staging[turn % 2]
+            if free[turn % 2] is not None:
+                free[turn % 2].synchronize()
+            buffer[:size] = source[begin : begin + size]
+            self.xp.cuda.runtime.memcpyAsync(out.data.ptr + begin, address, size, 1, stream.ptr)  # to device
+            free[turn % 2] = stream.record()
+        stream.synchronize()
+        return out
+
+    @cached_property
+    def _staging(self) -> list[tuple[Any, int]]:
+        """Two page-locked buffers and their addresses."""
+        locked = [self.xp.cuda.alloc_pinned_memory(CHUNK) for _ in range(2)]
+        return [(np.frombuffer(memory, np.uint8, CHUNK), int(memory.ptr)) for memory in locked]
 
     def download(self, values: Any) -> Any:
         return self.xp.asnumpy(values)
@@ -126,8 +158,22 @@ class CupyDevice:
             self._modules[key] = {name: module.get_function(name) for name in kernel_names(k)}
         return self._modules[key]
 
-    def launch(self, function: Any, arguments: Sequence[Any]) -> None:
-        function((self.threads // BLOCK,), (BLOCK,), tuple(0 if a is None else a for a in arguments))
+    def launch(self, function: Any, arguments: Sequence[Any], threads: int | None = None) -> None:
+        blocks = (threads or self.threads) // BLOCK
+        function((blocks,), (BLOCK,), tuple(0 if argument is None else argument for argument in arguments))
+
+
+    def record(self, launches: Callable[[], None]) -> Callable[[], None]:
+        stream = self.xp.cuda.Stream()
+        with stream:
+            stream.begin_capture()
+            launches()
+            graph = stream.end_capture()
+
+        def replay() -> None:
+            graph.launch()
+
+        return replay
 
 
 @contextmanager

@@ -36,13 +36,9 @@ typedef unsigned char Flag;
 #define STEP_ERROR 0x1p-50
 #define MOST_STEPS 500
 #define BLOCK 256
-#ifndef RESIDENT
-#define RESIDENT (RECTANGULAR ? 2 : 4) // blocks a multiprocessor: registers against loads in flight
-#endif
-#ifndef UNROLL
-#define UNROLL 1
-#endif
-const int AHEAD = UNROLL; // choices whose loads are started together
+// Measured on an H200: blocks a multiprocessor (registers against loads in flight), choices loaded together.
+#define RESIDENT (RECTANGULAR ? (LEAN ? 3 : 2) : LEAN && K <= 4 ? 6 : 3)
+const int AHEAD = 2;
 
 // All fields are eight bytes wide; tightrope/solver/cuda/records.py packs the same lists. Kernels get them by value:
 // then they lie in constant memory and cost no registers.

@@ -76,7 +76,8 @@ def lay_out(structure: Structure, columns: Sequence[Any], device: Device) -> Lay
     """`columns` are per transition: what a row of the table holds."""
     xp = device.xp
     wide = structure.states > 65_536
-    successor = device.upload(structure.successor.astype(np.uint32 if wide else np.uint16, copy=False))
+    narrowed = structure.successor.view(np.uint32) if wide else structure.successor.astype(np.uint16)
+    successor = device.upload(narrowed)
     on_device = [device.upload(column) for column in columns]
     ids, table = distinct_rows(xp, on_device)
     parts = []

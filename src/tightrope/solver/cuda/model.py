@@ -9,8 +9,8 @@ import numpy as np
 
 from tightrope.errors import CannotCertify
 from tightrope.numerics.arrays import BoolArray
-from tightrope.solver.cuda.device import Device
-from tightrope.solver.cuda.layout import lay_out
+from tightrope.solver.cuda.device import BLOCK, Device
+from tightrope.solver.cuda.layout import Rows, lay_out
 from tightrope.solver.cuda.pool import Pool
 from tightrope.solver.cuda.records import MODEL, SEGMENT, SYSTEM, Record
 from tightrope.solver.interval_kernel import IntervalKernel
@@ -18,6 +18,9 @@ from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.system import NORMAL, System
 
 PLAIN, INTERVAL, POLYTOPE, ELLIPSOID = range(4)
+
+MOST_SCRATCH = 2**30
+"""Bytes for the rows that threads sort in memory; where more would be needed, fewer threads run."""
 
 
 class DeviceModel:
@@ -62,10 +65,12 @@ class DeviceModel:
         self.record = Record(device, MODEL, values)
         self.segments = [self._segment(rows) for rows in self.layout.segments]
 
-    def _segment(self, rows: Any) -> tuple[int, Record]:
-        scratch = None
+    def _segment(self, rows: Rows) -> tuple[int, Record, int]:
+        scratch, threads = None, self.device.threads
         if rows.k == 0 and rows.longest > 3:
-            scratch = self.device.xp.empty(8 * rows.longest * self.device.threads)
+            room = MOST_SCRATCH // (64 * rows.longest) // BLOCK * BLOCK
+            threads = max(min(threads, room), BLOCK)
+            scratch = self.device.xp.empty(8 * rows.longest * threads)
         values = {
             "states": rows.count,
             "choices": rows.choices,
@@ -77,7 +82,7 @@ class DeviceModel:
             "slot_start": rows.slot_start,
             "scratch": scratch,
         }
-        return rows.k, Record(self.device, SEGMENT, values)
+        return rows.k, Record(self.device, SEGMENT, values), threads
 
     def each(self, name: str, system: DeviceSystem | None, arguments: Sequence[Any], flags: str = "") -> None:
         """Launch `name<k, flags>` over every segment."""
@@ -88,15 +93,16 @@ class DeviceModel:
         self, index: int, name: str, system: DeviceSystem | None, arguments: Sequence[Any], flags: str = ""
     ) -> None:
         """Launch over one segment: the records of model, system (if any) and segment, then `arguments`."""
-        k, segment = self.segments[index]
+        k, segment, threads = self.segments[index]
         records = [self.record.words, segment.words]
         if system is not None:
             records.insert(1, system.words)
-        self.launch(f"{name}<{k}{flags}>", [*records, *arguments], k)
+        family = self.device.functions(self.options, k)
+        self.device.launch(family[f"{name}<{k}{flags}>"], [*records, *arguments], threads)
 
-    def launch(self, name: str, arguments: Sequence[Any], k: int | None = None) -> None:
-        """Launch a kernel; those over vectors are compiled with any segment's."""
-        family = self.device.functions(self.options, self.segments[0][0] if k is None else k)
+    def launch(self, name: str, arguments: Sequence[Any]) -> None:
+        """Launch a kernel over vectors; it is compiled with those of any segment."""
+        family = self.device.functions(self.options, self.segments[0][0])
         self.device.launch(family[name], arguments)
 
     def system(self, system: System, active: BoolArray | None) -> DeviceSystem:

@@ -60,11 +60,12 @@ def certificate_of(
     problem = _problem(result, first, sets)
     draft = LearningCertificate(problem, data, ())
     names: list[Name | None] = []
-    if region is None or isinstance(region, Ellipsoid):
-        proof = None if region is None else ellipsoid_proof(result, region, draft)
-        chain = Chain(replace(draft, region=proof))
+    if region is None:
+        chain = Chain(draft)
         if data.sets != "untied":
             chain.derive()
+    elif isinstance(region, Ellipsoid):
+        chain = ellipsoid_proof(result, region, draft)
     else:
         chain, names = region_proof(result, counts, draft)
     draft = chain.certificate

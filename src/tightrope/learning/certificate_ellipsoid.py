@@ -25,8 +25,11 @@ from tightrope.region.ellipsoid import Ellipsoid
 _NOTHING_LEFT = 1e-12
 
 
-def ellipsoid_proof(result: LearningResult, region: Ellipsoid, draft: LearningCertificate) -> RegionProof:
-    """Tangents, the box and a basis for every bound that was projected from an ellipsoid."""
+def ellipsoid_proof(result: LearningResult, region: Ellipsoid, draft: LearningCertificate) -> Chain:
+    """Tangents, the box and a basis for every bound that was projected from an ellipsoid.
+
+    They are handed out in the certificate of the chain of checks that they were made for.
+    """
     coordinates = region.coordinates
     size = coordinates.size
     names = [*domain_names(coordinates), *envelope_names(coordinates)]
@@ -42,30 +45,35 @@ def ellipsoid_proof(result: LearningResult, region: Ellipsoid, draft: LearningCe
         choice_basis=np.zeros((0, size), dtype=np.int32),
     )
     proof = _with_tangents(proof, np.concatenate([np.eye(size), -np.eye(size)]))
-    proof = with_stages(_chain(draft, proof), proof, 1)
-    chain = _chain(draft, proof)
-    chain.projected()
+    chain = Chain(replace(draft, region=proof))
+    chain.derive()
+    proof = with_stages(chain, proof, 1)
+    _show(chain, proof)
+    chain.written()
     open_ends = chain.unproved()
     if not open_ends:
-        return proof
+        return chain
     linear = coordinates.functions(result.model.expressions).linear
     directions = np.array([linear[e] if side else -linear[e] for e, side in open_ends])
     proof = _with_tangents(proof, _tangents(region, directions))
-    chain = _chain(draft, proof)
-    chain.projected()
+    _show(chain, proof)
+    chain.written()
     assert chain.rows is not None
-    return replace(
+    proof = replace(
         proof,
         bound_expression=np.array([e for e, _ in open_ends], dtype=np.int32),
         bound_side=np.array([side for _, side in open_ends], dtype=np.int8),
         bound_basis=BasisFinder(chain.rows).all(directions),
     )
-
-
-def _chain(draft: LearningCertificate, proof: RegionProof) -> Chain:
-    chain = Chain(replace(draft, region=proof))
-    chain.derive()
+    _show(chain, proof)
     return chain
+
+
+def _show(chain: Chain, proof: RegionProof) -> None:
+    """A longer proof for the chain: tangents were added, the ellipsoid is the same."""
+    assert chain.ellipsoid is not None
+    chain.certificate = replace(chain.certificate, region=proof)
+    chain.ellipsoid.directions = proof.cut_point
 
 
 def _tangents(region: Ellipsoid, directions: FloatArray) -> FloatArray:

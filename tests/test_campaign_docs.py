@@ -6,16 +6,20 @@ import re
 from pathlib import Path
 
 from tightrope.experiments.cells import Protocol
+from tightrope.experiments.online_page import online_section
+from tightrope.experiments.online_records import ONLINE_FILE, read_online
 from tightrope.experiments.records import read_records
 from tightrope.experiments.results_page import results_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 RECORDS = DOCS / "results" / "records.jsonl"
+CURVES = DOCS / "results" / ONLINE_FILE
 
 
 def test_the_page_of_results_is_generated_from_the_recorded_runs() -> None:
     records = read_records(RECORDS)
-    page = results_page(records, "docs/results", "docs/results.md")
+    section = online_section(read_online(CURVES), "images/online-curves.svg") if CURVES.is_file() else None
+    page = results_page(records, "docs/results", "docs/results.md", section)
     assert (DOCS / "results.md").read_text(encoding="utf-8") == page
 
 

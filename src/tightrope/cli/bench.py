@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tightrope.cli.bench_tables import print_records, show_tables
 from tightrope.cli.options import Json
-from tightrope.cli.output import print_json, say
+from tightrope.cli.output import say
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,8 +71,19 @@ def bench(
     ] = "20GiB",
     delta: Annotated[float, typer.Option("--delta", metavar="D", help="Bounds hold at level 1 − D.")] = 0.001,
     episodes: Annotated[
-        int, typer.Option("--episodes", metavar="N", min=1, help="Trajectories of a simulation.")
-    ] = 100_000,
+        int | None,
+        typer.Option(
+            "--episodes",
+            metavar="N",
+            min=1,
+            help="Trajectories of a simulation (100,000), or episodes of a learning curve.",
+            show_default=False,
+        ),
+    ] = None,
+    online: Annotated[
+        bool,
+        typer.Option("--online", help="Learning curves instead: six instances, every kind of sets."),
+    ] = False,
     tables: Annotated[
         Path | None,
         typer.Option(
@@ -89,18 +101,37 @@ def bench(
     simulated trajectories. Each runs in its own process under the limits. Records go to DIR/records.jsonl;
     a campaign that was interrupted goes on where it stopped.
 
+    With --online a cell is a run of 'tightrope online'; its records go to DIR/online.jsonl.
+
     Example: tightrope bench --quick -o quick
     """
     if tables is not None:
-        _show_tables(tables, output, json)
+        show_tables(tables, output, json)
         return
     if output is None:
         raise InputError("-o DIR is missing: where the data and the records of the campaign are kept")
+    if online:
+        from tightrope.cli.bench_online import run_curves
+
+        if quick or engine != "local":
+            raise InputError("--online goes neither with --quick nor with another engine than local")
+        run_curves(names, methods, seeds, episodes, delta, jobs, output, json)
+        return
     campaign = _campaign(
-        names, methods, seeds, quick, engine, jobs, time_limit, memory_limit, delta, episodes, output
+        names,
+        methods,
+        seeds,
+        quick,
+        engine,
+        jobs,
+        time_limit,
+        memory_limit,
+        delta,
+        episodes or 100_000,
+        output,
     )
     records = campaign.run(_progress)
-    _print(records, json)
+    print_records(records, json)
     failed = [record for record in records if record.status == "error"]
     if failed:
         first = failed[0]
@@ -160,51 +191,3 @@ def _progress(record: Record, done: int, total: int) -> None:
     else:
         shown = f"{record.status}: {record.message}"
     say(f"[{done}/{total}] {record.cell}: {shown}")
-
-
-def _print(records: list[Record], as_json: bool) -> None:
-    from tightrope.experiments.comparison import summary
-    from tightrope.experiments.table_formats import text_summary, text_tables
-    from tightrope.experiments.tables import instance_tables
-
-    if as_json:
-        print_json({"rows": [record.to_json() for record in records]})
-        return
-    shown = instance_tables(records)
-    typer.echo(text_tables(shown))
-    typer.echo(text_summary(summary(shown)), nl=False)
-
-
-def _show_tables(directory: Path, output: Path | None, as_json: bool) -> None:
-    from tightrope.experiments.records import FILE_NAME, read_records
-
-    records = read_records(directory if directory.is_file() else directory / FILE_NAME)
-    if output is None:
-        _print(records, as_json)
-        return
-    from tightrope.formats.atomic import atomic_write
-
-    text = _rendered(records, directory, output)
-    with atomic_write(output) as file:
-        file.write(text)
-    say(f"{output} written from {len(records)} records")
-
-
-def _rendered(records: list[Record], directory: Path, output: Path) -> str:
-    """The tables in the format that the file's name asks for."""
-    from tightrope.experiments.comparison import summary
-    from tightrope.experiments.results_page import results_page
-    from tightrope.experiments.table_formats import latex_tables, text_summary, text_tables
-    from tightrope.experiments.tables import instance_tables
-
-    shown = instance_tables(records, with_missing=True)
-    match output.suffix:
-        case ".md":
-            return results_page(records, directory.as_posix(), output.as_posix())
-        case ".tex":
-            return latex_tables(shown)
-        case ".txt":
-            return text_tables(shown) + "\n" + text_summary(summary(shown))
-    raise InputError(
-        f"cannot tell what {output} should be", hint="end its name in .md (Markdown), .tex (LaTeX) or .txt"
-    )

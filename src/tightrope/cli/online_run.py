@@ -189,8 +189,8 @@ def _write(
     with atomic_write(asked.output / RESULT) as file:
         file.write(json.dumps(plain(content), allow_nan=False) + "\n")
     about = {
-        "title": asked.model.removeprefix("bench:"),
-        "value": subject.question.text,
+        "title": f"{asked.model.removeprefix('bench:')}: {subject.question.text}",
+        "value": "value",
         "sets": result.sets.kind.value,
     }
     write_curve(asked.output, records, about)

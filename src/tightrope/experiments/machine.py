@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 PACKAGES = ("numpy", "scipy", "numba", "highspy", "clarabel")
 
@@ -26,6 +28,15 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def described(facts: Mapping[str, Any]) -> str:
+    """A record's `machine` and `versions` in one line."""
+    machine, versions = facts["machine"], facts["versions"]
+    return (
+        f"{machine.get('cores')} cores, {int(machine.get('memory', 0)) / (1 << 30):.0f} GiB, "
+        f"{machine.get('cpu')}; " + ", ".join(f"{name} {number}" for name, number in versions.items())
+    )
 
 
 def peak_memory(process: str = "self") -> int | None:

@@ -1,26 +1,22 @@
 """Records of cells: one JSON object a line, appended as cells end.
 
-A record is written with one write call and synced, by the one process that holds the file. A process that
-dies while writing leaves at most a torn last line, which readers pass over and the next writer cuts off. The
-last record of a cell counts.
+The last record of a cell counts. How lines survive a crash: `tightrope.experiments.line_file`.
 
 JSON knows no infinities: they are written as "inf" and "-inf", which `float()` reads back.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 from tightrope.errors import InputError, Location
 from tightrope.experiments.cells import Cell, CellLimits, Protocol
+from tightrope.experiments.line_file import LineFile, whole_lines
 from tightrope.experiments.methods import METHODS
 
 FORMAT = 1
@@ -139,13 +135,8 @@ _FRAME = {
 
 def read_records(path: Path) -> list[Record]:
     """All whole records of a file, the last one of every cell; a torn last line is passed over."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"there are no records: no file {path}") from None
-    end = _whole(data)
     records: dict[Cell, Record] = {}
-    for number, line in enumerate(data[:end].split(b"\n"), start=1):
+    for number, line in enumerate(whole_lines(path), start=1):
         if not line.strip():
             continue
         try:
@@ -159,61 +150,22 @@ def read_records(path: Path) -> list[Record]:
     return list(records.values())
 
 
-class RecordFile:
+class RecordFile(LineFile):
     """A file of records, held by this process alone while it is open."""
 
-    def __init__(self, path: Path):
-        self.path = path
+    records: dict[Cell, Record]
 
-    def __enter__(self) -> Self:
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._descriptor)
-            raise InputError(
-                f"another campaign is writing to {self.path}", hint="wait for it, or choose another directory"
-            ) from None
-        try:
-            self._repair()
-            self.records = {record.cell: record for record in read_records(self.path)}
-        except BaseException:
-            os.close(self._descriptor)
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self._descriptor)
+    def read(self) -> None:
+        self.records = {record.cell: record for record in read_records(self.path)}
 
     def append(self, record: Record) -> None:
         """Add the record of a cell; it is on the disk when this returns."""
-        line = json.dumps(record.to_json(), allow_nan=False, ensure_ascii=False) + "\n"
-        _write(self._descriptor, line.encode())
-        os.fsync(self._descriptor)
+        self.append_line(json.dumps(record.to_json(), allow_nan=False, ensure_ascii=False))
         self.records[record.cell] = record
 
     def open_cells(self, cells: Iterable[Cell], limits: CellLimits) -> list[Cell]:
         """The cells that are still to be run under these limits."""
         return [c for c in cells if c not in self.records or not self.records[c].settles(limits)]
-
-    def _repair(self) -> None:
-        """Cut off a torn last line."""
-        data = self.path.read_bytes()
-        end = _whole(data)
-        if end < len(data):
-            os.ftruncate(self._descriptor, end)
-
-
-def _whole(data: bytes) -> int:
-    """Where the last line that ends in a line feed ends."""
-    return data.rfind(b"\n") + 1
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 def _finite(value: object) -> object:

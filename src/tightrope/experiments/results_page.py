@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tightrope.experiments.cells import Protocol
 from tightrope.experiments.comparison import summary
+from tightrope.experiments.machine import described
 from tightrope.experiments.methods import METHODS
 from tightrope.experiments.published import NOTES, RESULT_TABLES
 from tightrope.experiments.records import Record
@@ -29,8 +30,8 @@ says so. `cap` is the length at which an episode is cut off, which the paper doe
 """
 
 
-def results_page(records: Sequence[Record], source: str, target: str) -> str:
-    """The page, from records."""
+def results_page(records: Sequence[Record], source: str, target: str, online: str | None = None) -> str:
+    """The page, from records; `online` is the section on learning curves, where there are some."""
     tables = instance_tables(records, with_missing=True)
     protocol = Protocol()
     parts = [
@@ -41,6 +42,7 @@ def results_page(records: Sequence[Record], source: str, target: str) -> str:
         "## Measured on\n\n" + "\n".join(f"- {line}" for line in _circumstances(records)),
         "## Marks and methods\n\n" + "\n".join(f"- {line}" for line in _legend(tables)),
         markdown_tables(tables).rstrip(),
+        *([] if online is None else [online.rstrip()]),
         "## What does not fit together in the paper's tables\n\n" + "\n".join(f"- {note}" for note in NOTES),
     ]
     return "\n\n".join(parts) + "\n"
@@ -49,11 +51,7 @@ def results_page(records: Sequence[Record], source: str, target: str) -> str:
 def _circumstances(records: Sequence[Record]) -> list[str]:
     lines = []
     for record in records:
-        machine, versions = record.machine, record.versions
-        line = (
-            f"{machine.get('cores')} cores, {int(machine.get('memory', 0)) / (1 << 30):.0f} GiB, "
-            f"{machine.get('cpu')}; " + ", ".join(f"{name} {number}" for name, number in versions.items())
-        )
+        line = described({"machine": record.machine, "versions": record.versions})
         if line not in lines:
             lines.append(line)
     limits = sorted({(record.limits.seconds, record.limits.memory) for record in records})

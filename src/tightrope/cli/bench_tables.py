@@ -1,0 +1,111 @@
+"""The tables of `tightrope bench`: printed, or written as Markdown, LaTeX or text; nothing is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from tightrope.cli.output import print_json, say
+from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    from tightrope.experiments.online_records import OnlineRecord
+    from tightrope.experiments.records import Record
+
+
+def print_records(records: list[Record], as_json: bool) -> None:
+    """Tables and a summary for people, rows for programs."""
+    from tightrope.experiments.comparison import summary
+    from tightrope.experiments.table_formats import text_summary, text_tables
+    from tightrope.experiments.tables import instance_tables
+
+    if as_json:
+        print_json({"rows": [record.to_json() for record in records]})
+        return
+    shown = instance_tables(records)
+    typer.echo(text_tables(shown))
+    typer.echo(text_summary(summary(shown)), nl=False)
+
+
+def show_tables(directory: Path, output: Path | None, as_json: bool) -> None:
+    """The tables of a directory's records, on stdout or in a file."""
+    from tightrope.experiments.online_records import ONLINE_FILE, read_online
+    from tightrope.experiments.records import FILE_NAME, read_records
+
+    curves = directory / ONLINE_FILE
+    online = read_online(curves) if curves.is_file() else []
+    path = directory if directory.is_file() else directory / FILE_NAME
+    records = read_records(path) if path.is_file() or not online else []
+    if output is None:
+        if as_json:
+            rows = [record.to_json() for record in records]
+            print_json({"rows": rows, "online": [record.to_json() for record in online]})
+            return
+        if records:
+            print_records(records, False)
+        if online:
+            print_online(online)
+        return
+    from tightrope.formats.atomic import atomic_write
+
+    text = _rendered(records, online, directory, output)
+    with atomic_write(output) as file:
+        file.write(text)
+    say(f"{output} written from {len(records) + len(online)} records")
+
+
+def print_online(online: list[OnlineRecord]) -> None:
+    """The tables of learning curves for people."""
+    from tightrope.cli.output import print_table
+    from tightrope.experiments.online_tables import (
+        groups,
+        kept_table,
+        reached_table,
+        soon_table,
+        summary_lines,
+    )
+
+    shown = groups(online)
+    for title, table in (
+        ("Episodes to the guarantee that tied sets end with", soon_table(shown)),
+        ("Whether the guarantees were kept", kept_table(shown)),
+        ("After all episodes", reached_table(shown)),
+    ):
+        print_table(title, table.columns, [[cell.strip("`") for cell in row] for row in table.rows])
+    for line in summary_lines(shown):
+        typer.echo(line)
+
+
+def _rendered(records: list[Record], online: list[OnlineRecord], directory: Path, output: Path) -> str:
+    """The tables in the format that the file's name asks for."""
+    from tightrope.experiments.comparison import summary
+    from tightrope.experiments.online_page import online_section
+    from tightrope.experiments.results_page import results_page
+    from tightrope.experiments.table_formats import latex_tables, text_summary, text_tables
+    from tightrope.experiments.tables import instance_tables
+
+    shown = instance_tables(records, with_missing=True)
+    match output.suffix:
+        case ".md":
+            section = online_section(online, _drawn(online, output)) if online else None
+            return results_page(records, directory.as_posix(), output.as_posix(), section)
+        case ".tex":
+            return latex_tables(shown)
+        case ".txt":
+            return text_tables(shown) + "\n" + text_summary(summary(shown))
+    raise InputError(
+        f"cannot tell what {output} should be", hint="end its name in .md (Markdown), .tex (LaTeX) or .txt"
+    )
+
+
+def _drawn(online: list[OnlineRecord], output: Path) -> str:
+    """Draw the curves into `images` beside the page; where the page finds them."""
+    from tightrope.experiments.online_page import CURVES
+    from tightrope.report.campaign_curves import write_campaign_curves
+
+    images = output.parent / "images"
+    images.mkdir(exist_ok=True)
+    write_campaign_curves(online, images / CURVES)
+    return f"images/{CURVES}.svg"

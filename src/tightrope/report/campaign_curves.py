@@ -1,0 +1,31 @@
+"""The figure of a campaign of learning curves: one panel an instance, from its records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tightrope.experiments.online_records import OnlineRecord
+from tightrope.experiments.online_tables import Group, groups
+from tightrope.experiments.suite import parse_bench
+from tightrope.report.learning_curve import Panel, RunCurve, Series, curves, save
+
+
+def write_campaign_curves(records: Sequence[OnlineRecord], stem: Path) -> list[Path]:
+    """Draw all instances and write the figure in all formats."""
+    return save(curves([_panel(group) for group in groups(records)]), stem)
+
+
+def _panel(group: Group) -> Panel:
+    series = [
+        Series(method, [_curve(record) for record in runs]) for method, runs in group.by_method.items()
+    ]
+    value = parse_bench(group.instance).property_text
+    kind = "probability" if value.startswith("P") else "expected reward"
+    kind = "expected cost" if "min=" in value and kind != "probability" else kind
+    return Panel(group.instance, kind, series, group.sample.optimum)
+
+
+def _curve(record: OnlineRecord) -> RunCurve:
+    columns = record.columns
+    return RunCurve(columns["episode"], columns["guarantee"], columns["performance"], columns["elapsed"])

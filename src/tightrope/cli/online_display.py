@@ -76,7 +76,7 @@ def print_run(
     robust = result.robust.interval
     facts = [
         ("updates", grouped(len(records))),
-        ("sets", f"{result.sets.kind.value} ({result.sets.relaxation.value})"),
+        ("sets", f"{result.kind.value} ({result.sets.relaxation.value})"),
         ("region", result.decisions.region.value if result.decisions.region else "none"),
         ("robust policy", f"[{_number(robust.lower)}, {_number(robust.upper)}]"),
         *((("kept", _kept(records)),) if known else ()),

@@ -191,7 +191,7 @@ def _write(
     about = {
         "title": f"{asked.model.removeprefix('bench:')}: {subject.question.text}",
         "value": "value",
-        "sets": result.sets.kind.value,
+        "sets": result.kind.value,
     }
     write_curve(asked.output, records, about)
 

@@ -80,10 +80,10 @@ class PolicySolver:
                 f"assumed: every transition that can happen has at least probability {smallest:g}"
             )
 
-    def robust(self) -> PolicyValue:
+    def robust(self, start: FloatArray | None = None) -> PolicyValue:
         """The policy with the best guarantee, and its interval."""
         agent = self.objective.agent
-        guarantee = self.guaranteed()
+        guarantee = self.guaranteed(start)
         self.progress("solve: the other end of its interval")
         if depends_on_step(self.objective):
             self.notes.append(

@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from tightrope.data.growing import GrowingCounts
 from tightrope.data.steps import StepReader
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
+from tightrope.learning.coupled import Coupler
 from tightrope.learning.learn import Learner, objective_of, with_names
 from tightrope.learning.online.update import CERTIFIED, Update
 from tightrope.learning.options import LearnOptions, decide
@@ -43,6 +44,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.region.region import RegionKind
 from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.kernel import Kernel
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals, check_delta
 from tightrope.statistics.ledger import Ledger
@@ -203,7 +205,9 @@ class OnlineLearner:
             device=self.options.device,
             iterations=self.options.iterations,
         )
-        digest = _digest(solver.kernel) if isinstance(solver.kernel, IntervalKernel) else ""
+        coupled = self.decisions.sets is SetsKind.COUPLED and prepared.verdict is None
+        boxes = isinstance(solver.kernel, IntervalKernel) and not coupled
+        digest = _digest(solver.kernel) if boxes else ""
         before = self.last_update
         frame: dict[str, Any] = {
             "number": 0 if before is None else before.number + 1,
@@ -214,22 +218,51 @@ class OnlineLearner:
         if before is not None and digest and digest == self._digest:
             update = replace(before, **frame, seconds=time.perf_counter() - begin)
             return update, self._values, digest
-        robust = solver.guaranteed(self._values.get("robust"))
+        robust = self._robust(solver, coupled)
         optimistic = solver.optimistic(self._values.get("optimistic"))
         initial = self.model.initial
-        low, high = (robust, optimistic) if maximises(self.objective) else (optimistic, robust)
-        ends = float(low.lower[initial]), float(high.upper[initial])
-        stopped = [s.status.value for s in (robust, optimistic) if not s.is_certified]
+        best = maximises(self.objective)
+        stopped = [] if optimistic.is_certified else [optimistic.status.value]
         update = Update(
             **frame,
-            guarantee=ends[0] if low is robust else ends[1],
-            optimistic=ends[1] if low is robust else ends[0],
+            guarantee=robust.guarantee,
+            optimistic=float((optimistic.upper if best else optimistic.lower)[initial]),
             robust_policy=robust.policy,
             sampling_policy=optimistic.policy,
-            status=stopped[0] if stopped else CERTIFIED,
+            status=next(iter([*robust.stopped, *stopped]), CERTIFIED),
             seconds=time.perf_counter() - begin,
         )
-        return update, {"robust": _middle(robust), "optimistic": _middle(optimistic)}, digest
+        return update, {"robust": robust.values, "optimistic": _middle(optimistic)}, digest
+
+    def _robust(self, solver: PolicySolver, coupled: bool) -> _Robust:
+        """The robust policy and what it guarantees; its far end is needed for coupled sets only."""
+        best, initial, start = maximises(self.objective), self.model.initial, self._values.get("robust")
+        if not coupled:
+            found = solver.guaranteed(start)
+            end = float((found.lower if best else found.upper)[initial])
+            stopped = () if found.is_certified else (found.status.value,)
+            return _Robust(found.policy, end, _middle(found), stopped)
+        rectangular = solver.robust(start)
+        value, _ = Coupler(solver, self.options.coupled_gap).robust(rectangular)
+        interval = value.interval
+        reasons = [s.status.value for s in value.solutions if not s.is_certified]
+        reasons += [value.stopped] if value.stopped is not None else []
+        return _Robust(
+            np.asarray(value.policy, dtype=np.int64),
+            interval.lower if best else interval.upper,
+            _middle(rectangular.solutions[0 if best else 1]),
+            tuple(reasons),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Robust:
+    """A policy, its guarantee, values to look from next time, and what stopped short."""
+
+    policy: OffsetArray
+    guarantee: float
+    values: FloatArray
+    stopped: tuple[str, ...]
 
 
 def _middle(solution: Solution) -> FloatArray:
@@ -239,7 +272,7 @@ def _middle(solution: Solution) -> FloatArray:
     return middle
 
 
-def _digest(kernel: IntervalKernel) -> str:
+def _digest(kernel: Kernel) -> str:
     """Stands for the intervals that were solved."""
     found = hashlib.sha256(np.ascontiguousarray(kernel.lower).tobytes())
     found.update(np.ascontiguousarray(kernel.upper).tobytes())

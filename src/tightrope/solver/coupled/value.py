@@ -23,7 +23,7 @@ from tightrope.model.objective import Direction, Objective
 from tightrope.numerics.rounding import down, up
 from tightrope.region.polytope import Polytope
 from tightrope.solver.coupled.branch import Tree
-from tightrope.solver.coupled.cells import Region
+from tightrope.solver.coupled.cells import MOST_BOX_DIMENSIONS, Region
 from tightrope.solver.coupled.chain import Policy, chain_of
 from tightrope.solver.coupled.result import EXACT_SHARE, Cell, CoupledStatus, CoupledValue, Witness
 from tightrope.solver.coupled.witness import Point, Search
@@ -174,12 +174,7 @@ def _found(
     if blank.objective.complement:
         lower, upper = max(down(1.0 - upper), 0.0), min(up(1.0 - lower), 1.0)
         lowest, highest = _mirrored(highest), _mirrored(lowest)
-    reason = ""
-    if status is CoupledStatus.RECTANGULAR:
-        reason = (
-            "no error bound could be verified on any cell: for some parameters of the region a play may "
-            "go on for ever, or the region is too flat or has too many vertices"
-        )
+    reason = _why(tree, polytope) if status is CoupledStatus.RECTANGULAR else ""
     return replace(
         blank,
         lower=max(lower, blank.rectangular_lower),
@@ -191,6 +186,22 @@ def _found(
         gap=min(off / width, limit) if width > 0 else 0.0,
         rectangular_lost_nothing=lost_nothing,
         cells=() if lost_nothing or status is CoupledStatus.RECTANGULAR else _cells(tree),
+    )
+
+
+def _why(tree: Tree, polytope: Polytope) -> str:
+    """Why no cell has a model."""
+    size = polytope.coordinates.size
+    if size > MOST_BOX_DIMENSIONS:
+        return (
+            f"the region has {size} coordinates (products of parameters count), more than the "
+            f"{MOST_BOX_DIMENSIONS} in which cells can be enclosed"
+        )
+    if all(node.shape.frame is None for node in tree.nodes):
+        return "the region is too flat, or has too many vertices, to be enclosed in float64"
+    return (
+        "no error bound could be verified on any cell: for some parameters of the region a play may go on "
+        "for ever"
     )
 
 

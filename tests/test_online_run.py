@@ -94,6 +94,13 @@ def test_a_broken_checkpoint_is_named(tmp_path: Path) -> None:
     assert records_of(tmp_path, 5)[0]["update"] == 0, "without a checkpoint it begins again"
 
 
+def test_the_records_of_a_campaign_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / RECORDS).write_text('{"format": 1, "instance": "betting(50)"}\n')
+    with pytest.raises(InputError, match="other records than a run's"):
+        records_of(tmp_path, 5)
+    assert "betting(50)" in (tmp_path / RECORDS).read_text()
+
+
 def test_two_runs_cannot_share_a_directory(tmp_path: Path) -> None:
     with Journal(tmp_path, QUESTION), pytest.raises(InputError, match="another run"):
         records_of(tmp_path, 5)

@@ -18,12 +18,13 @@ ROWS = 16
 class RunDisplay:
     """Episodes done, and what is guaranteed so far; silent where stderr is no terminal."""
 
-    def __init__(self, episodes: int):
+    def __init__(self, episodes: int, wanted: bool):
         self._episodes = episodes
+        self._wanted = wanted and sys.stderr.isatty()
         self._bar: Any = None
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
+        if self._wanted:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -98,7 +98,7 @@ def run(asked: Request) -> None:
     records: list[dict[str, Any]] = []
     with nullcontext() if asked.output is None else Journal(asked.output, question) as journal:
         whole = OnlineRun(learner, source, asked.episodes, truth, journal)
-        with RunDisplay(asked.episodes) as display:
+        with RunDisplay(asked.episodes, wanted=not asked.json) as display:
             for record in whole.records():
                 records.append(record)
                 display.show(record)

@@ -141,9 +141,10 @@ def _with_cuts(
     rows: list[FloatArray] = []
     bounds: list[float] = []
     for t, point in zip(fraction.tolist(), towards, strict=True):
-        if np.isfinite(t) and t > 0.0:
-            points.append(centre + t * (point - centre))
-            row, bound = likelihood.cut(points[-1], base.lower, base.upper)
+        touched = centre + t * (point - centre) if np.isfinite(t) else centre
+        if t > 0.0 and np.isfinite(t) and likelihood.is_possible(touched):
+            points.append(touched)
+            row, bound = likelihood.cut(touched, base.lower, base.upper)
             rows.append(row)
             bounds.append(bound)
     matrix = np.array(rows).reshape(-1, len(centre))

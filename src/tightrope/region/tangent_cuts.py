@@ -77,6 +77,13 @@ class LogLikelihood:
                 break
         return np.where((high >= 1e6) & (limit > 1e6), np.inf, 0.5 * (low + high))
 
+    def is_possible(self, point: FloatArray) -> bool:
+        """Whether everything seen has a positive probability there, in plain float64: a tangent needs it.
+
+        From few data the region may reach points where a probability vanishes up to rounding.
+        """
+        return bool(np.all(self.linear @ point + self.constant > 0.0))
+
     def cut(self, point: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, float]:
         """A row a·x ≤ b that holds on the region within the box: the tangent at `point`, or nearly so."""
         chosen = self.linear @ point + self.constant

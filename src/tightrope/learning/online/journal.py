@@ -32,6 +32,8 @@ from tightrope.learning.result_files import plain
 RECORDS = "records.jsonl"
 CHECKPOINT = "checkpoint.npz"
 FORMAT = "tightrope online 1"
+FIRST = b'{"update": 0,'
+"""How the records of a run begin."""
 
 
 class Journal:
@@ -108,6 +110,12 @@ class Journal:
         path = self.directory / CHECKPOINT
         size = os.fstat(self._descriptor).st_size
         if not path.is_file():
+            begun = os.pread(self._descriptor, len(FIRST), 0)
+            if not FIRST.startswith(begun):  # a campaign's records bear the same name
+                raise InputError(
+                    f"{self.directory / RECORDS} holds other records than a run's, and is left alone",
+                    hint="name a new directory",
+                )
             os.ftruncate(self._descriptor, 0)
             return
         about, state = _read(path)

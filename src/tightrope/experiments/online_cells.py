@@ -27,11 +27,11 @@ ONLINE_INSTANCES = (
 """The paper's, in its order."""
 
 ONLINE_EPISODES = {
-    "aircraft": 10_000,
-    "betting": 10_000,
-    "engagement": 10_000,
-    "rover": 10_000,
-    "glider": 10_000,
+    "aircraft": 5_000,
+    "betting": 5_000,
+    "engagement": 5_000,
+    "rover": 5_000,
+    "glider": 5_000,
     "parallel": 2_000,
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
-from tightrope.solver.pouring import UNDERFLOW, mean, pour, pour_masses, pour_safely
+from tightrope.solver.pouring import UNDERFLOW, OrderArray, mean, pour, pour_masses, pour_row, pour_safely
 from tightrope.solver.system import CLOSED, EXIT, ChoiceModes
 
 STEP_ERROR = 2.0**-50
@@ -39,6 +39,22 @@ def best_exit(
             if found < 0 or x > best:
                 found, best = t - first, x
     return found
+
+
+@inlined
+def still_best(
+    start: int, swing: int, end: int, column: IndexArray, values: FloatArray, maximise: bool
+) -> bool:
+    """Whether a row in the order of pouring is still nature's best answer (`Rows`)."""
+    pivot = values[np.uint32(column[swing])]
+    result = True
+    for i in range(np.uint64(start), np.uint64(swing)):
+        y = values[np.uint32(column[i])]
+        result &= y >= pivot if maximise else y <= pivot
+    for i in range(np.uint64(swing + 1), np.uint64(end)):
+        y = values[np.uint32(column[i])]
+        result &= y <= pivot if maximise else y >= pivot
+    return result
 
 
 @kernel
@@ -69,14 +85,21 @@ def sweep_groups(
     self_weight: FloatArray,
     row_reward: FloatArray,
     row_choice: OffsetArray,
-    order: IndexArray,
+    row_swing: OffsetArray,
+    visit: IndexArray,
+    backwards: bool,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
 ) -> float:
     """See `Kernel.sweep`."""
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     residual = 0.0
-    for g in range(len(group_start) - 1):
+    groups = len(group_start) - 1
+    for i in range(groups):
+        g = groups - 1 - i if backwards else i
+        if len(visit) > 0:
+            g = visit[g]
         best = -np.inf if agent_maximises else np.inf
         taken = -1
         home = leader[member[group_start[g]]]
@@ -101,32 +124,39 @@ def sweep_groups(
                     x += reward[c]
                 if taken < 0 or (x > best if agent_maximises else x < best):
                     best, taken = x, c
-        row_choice[g] = taken
         # the row of the choice taken
         first, last = transition_start[taken], transition_start[taken + 1]
-        end = row_start[g]
         scale = discount[taken] if discounted else 1.0
-        inside = 0.0
-        if mode[taken] == EXIT:
+        keep = taken == row_choice[g] and row_swing[g] >= 0
+        if keep:
+            keep = still_best(row_start[g], row_swing[g], row_end[g], column, values, nature_maximises)
+        row_choice[g] = taken
+        if keep:
+            pass
+        elif mode[taken] == EXIT:
             offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
-            column[end] = successor[first + offset]
-            weight[end] = scale
-            end += 1
+            column[row_start[g]] = successor[first + offset]
+            weight[row_start[g]] = scale
+            row_end[g], row_swing[g], self_weight[g] = row_start[g] + 1, -1, 0.0
         else:
-            pour_masses(
-                first, last, successor, lower, upper, plain, values, nature_maximises, order, key, mass
+            row_end[g], row_swing[g], self_weight[g] = pour_row(
+                first,
+                last,
+                successor,
+                lower,
+                upper,
+                plain,
+                values,
+                nature_maximises,
+                order,
+                key,
+                leader,
+                home,
+                scale,
+                row_start[g],
+                column,
+                weight,
             )
-            for i in range(last - first):
-                if mass[i] > 0.0:
-                    s = successor[first + i]
-                    if leader[s] == home:
-                        inside += mass[i]
-                    else:
-                        column[end] = s
-                        weight[end] = scale * mass[i]
-                        end += 1
-        row_end[g] = end
-        self_weight[g] = scale * inside
         row_reward[g] = reward[taken] if rewarded else 0.0
         old = values[member[group_start[g]]]
         new = min(max(best + shift[g], floor), ceiling)
@@ -168,15 +198,17 @@ def safe_groups(
     nature_maximises: bool,
     group_start: OffsetArray,
     member: IndexArray,
+    visit: IndexArray,
     values: FloatArray,
     upward: bool,
     out: FloatArray,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
 ) -> None:
     """See `Kernel.safe`."""
-    for g in range(len(group_start) - 1):
+    for i in range(len(group_start) - 1):
+        g = visit[i] if len(visit) > 0 else i
         best = -np.inf if agent_maximises else np.inf
         home = leader[member[group_start[g]]]
         for m in range(group_start[g], group_start[g + 1]):
@@ -230,7 +262,7 @@ def backward_pass(
     low: FloatArray,
     high: FloatArray,
     policy: OffsetArray,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
 ) -> None:
@@ -282,7 +314,7 @@ def safe_choice_values(
     first_choice: int,
     end_choice: int,
     out: FloatArray,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
 ) -> None:
@@ -315,7 +347,7 @@ def answers(
     values: FloatArray,
     maximise: bool,
     out: FloatArray,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
 ) -> None:
@@ -337,7 +369,7 @@ def optimal(
     values: FloatArray,
     maximise: bool,
     out: BoolArray,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
 ) -> None:

@@ -19,15 +19,21 @@ on the safe side; how the vectors were found plays no part.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
+from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
-from tightrope.solver.frozen import LARGEST_FACTORISATION, factorised, frozen_sweeps, smallest_around
+from tightrope.solver.answered import answered_sweeps
+from tightrope.solver.equations import Equations, Meaning
+from tightrope.solver.frozen import LARGEST_FACTORISATION, frozen_sweeps, smallest_around
+from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
+from tightrope.solver.layers import layers
 from tightrope.solver.margins import margins
+from tightrope.solver.policy_iteration import PolicyIteration
 from tightrope.solver.solution import Status, width
 from tightrope.solver.system import Block, Rows, System, longest_choices
 
@@ -35,25 +41,31 @@ FIRST_SHIFT = 1 / 4096
 """The first shift, as a part of the precision."""
 
 SMALLEST_SHIFT = 1e-13
-"""Relative shift below which rounding errors of one backup are of the same size."""
+"""Relative shift below which rounding errors of one backup are of the same size, whatever the kernel."""
 
 CLOSENESS = 0.25
 """Residual, as a part of the shift, at which an approximation is good enough to be verified."""
 
-FROZEN_SWEEPS = 30
+FROZEN_SWEEPS = 16
 """Sweeps with frozen choices between two robust ones."""
 
 FROZEN_GOAL = 0.1
 """Change of the robust sweep, as a part, at which frozen sweeps stop."""
 
-WORTH_MARGINS = 64
-"""Groups from which on a block is first tried with margins (`tightrope.solver.margins`)."""
-
 MARGIN_PART = 0.4
 """Each side's margin, as a part of the precision asked for."""
 
+LARGEST = 1e300
+"""Where iterates are cut off."""
+
 PATIENCE = 1500
-"""Sweeps after which a block that can be factorised is."""
+"""Most sweeps after which a block that can be factorised is."""
+
+MOST_BURST = 256
+"""Length of a burst of robust sweeps after which policy iteration that gets no closer is at its end."""
+
+IN_VAIN = 12
+"""Rounds without getting closer after which robust sweeps are left to themselves for a while."""
 
 
 @dataclass
@@ -92,6 +104,8 @@ class BlockSolver:
     """
 
     kernel: Kernel
+    support: Support
+    equations: Equations
     system: System
     relative: bool
     meter: Meter
@@ -101,37 +115,68 @@ class BlockSolver:
         """Once for all blocks: a model of many must not pay for its size in each."""
         return longest_choices(self.kernel.structure)
 
-    def solve(self, block: Block, lower: FloatArray, upper: FloatArray, budget: float) -> None:
+    @cached_property
+    def _is_game(self) -> bool:
+        """Whether agent and nature both have something to decide, and disagree."""
+        opposed = self.system.agent_maximises != self.system.nature_maximises
+        return opposed and self.kernel.lower is not self.kernel.upper
+
+    @cached_property
+    def _smallest_shift(self) -> float:
+        """Twice what rounding can add to a backup of intervals (`tightrope.solver.pouring`)."""
+        if not isinstance(self.kernel, IntervalKernel):
+            return SMALLEST_SHIFT
+        return float(self._longest_choices.max(initial=1) + 8) * 2.0**-50
+
+    @cached_property
+    def _policies(self) -> PolicyIteration:
+        return PolicyIteration(self.kernel, self.support, self.equations, self._bounded, self.meter.place)
+
+    @cached_property
+    def _bounded(self) -> System:
+        """The system to iterate on: nothing within a block becomes infinite."""
+        return replace(self.system, ceiling=min(self.system.ceiling, LARGEST))
+
+    def solve(
+        self, block: Block, lower: FloatArray, upper: FloatArray, budget: float, *, connected: bool = False
+    ) -> None:
         """Bounds of the block within `budget` of each other; without success what was verified, else
         floor and ceiling.
-        """
+
+        A block that is `connected`, one component, is put into an order of its own (`layers`)."""
+        distance = np.zeros(len(block), np.int32)
+        if connected:
+            is_reach = self.equations.meaning is Meaning.REACH
+            ordered = layers(self.support, block, lower, self.meter.place, is_reach)
+            block, distance = ordered.block, ordered.distance
+        self.meter.patience = min(PATIENCE, len(block) // 20 + 60)
         lead = block.member[block.group_start[:-1]]
+        middle = self._first_guess(block, lower, lead, distance)
         rows = Rows.room_for(self._longest_choices, block)
         best_lower = np.full(len(block), self.system.floor)
         best_upper = np.full(len(block), self.system.ceiling)
         still = np.zeros(len(block))
-        middle = self._first_guess(block, lower, lead)
-        if len(block) >= WORTH_MARGINS:
-            found = self._with_margins(block, lower, upper, middle, budget, rows)
-            if found is not None:
-                best_lower, best_upper, middle = found
-                gap = float(width(best_lower, best_upper, self.relative, self._unit(middle)).max())
-                if gap <= budget:
-                    self.meter.largest = self._unit(middle)
-                    _assign(block, lower, best_lower)
-                    _assign(block, upper, best_upper)
-                    return
+        found = self._with_margins(block, lower, upper, middle, budget, rows)
+        if found is not None:
+            best_lower, best_upper, middle, is_best = found
+            gap = float(width(best_lower, best_upper, self.relative, self._unit(middle)).max())
+            if gap <= budget or is_best:
+                if gap > budget:
+                    self.meter.stopped = self.meter.stopped or Status.PRECISION_LIMIT
+                self.meter.largest = self._unit(middle)
+                _assign(block, lower, best_lower)
+                _assign(block, upper, best_upper)
+                return
         shift, closeness = budget * FIRST_SHIFT, CLOSENESS
         below = above = still  # last distances of the bounds from the middle
         patience = 0
-        self.meter.patience = PATIENCE
         while True:
             _assign(block, lower, middle)
             before = self.meter.iterations
             if not self._converge(block, lower, still, self._tolerance(shift * closeness, middle), rows):
                 break
             patience = max(patience, self.meter.iterations - before + 100)
-            allowed = patience if shift > SMALLEST_SHIFT else self.meter.most_iterations
+            allowed = patience if shift > self._smallest_shift else 20 * patience
             middle = lower[lead]
             step = shift * self._reference(middle)
             tolerance = self._tolerance(shift * closeness, middle)
@@ -157,7 +202,7 @@ class BlockSolver:
                     self.meter.largest = self._unit(middle)
                     break
                 holds = low_holds and high_holds
-            if shift <= SMALLEST_SHIFT:
+            if shift <= self._smallest_shift:
                 self.meter.stopped = self.meter.stopped or Status.PRECISION_LIMIT
                 break
             below = above = still
@@ -167,15 +212,16 @@ class BlockSolver:
                 below, above = factor * (middle - low), factor * (high - middle)
             elif settled:
                 factor, closeness = 0.5, closeness / 2
-            shift = max(shift * factor, SMALLEST_SHIFT)
+            shift = max(shift * factor, self._smallest_shift)
         _assign(block, lower, best_lower)
         _assign(block, upper, best_upper)
 
     def _with_margins(
         self, block: Block, lower: FloatArray, upper: FloatArray, start: FloatArray, budget: float, rows: Rows
-    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Bounds that stand off one approximate solution by its margins, as far as they are verified, and
-        that solution; None where there are no margins or a limit was met.
+    ) -> tuple[FloatArray, FloatArray, FloatArray, bool] | None:
+        """Bounds that stand off one approximate solution by its margins, as far as they are verified, that
+        solution, and whether float64 allows for nothing closer; None where there are no margins or a limit
+        was met.
         """
         lead = block.member[block.group_start[:-1]]
         still = np.zeros(len(block))
@@ -183,22 +229,27 @@ class BlockSolver:
         shift = budget * FIRST_SHIFT
         _assign(block, lower, start)
         before = self.meter.iterations
-        if not self._converge(block, lower, still, self._tolerance(shift * CLOSENESS, start), rows):
+        settled = self._converge(block, lower, still, self._tolerance(shift * CLOSENESS, start), rows)
+        if self.meter.exhausted():
             return None
         middle = lower[lead]
         reference = self._reference(middle)
         most = max(2 * (self.meter.iterations - before), 100)
-        away, used = margins(self.system, block, rows, reference, scratch, most)
+        if len(block) <= LARGEST_FACTORISATION:
+            most = min(most, 60 + len(block) // 10)
+        away, used = margins(self.system, block, rows, reference, scratch, self.meter.place, most)
         self.meter.iterations += used
         if away is None:
             return None
         fitting = MARGIN_PART * budget / float((away / reference).max())
         if fitting < shift:
-            shift = max(fitting, SMALLEST_SHIFT)
-            if not self._converge(block, lower, still, self._tolerance(shift * CLOSENESS, middle), rows):
-                return None
+            shift = max(fitting, self._smallest_shift)
+            allowed = 4 * (self.meter.iterations - before) + 200
+            self._converge(block, lower, still, self._tolerance(shift * CLOSENESS, middle), rows, allowed)
             middle = lower[lead]
         low = np.maximum(middle - shift * away, self.system.floor)
+        if fitting < shift and self.system.floor >= 0.0:
+            low = middle * (middle / (middle + shift * away))
         high = np.minimum(middle + shift * away, self.system.ceiling)
         _assign(block, lower, low)
         _assign(block, upper, high)
@@ -206,11 +257,17 @@ class BlockSolver:
             low = np.full(len(block), self.system.floor)
         if not self._holds(block, upper, True):
             high = np.full(len(block), self.system.ceiling)
-        return low, high, middle
+        return low, high, middle, fitting < shift or not settled
 
-    def _first_guess(self, block: Block, values: FloatArray, lead: IndexArray) -> FloatArray:
-        """Where to look from: what lies around the block, or values that were given where they are finite."""
+    def _first_guess(
+        self, block: Block, values: FloatArray, lead: IndexArray, distance: IndexArray
+    ) -> FloatArray:
+        """Where to look from: what lies around the block, and for rewards what the way there may cost, or
+        values that were given where they are finite.
+        """
         guess = np.full(len(block), self._around(block, values))
+        if self.equations.meaning is Meaning.REWARD and self.system.unit == 0:
+            guess += distance * self._step(block)
         given = self.meter.start
         if given is not None and len(given) == len(values):
             guess = np.where(np.isfinite(given[lead]), given[lead], guess)
@@ -231,6 +288,13 @@ class BlockSolver:
         )
         place[block.member] = -1
         return found if np.isfinite(found) else 0.0
+
+    def _step(self, block: Block) -> float:
+        """Twice the mean reward of the block's choices: a guess at what it costs to come one step closer."""
+        structure, reward = self.kernel.structure, self.system.reward
+        ends = structure.choice_start[block.member], structure.choice_start[block.member + 1]
+        total = np.concatenate([np.zeros(1), np.cumsum(reward)])
+        return 2.0 * float(np.sum(total[ends[1]] - total[ends[0]]) / np.sum(ends[1] - ends[0]))
 
     def _holds(self, block: Block, values: FloatArray, upward: bool) -> bool:
         """Whether the values are verifiably an upper (a lower) bound, given those around the block."""
@@ -270,42 +334,66 @@ class BlockSolver:
     ) -> bool:
         """Iterate x ← Φ(x) + shift until a robust sweep changes nothing by more than `tolerance`, relatively.
 
-        With both players' choices frozen at once policy iteration can run in circles (agent and nature
-        chasing each other), so where rounds stop getting closer there are bursts of robust sweeps alone,
-        each longer than the last: value iteration. False where limits, or `allowed` iterations, end it
-        before."""
-        system, meter = self.system, self.meter
+        What is solved between robust sweeps need not be what they converge to: nature's answers may be
+        frozen, or be no distributions (rectangular sets), and then rounds can run in circles. So where they
+        stop getting closer there are bursts of robust sweeps alone, each longer than the last: value
+        iteration. False where limits, or `allowed` iterations, end it before."""
+        system, meter, policies = self._bounded, self.meter, self._policies
         start = meter.iterations
         closest, in_vain, pure, burst = 0.5, 0, 0, 8
+        there_and_back, turn = (block, replace(block, backwards=True)), 0
         unit = 1e-300 if self.relative else 1.0
         factorise = len(block) <= LARGEST_FACTORISATION
-        is_game = (
-            self.kernel.lower is not self.kernel.upper and system.agent_maximises != system.nature_maximises
-        )
         while not meter.exhausted() and (allowed is None or meter.iterations - start < allowed):
             if system.unit > 0:
                 unit = max(unit, self._unit(values[block.member]))
-            change = self.kernel.sweep(system, block, values, shift, unit, rows)
+            policy = rows.choice.copy()
+            change = self.kernel.sweep(system, there_and_back[turn], values, shift, unit, rows)
+            turn = 1 - turn
             meter.iterations += 1
             if change <= tolerance:
                 return True
             in_vain = 0 if change < 0.9 * closest else in_vain + 1
             closest = min(closest, change)
-            if in_vain >= 40 and is_game:
+            if in_vain >= IN_VAIN:
+                if meter.patience == 0 and burst > MOST_BURST:
+                    break
                 in_vain, pure, burst = 0, burst, 2 * burst
             if pure > 0:
                 pure -= 1
                 continue
             if factorise and meter.iterations - start > meter.patience:
                 meter.iterations += 1
-                if factorised(system, block, rows, shift, values, meter.place):
-                    meter.patience = FROZEN_SWEEPS
+                if policies.evaluate(block, rows, shift, values, unit, tolerance):
+                    meter.patience = 0
                     continue
-                factorise = meter.iterations - start < 2 * meter.patience
-            goal = max(min(change, 1.0) * FROZEN_GOAL, tolerance * 0.2)
-            done, _ = frozen_sweeps(system, block, rows, shift, values, unit, FROZEN_SWEEPS, goal)
+                if policies.can_start_again:
+                    if not policies.start_again(block, rows, shift, values, unit, tolerance):
+                        break
+                    continue
+                factorise = False
+            goal, most = max(min(change, 1.0) * FROZEN_GOAL, tolerance * 0.2), FROZEN_SWEEPS
+            if np.array_equal(policy, rows.choice):
+                goal, most = tolerance * 0.2, 4 * FROZEN_SWEEPS
+            done, _ = self._under_policy(block, rows, shift, values, unit, most, goal)
             meter.iterations += done
         return False
+
+    def _under_policy(
+        self,
+        block: Block,
+        rows: Rows,
+        shift: FloatArray,
+        values: FloatArray,
+        unit: float,
+        most: int,
+        goal: float,
+    ) -> tuple[int, float]:
+        """Sweeps under the agent's choices in `rows`, and nature's best answers where those are cheap."""
+        kernel = self.kernel
+        if self._is_game and isinstance(kernel, IntervalKernel):
+            return answered_sweeps(kernel, self._bounded, block, rows, shift, values, unit, most, goal)
+        return frozen_sweeps(self._bounded, block, rows, shift, values, unit, most, goal)
 
 
 def _assign(block: Block, values: FloatArray, of_groups: FloatArray) -> None:

@@ -87,6 +87,7 @@ def solve_equations(
         _solve_blocks(
             kernel,
             support,
+            equations,
             usable,
             quotient.system if quotient else system,
             settled,
@@ -102,6 +103,7 @@ def solve_equations(
 def _solve_blocks(
     kernel: Kernel,
     support: Support,
+    equations: Equations,
     usable: BoolArray,
     system: System,
     settled: BoolArray,
@@ -118,7 +120,7 @@ def _solve_blocks(
     structure = system.structure
     components = strongly_connected_components(support, usable=usable, expand=~settled)
     meter.place = np.full(structure.states, -1, np.int32)
-    solver = BlockSolver(kernel, system, relative, meter)
+    solver = BlockSolver(kernel, support, equations, system, relative, meter)
     scratch = np.empty(structure.states, np.int64)
     todo = list(portions(components, system.leader, settled))
     cyclic = sum(portion.cyclic for portion in todo)
@@ -128,7 +130,8 @@ def _solve_blocks(
             kernel.backward(system, portion.block, lower, upper, scratch)
             continue
         done += 1
-        solver.solve(portion.block, lower, upper, 0.5 * precision * (1 + done / cyclic))
+        budget = 0.5 * precision * (1 + done / cyclic)
+        solver.solve(portion.block, lower, upper, budget, connected=portion.connected)
 
 
 def _finish(

@@ -78,9 +78,11 @@ def _sweep_rows(
             if self_weight[g] >= 1.0:
                 continue
             x = reward[g] + shift[g]
-            for i in range(row_start[g], row_end[g]):
-                x += weight[i] * values[column[i]]
-            x = min(max(x / (1.0 - self_weight[g]), floor), ceiling)
+            for i in range(np.uint64(row_start[g]), np.uint64(row_end[g])):
+                x += weight[i] * values[np.uint32(column[i])]
+            if self_weight[g] > 0.0:
+                x /= 1.0 - self_weight[g]
+            x = min(max(x, floor), ceiling)
             old = values[member[group_start[g]]]
             if x != old:
                 scale = max(abs(x), unit)

@@ -12,7 +12,7 @@ of a model are read as follows, here and by whoever checks a solution.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure, frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver import backups
+from tightrope.solver.pouring import OrderArray, natural_order
 from tightrope.solver.system import Block, Rows, System
 
 
@@ -32,12 +33,14 @@ class IntervalKernel:
     structure: Structure
     lower: FloatArray
     upper: FloatArray
-    _scratch: tuple[IndexArray, FloatArray, FloatArray] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        width = int(np.diff(self.structure.transition_start).max(initial=1))
-        scratch = (np.empty(width, np.int32), np.empty(width), np.empty(width))
-        object.__setattr__(self, "_scratch", scratch)
+    @cached_property
+    def scratch(self) -> tuple[OrderArray, FloatArray, FloatArray]:
+        """The successors' order as sorted last, and room for one choice (see `tightrope.solver.pouring`)."""
+        start = self.structure.transition_start
+        width = int(np.diff(start).max(initial=1))
+        order = np.empty(0, np.uint16) if self.is_plain else natural_order(start)
+        return order, np.empty(width), np.empty(width)
 
     @staticmethod
     def of(model: MDP | IntervalMDP) -> IntervalKernel:
@@ -94,7 +97,10 @@ class IntervalKernel:
             rows.self_weight,
             rows.reward,
             rows.choice,
-            *self._scratch,
+            rows.swing,
+            block.visit,
+            block.backwards,
+            *self.scratch,
         )
 
     def backward(
@@ -115,7 +121,7 @@ class IntervalKernel:
             lower,
             upper,
             policy,
-            *self._scratch,
+            *self.scratch,
         )
 
     def safe(self, system: System, block: Block, values: FloatArray, upward: bool, out: FloatArray) -> None:
@@ -130,10 +136,11 @@ class IntervalKernel:
             system.nature_maximises,
             block.group_start,
             block.member,
+            block.visit,
             values,
             upward,
             out,
-            *self._scratch,
+            *self.scratch,
         )
 
     def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
@@ -148,7 +155,7 @@ class IntervalKernel:
             0,
             self.structure.choices,
             out,
-            *self._scratch,
+            *self.scratch,
         )
         return out
 
@@ -166,13 +173,13 @@ class IntervalKernel:
             values,
             maximise,
             out,
-            *self._scratch,
+            *self.scratch,
         )
         return out
 
     def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
         out = np.empty(self.structure.transitions)
-        backups.answers(*self._model(), values, maximise, out, *self._scratch)
+        backups.answers(*self._model(), values, maximise, out, *self.scratch)
         return out
 
 

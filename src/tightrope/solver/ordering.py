@@ -23,10 +23,13 @@ MERGED_STATES = 256
 
 @dataclass(frozen=True, eq=False)
 class Portion:
-    """States to be solved together, in order; `cyclic` says whether one pass is not enough."""
+    """States to be solved together, in order; `cyclic` says whether one pass is not enough, `connected`
+    that they are one component.
+    """
 
     block: Block
     cyclic: bool
+    connected: bool
 
 
 def portions(components: Components, leader: IndexArray, skip: BoolArray) -> Iterator[Portion]:
@@ -49,12 +52,11 @@ def portions(components: Components, leader: IndexArray, skip: BoolArray) -> Ite
         stretches = _merged(components)
     for first, last, is_cyclic in stretches:
         states = components.order[first:last]
-        if is_cyclic and components.component[states[0]] == components.component[states[-1]]:
-            states = np.sort(states)[::-1]
+        connected = is_cyclic and components.component[states[0]] == components.component[states[-1]]
         states = states[~skip[states]]
         if len(states) == 0:
             continue
-        yield Portion(_groups(states, leader), is_cyclic)
+        yield Portion(_groups(states, leader), is_cyclic, connected)
 
 
 def _merged(components: Components) -> list[tuple[int, int, bool]]:

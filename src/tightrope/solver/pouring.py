@@ -12,18 +12,25 @@ of the products, of the sum and of the bound itself. And p·x lies between the s
 of the support, whatever the rounding: clamping to it keeps 0, 1 and constants exact. Ordinary
 probabilities are the case without anything to pour, and without the swing's error.
 
+Values move little between sweeps, and their order less: `order[first:last]` keeps the offsets of a choice's
+successors as they were sorted last, a permutation of 0..k−1 before and after each call, and sorting what is
+nearly sorted is cheap.
+
 These are the innermost steps of every sweep. Each has one exit and no array but its arguments: then the
 compiler merges it into its caller and drops the bookkeeping of array references, which costs several
-times the arithmetic.
+times the arithmetic. Indices are unsigned where it matters: a signed one is first tested for being negative.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.model.graph.support import SUM_UNIT
-from tightrope.numerics.arrays import FloatArray, IndexArray
-from tightrope.numerics.jit import inlined
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import inlined, kernel
+
+OrderArray = npt.NDArray[np.uint16] | npt.NDArray[np.int32]
 
 UNDERFLOW = 1e-300
 """Added to every error bound that is not 0: more than all products of a row can lose to underflow."""
@@ -33,10 +40,66 @@ UNDERFLOW = 1e-300
 def mean(first: int, last: int, successor: IndexArray, probability: FloatArray, values: FloatArray) -> float:
     """p·values of an ordinary choice, in plain floating point."""
     total = 0.0
-    for t in range(first, last):
+    for t in range(np.uint64(first), np.uint64(last)):
         if probability[t] > 0.0:
-            total += probability[t] * values[successor[t]]
+            total += probability[t] * values[np.uint32(successor[t])]
     return total
+
+
+@inlined
+def sort_successors(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    values: FloatArray,
+    maximise: bool,
+    order: OrderArray,
+    key: FloatArray,
+) -> None:
+    """Sort order[first:last] by what nature prefers, ties by offset; `key` is scratch."""
+    for i in range(last - first):
+        offset = order[first + i]
+        x = values[successor[first + offset]]
+        if maximise:
+            x = -x
+        j = i
+        while j > 0 and (key[j - 1] > x or (key[j - 1] == x and order[first + j - 1] > offset)):
+            key[j] = key[j - 1]
+            order[first + j] = order[first + j - 1]
+            j -= 1
+        key[j] = x
+        order[first + j] = offset
+
+
+@inlined
+def keep_sorted(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    values: FloatArray,
+    maximise: bool,
+    break_ties: bool,
+    order: OrderArray,
+    key: FloatArray,
+) -> None:
+    """Sort order[first:last] if it is not sorted; with `break_ties` the result does not depend on what was
+    there before.
+    """
+    start = np.uint64(first)
+    before, offset_before, is_sorted = -np.inf, np.uint64(0), True
+    for i in range(start, np.uint64(last)):
+        offset = np.uint64(order[i])
+        x = values[np.uint32(successor[start + offset])]
+        if maximise:
+            x = -x
+        if break_ties:
+            is_sorted &= (x > before) | ((x == before) & (offset >= offset_before))
+            offset_before = offset
+        else:
+            is_sorted &= x >= before
+        before = x
+    if not is_sorted:
+        sort_successors(first, last, successor, values, maximise, order, key)
 
 
 @inlined
@@ -48,36 +111,25 @@ def pour(
     upper: FloatArray,
     values: FloatArray,
     maximise: bool,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
 ) -> float:
-    """The optimum of p·values, in plain floating point; `order` and `key` are scratch."""
-    k = last - first
+    """The optimum of p·values, in plain floating point; `key` is scratch."""
+    start, end = np.uint64(first), np.uint64(last)
     total, rest = 0.0, 1.0
-    for i in range(k):
-        x = values[successor[first + i]]
-        low = lower[first + i]
-        if low > 0.0:
-            rest -= low
-            total += low * x
-        if maximise:
-            x = -x
-        j = i
-        while j > 0 and key[j - 1] > x:
-            key[j] = key[j - 1]
-            order[j] = order[j - 1]
-            j -= 1
-        key[j] = x
-        order[j] = i
-    tolerance = (k + 2) * SUM_UNIT
-    i = 0
-    while i < k and rest > tolerance:
-        t = first + order[i]
-        take = min(upper[t] - lower[t], rest)
-        if take > 0.0:
-            total += take * (-key[i] if maximise else key[i])
+    for t in range(start, end):
+        rest -= lower[t]
+    keep_sorted(first, last, successor, values, maximise, False, order, key)
+    tolerance = (last - first + 2) * SUM_UNIT
+    for i in range(start, end):
+        best = start + np.uint64(order[i])
+        mass = lower[best]
+        if rest > tolerance:
+            take = min(upper[best] - mass, rest)
+            mass += take
             rest -= take
-        i += 1
+        if mass > 0.0:
+            total += mass * values[np.uint32(successor[best])]
     return total
 
 
@@ -91,7 +143,7 @@ def pour_masses(
     plain: bool,
     values: FloatArray,
     maximise: bool,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
 ) -> int:
@@ -101,31 +153,72 @@ def pour_masses(
     for i in range(k):
         mass[i] = lower[first + i]
         rest -= mass[i]
-        if not plain:
-            x = values[successor[first + i]]
-            if maximise:
-                x = -x
-            j = i
-            while j > 0 and key[j - 1] > x:
-                key[j] = key[j - 1]
-                order[j] = order[j - 1]
-                j -= 1
-            key[j] = x
-            order[j] = i
     if plain:
         rest = 0.0
+    else:
+        keep_sorted(first, last, successor, values, maximise, True, order, key)
     tolerance = (k + 2) * SUM_UNIT
     swing = -1
     i = 0
     while i < k and rest > tolerance:
-        t = first + order[i]
-        take = min(upper[t] - lower[t], rest)
+        offset = order[first + i]
+        take = min(upper[first + offset] - lower[first + offset], rest)
         if take > 0.0:
-            mass[order[i]] += take
+            mass[offset] += take
             rest -= take
-            swing = order[i]
+            swing = offset
         i += 1
     return swing
+
+
+@inlined
+def pour_row(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    values: FloatArray,
+    maximise: bool,
+    order: OrderArray,
+    key: FloatArray,
+    leader: IndexArray,
+    home: int,
+    scale: float,
+    at: int,
+    column: IndexArray,
+    weight: FloatArray,
+) -> tuple[int, int, float]:
+    """Nature's optimal distribution times `scale` as a sparse row from `at` on, in the order of pouring:
+    (its end, the place of the swing or −1, the weight on the group `home`, which the row shows as 0).
+
+    Successors of infinite value are left out where they have no mass."""
+    rest = 1.0
+    for t in range(np.uint64(first), np.uint64(last)):
+        rest -= lower[t]
+    if plain:
+        rest = 0.0
+    else:
+        keep_sorted(first, last, successor, values, maximise, True, order, key)
+    tolerance = (last - first + 2) * SUM_UNIT
+    end, swing, inside = at, -1, 0.0
+    for i in range(last - first):
+        t = first + i if plain else first + order[first + i]
+        mass, take = lower[t], 0.0
+        if rest > tolerance:
+            take = min(upper[t] - mass, rest)
+            rest -= take
+        s = successor[t]
+        if upper[t] > 0.0 and (mass + take > 0.0 or np.isfinite(values[s])):
+            within = leader[s] == home
+            column[end] = s
+            weight[end] = 0.0 if within else scale * (mass + take)
+            inside += mass + take if within else 0.0
+            if take > 0.0:
+                swing = end
+            end += 1
+    return end, swing, scale * inside
 
 
 @inlined
@@ -139,25 +232,42 @@ def pour_safely(
     values: FloatArray,
     maximise: bool,
     upward: bool,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
 ) -> float:
     """The optimum of p·values, rounded up or down by a bound on all errors."""
-    k = last - first
-    swing = pour_masses(first, last, successor, lower, upper, plain, values, maximise, order, key, mass)
+    start, end = np.uint64(first), np.uint64(last)
+    rest = 1.0
+    for t in range(start, end):
+        rest -= lower[t]
+    if plain:
+        rest = 0.0
+    else:
+        keep_sorted(first, last, successor, values, maximise, True, order, key)
+    tolerance = (last - first + 2) * SUM_UNIT
+    swing = 0.0
+    for i in range(start, end):
+        best = np.uint64(i) if plain else start + np.uint64(order[i])
+        share = lower[best]
+        if rest > tolerance:
+            take = min(upper[best] - share, rest)
+            share += take
+            rest -= take
+            swing = abs(values[np.uint32(successor[best])]) if take > 0.0 else swing
+        mass[best - start] = share
     total, size = 0.0, 0.0
     smallest, largest = np.inf, -np.inf
-    for i in range(k):
-        if mass[i] > 0.0:
-            x = values[successor[first + i]]
+    for t in range(start, end):
+        share = mass[t - start]
+        if share > 0.0:
+            x = values[np.uint32(successor[t])]
             smallest = min(smallest, x)
             largest = max(largest, x)
-            total += mass[i] * x
-            size += abs(mass[i] * x)
-    if swing >= 0:
-        size += abs(values[successor[first + swing]])
-    error = (k + 6) * SUM_UNIT * size + UNDERFLOW
+            total += share * x
+            size += abs(share * x)
+    size += swing
+    error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
     if smallest == largest:
         total = smallest
     elif not np.isinf(total):
@@ -166,3 +276,19 @@ def pour_safely(
         else:
             total = max(total - error, smallest)
     return total
+
+
+def natural_order(transition_start: OffsetArray) -> OrderArray:
+    """Every choice's successors in the order of the model: where `order` starts from."""
+    width = int(np.diff(transition_start).max(initial=1))
+    size = int(transition_start[-1])
+    order: OrderArray = np.empty(size, np.uint16) if width <= 1 << 16 else np.empty(size, np.int32)
+    _number(transition_start, order)
+    return order
+
+
+@kernel
+def _number(transition_start: OffsetArray, order: OrderArray) -> None:
+    for c in range(len(transition_start) - 1):
+        for t in range(transition_start[c], transition_start[c + 1]):
+            order[t] = t - transition_start[c]

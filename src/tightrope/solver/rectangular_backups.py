@@ -10,6 +10,7 @@ import numpy as np
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver.backups import best_exit, safe_step
+from tightrope.solver.pouring import OrderArray
 from tightrope.solver.rectangular_inner import inner, inner_safely
 from tightrope.solver.system import CLOSED, EXIT, ChoiceModes
 
@@ -32,7 +33,7 @@ def sweep_groups(
     table: IndexArray,
     used: OffsetArray,
     ball: FloatArray,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
     q: FloatArray,
@@ -156,7 +157,7 @@ def backward_pass(
     table: IndexArray,
     used: OffsetArray,
     ball: FloatArray,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
     q: FloatArray,
@@ -244,7 +245,7 @@ def safe_values(
     table: IndexArray,
     used: OffsetArray,
     ball: FloatArray,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
     q: FloatArray,
@@ -337,7 +338,7 @@ def answers(
     table: IndexArray,
     used: OffsetArray,
     ball: FloatArray,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
     q: FloatArray,

@@ -22,7 +22,7 @@ import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined
-from tightrope.solver.pouring import pour, pour_masses, pour_safely
+from tightrope.solver.pouring import OrderArray, pour, pour_masses, pour_safely
 from tightrope.solver.vertex_walk import inner_value, outer_value, walk
 
 
@@ -130,7 +130,7 @@ def inner(
     table: IndexArray,
     used: OffsetArray,
     ball: FloatArray,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
     q: FloatArray,
@@ -210,7 +210,7 @@ def inner_safely(
     table: IndexArray,
     used: OffsetArray,
     ball: FloatArray,
-    order: IndexArray,
+    order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
     q: FloatArray,

@@ -25,7 +25,7 @@ replaces that side by the value against nature's own answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +34,7 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver import rectangular_backups as backups
 from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.pouring import OrderArray, natural_order
 from tightrope.solver.region_shape import Shape, shape_of
 from tightrope.solver.system import Block, Rows, System
 from tightrope.uncertainty.sets import Sets
@@ -54,7 +55,7 @@ _Model = tuple[
     IndexArray,
     OffsetArray,
     FloatArray,
-    IndexArray,
+    OrderArray,
     FloatArray,
     FloatArray,
     FloatArray,
@@ -71,21 +72,12 @@ class RectangularKernel:
     lower: FloatArray
     upper: FloatArray
     shape: Shape
-    _scratch: tuple[IndexArray, FloatArray, FloatArray, FloatArray, FloatArray] = field(
-        init=False, repr=False
-    )
 
-    def __post_init__(self) -> None:
-        width = int(np.diff(self.structure.transition_start).max(initial=1))
-        size = len(self.shape.reach)
-        scratch = (
-            np.empty(width, np.int32),
-            np.empty(width),
-            np.empty(width),
-            np.empty(size),
-            np.empty(size),
-        )
-        object.__setattr__(self, "_scratch", scratch)
+    @cached_property
+    def _scratch(self) -> tuple[OrderArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        start, size = self.structure.transition_start, len(self.shape.reach)
+        width = int(np.diff(start).max(initial=1))
+        return natural_order(start), np.empty(width), np.empty(width), np.empty(size), np.empty(size)
 
     @staticmethod
     def of(sets: Sets) -> RectangularKernel:

@@ -8,7 +8,7 @@ a *group* with one equation, in which choices that only idle are left out (see
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -57,10 +57,16 @@ class System:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Groups of states to be solved together: group g is `member[group_start[g]:group_start[g+1]]`."""
+    """Groups of states to be solved together: group g is `member[group_start[g]:group_start[g+1]]`.
+
+    Sweeps under frozen choices go through the groups in order. Robust ones follow `visit`, a permutation of
+    the groups that suits the memory of the model better (empty: in order), from its end if `backwards`.
+    """
 
     group_start: OffsetArray
     member: IndexArray
+    visit: IndexArray = field(default_factory=lambda: np.zeros(0, np.int32))
+    backwards: bool = False
 
     @staticmethod
     def of_states(states: IndexArray) -> Block:
@@ -75,6 +81,9 @@ class Rows:
     """The equations of a block with the agent's and nature's choices frozen: one sparse row a group.
 
     Group g reads x = reward[g] + self_weight[g]·x + Σ weight[i]·x(column[i]), i in row_start[g]..row_end[g].
+    Entries may have weight 0. Where swing[g] ≥ 0 they are all that is possible, in the order of pouring, and
+    the answer stays nature's best as long as no entry before that place is worse for it than the one there,
+    and none behind it better.
     """
 
     row_start: OffsetArray
@@ -84,6 +93,7 @@ class Rows:
     self_weight: FloatArray
     reward: FloatArray
     choice: OffsetArray
+    swing: OffsetArray
 
     @staticmethod
     def room_for(longest_choice: OffsetArray, block: Block) -> Rows:
@@ -98,6 +108,7 @@ class Rows:
             np.empty(total),
             np.zeros(groups),
             np.zeros(groups),
+            np.full(groups, -1, np.int64),
             np.full(groups, -1, np.int64),
         )
 

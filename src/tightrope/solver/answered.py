@@ -1,0 +1,165 @@
+"""Sweeps with the agent's choices frozen and nature free to answer anew: policy evaluation against nature.
+
+With both players' choices frozen, solving what is left and then improving both can run in circles, each
+player chasing the other. With the agent's alone frozen it cannot: this is policy iteration of the agent, and
+what lies between two improvements is nature's own problem, whose value is one number a state.
+
+An answer of nature in an interval model stays its best as long as no successor that is filled up has become
+worse for it than the swing, and none that is not better (`tightrope.solver.pouring`). So a row in the order
+of pouring (`Rows.swing`) is evaluated and tested in one go, and poured again after the sweep if it is off by
+more than the sweeps are meant to leave.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.pouring import OrderArray, pour_row
+from tightrope.solver.system import Block, Rows, System
+
+
+def answered_sweeps(
+    model: IntervalKernel,
+    system: System,
+    block: Block,
+    rows: Rows,
+    shift: FloatArray,
+    values: FloatArray,
+    unit: float,
+    most: int,
+    tolerance: float,
+) -> tuple[int, float]:
+    """Up to `most` Gauss–Seidel sweeps under the agent's choices in `rows`, whose answers are kept nature's
+    best; fewer once the relative change is within `tolerance`: (sweeps, last change).
+    """
+    structure = model.structure
+    order, key, _ = model.scratch
+    return _sweep_answers(
+        block.group_start,
+        block.member,
+        rows.row_start,
+        rows.row_end,
+        rows.column,
+        rows.weight,
+        rows.self_weight,
+        rows.reward,
+        rows.choice,
+        rows.swing,
+        shift,
+        structure.transition_start,
+        structure.successor,
+        model.lower,
+        model.upper,
+        system.discount,
+        system.leader,
+        system.nature_maximises,
+        system.floor,
+        system.ceiling,
+        values,
+        unit,
+        most,
+        tolerance,
+        order,
+        key,
+    )
+
+
+@kernel
+def _sweep_answers(
+    group_start: OffsetArray,
+    member: IndexArray,
+    row_start: OffsetArray,
+    row_end: OffsetArray,
+    column: IndexArray,
+    weight: FloatArray,
+    self_weight: FloatArray,
+    reward: FloatArray,
+    choice: OffsetArray,
+    row_swing: OffsetArray,
+    shift: FloatArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    discount: FloatArray,
+    leader: IndexArray,
+    nature_maximises: bool,
+    floor: float,
+    ceiling: float,
+    values: FloatArray,
+    unit: float,
+    most: int,
+    tolerance: float,
+    order: OrderArray,
+    key: FloatArray,
+) -> tuple[int, float]:
+    groups = len(group_start) - 1
+    stale = np.zeros(groups, np.bool_)
+    change = 0.0
+    done = 0
+    for _ in range(most):
+        change = 0.0
+        for g in range(groups):
+            start, end = np.uint64(row_start[g]), np.uint64(row_end[g])
+            x = reward[g] + shift[g]
+            if row_swing[g] < 0:
+                for i in range(start, end):
+                    x += weight[i] * values[np.uint32(column[i])]
+            else:
+                swing = np.uint64(row_swing[g])
+                pivot = values[np.uint32(column[swing])]
+                x += weight[swing] * pivot
+                slack = 0.5 * tolerance * abs(pivot)
+                low, high = pivot - slack, pivot + slack
+                rest, is_best = 0.0, True
+                for i in range(start, swing):
+                    y = values[np.uint32(column[i])]
+                    x += weight[i] * y
+                    is_best &= y >= low if nature_maximises else y <= high
+                for i in range(swing + np.uint64(1), end):
+                    y = values[np.uint32(column[i])]
+                    rest += weight[i] * y
+                    is_best &= y <= high if nature_maximises else y >= low
+                x += rest
+                stale[g] = not is_best
+            if self_weight[g] > 0.0:
+                if self_weight[g] >= 1.0:
+                    continue
+                x /= 1.0 - self_weight[g]
+            x = min(max(x, floor), ceiling)
+            old = values[member[group_start[g]]]
+            if x != old:
+                scale = max(abs(x), unit)
+                if abs(x - old) > change * scale:  # rarely true, and divisions are slow
+                    change = abs(x - old) / scale
+                for m in range(group_start[g], group_start[g + 1]):
+                    values[member[m]] = x
+        for g in range(groups):
+            if not stale[g]:
+                continue
+            c = choice[g]
+            row_end[g], row_swing[g], self_weight[g] = pour_row(
+                transition_start[c],
+                transition_start[c + 1],
+                successor,
+                lower,
+                upper,
+                False,
+                values,
+                nature_maximises,
+                order,
+                key,
+                leader,
+                leader[member[group_start[g]]],
+                discount[c] if len(discount) > 0 else 1.0,
+                row_start[g],
+                column,
+                weight,
+            )
+        done += 1
+        if change <= tolerance:
+            break
+    return done, change

@@ -30,11 +30,11 @@ import numpy as np
 
 import gpu_models
 from gpu_models import interval_trips, polygon_trips
-from tightrope.solver.blocks import Meter
 from tightrope.solver.cuda.blocks import DeviceBlock
 from tightrope.solver.cuda.device import Device, open_device
 from tightrope.solver.cuda.kernel import CudaKernel
 from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.meter import Meter
 from tightrope.solver.reduction import equations_of
 from tightrope.solver.solve import solve
 

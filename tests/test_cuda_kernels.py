@@ -16,10 +16,10 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.region.build import build_region, polytope_region
 from tightrope.region.region import RegionKind
-from tightrope.solver.blocks import Meter
 from tightrope.solver.cuda.blocks import DeviceBlock
 from tightrope.solver.cuda.kernel import CudaKernel, placed
 from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.meter import Meter
 from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.system import NORMAL, System
 from tightrope.uncertainty.sets import rectangular

@@ -18,8 +18,7 @@ on the safe side; how the vectors were found plays no part.
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -33,6 +32,7 @@ from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.layers import layers
 from tightrope.solver.margins import margins
+from tightrope.solver.meter import PATIENCE, Meter
 from tightrope.solver.policy_iteration import PolicyIteration
 from tightrope.solver.solution import Status, width
 from tightrope.solver.system import Block, Rows, System, longest_choices
@@ -58,43 +58,11 @@ MARGIN_PART = 0.4
 LARGEST = 1e300
 """Where iterates are cut off."""
 
-PATIENCE = 1500
-"""Most sweeps after which a block that can be factorised is."""
-
 MOST_BURST = 256
 """Length of a burst of robust sweeps after which policy iteration that gets no closer is at its end."""
 
 IN_VAIN = 12
 """Rounds without getting closer after which robust sweeps are left to themselves for a while."""
-
-
-@dataclass
-class Meter:
-    """Iterations used and when to stop."""
-
-    iterations: int = 0
-    most_iterations: int = 1_000_000
-    deadline: float = float("inf")
-    stopped: Status | None = None
-    largest: float = 0.0
-    patience: int = PATIENCE
-    place: IndexArray = field(default_factory=lambda: np.zeros(0, np.int32))
-    scratch: FloatArray = field(default_factory=lambda: np.zeros(0))
-    start: FloatArray | None = None
-
-    def zeros(self, size: int) -> FloatArray:
-        """A vector of zeros that is lent out: whoever writes to it puts the zeros back."""
-        if len(self.scratch) != size:
-            self.scratch = np.zeros(size)
-        return self.scratch
-
-    def exhausted(self) -> bool:
-        if self.stopped is None:
-            if self.iterations >= self.most_iterations:
-                self.stopped = Status.ITERATION_LIMIT
-            elif time.perf_counter() > self.deadline:
-                self.stopped = Status.TIME_LIMIT
-        return self.stopped in (Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +141,11 @@ class BlockSolver:
         while True:
             _assign(block, lower, middle)
             before = self.meter.iterations
-            if not self._converge(block, lower, still, self._tolerance(shift * closeness, middle), rows):
+            tolerance = self._tolerance(shift * closeness, middle)
+            if not self._converge(block, lower, still, tolerance, rows, 10 * patience or None):
                 break
             patience = max(patience, self.meter.iterations - before + 100)
-            allowed = patience if shift > self._smallest_shift else 20 * patience
+            allowed = patience if shift > self._smallest_shift else 4 * patience
             middle = lower[lead]
             step = shift * self._reference(middle)
             tolerance = self._tolerance(shift * closeness, middle)
@@ -223,16 +192,15 @@ class BlockSolver:
         solution, and whether float64 allows for nothing closer; None where there are no margins or a limit
         was met.
         """
-        lead = block.member[block.group_start[:-1]]
-        still = np.zeros(len(block))
+        lead, still = block.member[block.group_start[:-1]], np.zeros(len(block))
         scratch = self.meter.zeros(self.kernel.structure.states)
         shift = budget * FIRST_SHIFT
         _assign(block, lower, start)
         before = self.meter.iterations
         settled = self._converge(block, lower, still, self._tolerance(shift * CLOSENESS, start), rows)
+        middle = lower[lead]
         if self.meter.exhausted():
             return None
-        middle = lower[lead]
         reference = self._reference(middle)
         most = max(2 * (self.meter.iterations - before), 100)
         if len(block) <= LARGEST_FACTORISATION:
@@ -341,7 +309,7 @@ class BlockSolver:
         system, meter, policies = self._bounded, self.meter, self._policies
         start = meter.iterations
         closest, in_vain, pure, burst = 0.5, 0, 0, 8
-        there_and_back, turn = (block, replace(block, backwards=True)), 0
+        there_and_back, turn, restarts = (block, replace(block, backwards=True)), 0, 0
         unit = 1e-300 if self.relative else 1.0
         factorise = len(block) <= LARGEST_FACTORISATION
         while not meter.exhausted() and (allowed is None or meter.iterations - start < allowed):
@@ -368,7 +336,8 @@ class BlockSolver:
                     meter.patience = 0
                     continue
                 if policies.can_start_again:
-                    if not policies.start_again(block, rows, shift, values, unit, tolerance):
+                    restarts += 1
+                    if restarts > 3 or not policies.start_again(block, rows, shift, values, unit, tolerance):
                         break
                     continue
                 factorise = False

@@ -20,12 +20,13 @@ import numpy as np
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.solver.blocks import BlockSolver, Meter
+from tightrope.solver.blocks import BlockSolver
 from tightrope.solver.certify import certified
 from tightrope.solver.decided import Decision, decide
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.games import play
 from tightrope.solver.kernel import Kernel
+from tightrope.solver.meter import Meter
 from tightrope.solver.ordering import portions
 from tightrope.solver.quotient import collapse
 from tightrope.solver.solution import Status

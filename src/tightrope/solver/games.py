@@ -24,10 +24,10 @@ import numpy as np
 from tightrope.model.graph.qualitative import almost_sure, positive
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.solver.blocks import Meter
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Backups
+from tightrope.solver.meter import Meter
 from tightrope.solver.solution import Status, width
 
 MOST_ROUNDS = 200

@@ -16,8 +16,8 @@ import numpy as np
 
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.solver.blocks import Meter
 from tightrope.solver.kernel import Backups
+from tightrope.solver.meter import Meter
 from tightrope.solver.system import System
 
 

@@ -42,6 +42,10 @@ class IntervalKernel:
         order = np.empty(0, np.uint16) if self.is_plain else natural_order(start)
         return order, np.empty(width), np.empty(width)
 
+    def forget_order(self) -> None:
+        """Sort from the order of the model again: a solve does not depend on those before it."""
+        self.__dict__.pop("scratch", None)
+
     @staticmethod
     def of(model: MDP | IntervalMDP) -> IntervalKernel:
         structure = model.structure

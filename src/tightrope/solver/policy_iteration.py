@@ -79,10 +79,12 @@ class PolicyIteration:
 
     @property
     def can_start_again(self) -> bool:
-        return self.equations.meaning is Meaning.REWARD and self.equations.agent_owns
+        """Whether progress is the agent's alone, against nature."""
+        owns = self.equations.agent_owns and not self.equations.nature_owns
+        return owns and self.equations.meaning is Meaning.REWARD
 
     def _progressing(self, block: Block, values: FloatArray) -> OffsetArray | None:
-        """For every group a choice that leads closer to the exits, whatever nature does if it opposes."""
+        """For every group a choice that leads closer to the exits, whatever nature does."""
         structure, support = self.system.structure, self.support
         within = np.zeros(structure.states, np.bool_)
         within[block.member] = True
@@ -106,7 +108,7 @@ class PolicyIteration:
             within,
             open_choice,
             True,
-            self.equations.nature_owns,
+            False,
             drawn,
             rank,
             witness,

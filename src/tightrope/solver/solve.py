@@ -16,12 +16,12 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
 from tightrope.solver.assumed_support import assume_support as with_support
-from tightrope.solver.blocks import Meter
 from tightrope.solver.certify import mixed_ranking
 from tightrope.solver.fixpoint import Fixpoint, solve_equations
 from tightrope.solver.horizon import look_ahead
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Backups, Kernel
+from tightrope.solver.meter import Meter
 from tightrope.solver.randomised import Mixture, checked_choices, checked_weights, mixed
 from tightrope.solver.reduction import equations_of, horizon_system
 from tightrope.solver.solution import Solution, Status, width
@@ -59,7 +59,8 @@ def solve(
     * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
     * `assume_support` EPS replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
       nature can then cut no transition (constant support).
-    * `threads` never changes a value.
+    * `threads` never changes a value. Sweeps are sequential, each backup reads the ones before it, so one is
+      used whatever it says.
     * `device`: "cpu", or "cuda" for the current GPU through CuPy (`tightrope[gpu]`). The model stays there
       for further solves with the same kernel; what is verified is the same.
     * `start` are values to look from, one a state, such as those of a similar model. A hint: it saves
@@ -83,6 +84,8 @@ def solve(
         )
     else:
         kernel = model
+        if isinstance(kernel, IntervalKernel):
+            kernel.forget_order()
     meter = Meter(most_iterations=limits.iterations, deadline=begin + limits.seconds)
     if start is not None and len(start) == kernel.structure.states:
         meter.start = _complement(start, False) if objective.complement else start

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray
-from tightrope.solver.blocks import CLOSENESS, FIRST_SHIFT, MARGIN_PART, SMALLEST_SHIFT, Meter
+from tightrope.solver.blocks import CLOSENESS, FIRST_SHIFT, MARGIN_PART, SMALLEST_SHIFT
 from tightrope.solver.cuda.kernel import CudaKernel
 from tightrope.solver.margins import ROUGHLY
+from tightrope.solver.meter import Meter
 from tightrope.solver.solution import Status
 from tightrope.solver.system import System
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.solver.blocks import Meter
 from tightrope.solver.cuda.blocks import DeviceBlock
 from tightrope.solver.cuda.certify import certified_there
 from tightrope.solver.cuda.kernel import CudaKernel, placed
@@ -23,6 +22,7 @@ from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.fixpoint import Fixpoint, agent_has_no_choice, default_policy
 from tightrope.solver.games import OnePlayer, play
 from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.meter import Meter
 from tightrope.solver.quotient import Quotient, collapse
 from tightrope.solver.solution import Status
 from tightrope.solver.system import System

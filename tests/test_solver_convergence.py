@@ -1,0 +1,94 @@
+"""Models on which sweeps are slow or players could chase each other: values that few data make enormous."""
+
+from __future__ import annotations
+
+import runpy
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.solver import Limits, Solution, Status, blocks, solve
+from tightrope.solver.interval_kernel import IntervalKernel
+
+SCRIPT = Path(__file__).parent.parent / "benchmarks" / "solve_speed.py"
+ITERATIONS = Limits(iterations=20_000)
+
+
+def ladder(rungs: int, smallest: float) -> tuple[IntervalMDP, Objective]:
+    """Climb with a probability of at least `smallest` a rung, else fall to the ground; or wait a step.
+
+    Nature against the agent: the expected number of steps is Σ smallest^-k for k = 1..rungs."""
+    successor, lower, upper = [], [], []
+    for rung in range(rungs):
+        successor += [0, rung + 1, rung]
+        lower += [0.0, smallest, 1.0]
+        upper += [1 - smallest, 1.0, 1.0]
+    structure = Structure(
+        choice_start=np.append(2 * np.arange(rungs + 1), 2 * rungs + 1),
+        transition_start=np.append(np.cumsum([0, *([2, 1] * rungs)]), 3 * rungs + 1),
+        successor=np.array([*successor, rungs], np.int32),
+        rewards={"steps": RewardStructure(state=np.append(np.ones(rungs), 0.0))},
+    )
+    model = IntervalMDP(structure, np.array([*lower, 1.0]), np.array([*upper, 1.0]))
+    objective = Objective(
+        ObjectiveKind.REACH_REWARD,
+        Direction.MIN,
+        Direction.MAX,
+        target=np.arange(rungs + 1) == rungs,
+        reward=structure.rewards["steps"],
+    )
+    return model, objective
+
+
+def steps(rungs: int, smallest: float) -> Fraction:
+    return sum((1 / Fraction(smallest) ** k for k in range(1, rungs + 1)), Fraction(0))
+
+
+def encloses(solution: Solution, exact: Fraction) -> bool:
+    above = np.isinf(solution.upper[0]) or exact <= Fraction(solution.upper[0])
+    return bool(Fraction(solution.lower[0]) <= exact and above)
+
+
+@pytest.mark.parametrize(("rungs", "smallest"), [(3, 2.0**-3), (4, 2.0**-4), (5, 2.0**-4)])
+def test_rewards_that_sweeps_would_take_for_ever_to_reach(rungs: int, smallest: float) -> None:
+    solution = solve(*ladder(rungs, smallest), limits=ITERATIONS)
+    assert solution.is_certified and solution.iterations < 1000
+    assert encloses(solution, steps(rungs, smallest))
+
+
+def test_what_float64_cannot_carry_so_closely_ends_soon_with_bounds() -> None:
+    wide = solve(*ladder(4, 2.0**-8), limits=ITERATIONS)
+    assert wide.status is Status.PRECISION_LIMIT and wide.iterations < 2000
+    assert encloses(wide, steps(4, 2.0**-8))
+    assert wide.gap < 1e-2
+    hopeless = solve(*ladder(6, 2.0**-12), limits=ITERATIONS)
+    assert hopeless.status is Status.PRECISION_LIMIT and hopeless.iterations < 5000
+    assert encloses(hopeless, steps(6, 2.0**-12))
+
+
+@pytest.mark.parametrize("sweeps", [1, 5, 60])
+@pytest.mark.parametrize("event", ["P", "R"])
+def test_no_length_of_evaluation_makes_agent_and_nature_run_in_circles(
+    sweeps: int, event: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, objective, _ = runpy.run_path(str(SCRIPT))["grid"](20, 20, event)
+    usual = solve(model, objective)
+    monkeypatch.setattr(blocks, "FROZEN_SWEEPS", sweeps)
+    solution = solve(model, objective, limits=ITERATIONS)
+    assert solution.is_certified and usual.is_certified
+    assert np.all(solution.lower <= usual.upper) and np.all(usual.lower <= solution.upper)
+
+
+def test_a_kernel_used_again_gives_the_same_numbers() -> None:
+    model, objective, _ = runpy.run_path(str(SCRIPT))["grid"](8, 8, "P")
+    kernel = IntervalKernel.of(model)
+    first = solve(kernel, objective)
+    solve(*ladder(3, 0.125))
+    again = solve(kernel, objective)
+    assert np.array_equal(first.lower, again.lower) and np.array_equal(first.upper, again.upper)
+    assert np.array_equal(first.policy, again.policy) and first.iterations == again.iterations

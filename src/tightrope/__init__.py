@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tightrope.formats.explicit import read_explicit, write_explicit
     from tightrope.formats.policy import Policy
     from tightrope.formats.umb import write_umb
+    from tightrope.learning.domain import over_domain
     from tightrope.learning.learn import learn, learn_all
     from tightrope.learning.online.learner import OnlineLearner
     from tightrope.learning.options import LearnOptions
@@ -33,12 +34,17 @@ if TYPE_CHECKING:
     from tightrope.model.polynomial import Polynomial
     from tightrope.model.structure import RewardStructure, Structure
     from tightrope.prism.load import load_prism
+    from tightrope.solver.coupled.result import CoupledStatus, CoupledValue
+    from tightrope.solver.coupled.synthesis import coupled_policy
+    from tightrope.solver.coupled.value import coupled_value
     from tightrope.solver.solution import Solution
     from tightrope.solver.solve import solve
 
 _HOME = {
     "CannotCertify": "errors",
     "Counts": "data.counts",
+    "CoupledStatus": "solver.coupled.result",
+    "CoupledValue": "solver.coupled.result",
     "Direction": "model.objective",
     "Expressions": "model.expressions",
     "InputError": "errors",
@@ -62,9 +68,12 @@ _HOME = {
     "TightropeError": "errors",
     "build_from_function": "model.builder",
     "build_from_rows": "model.builder",
+    "coupled_policy": "solver.coupled.synthesis",
+    "coupled_value": "solver.coupled.value",
     "learn": "learning.learn",
     "learn_all": "learning.learn",
     "load_prism": "prism.load",
+    "over_domain": "learning.domain",
     "read_counts": "data.reading",
     "read_drn": "formats.drn",
     "read_explicit": "formats.explicit",
@@ -79,6 +88,8 @@ __all__ = [
     "MDP",
     "CannotCertify",
     "Counts",
+    "CoupledStatus",
+    "CoupledValue",
     "Direction",
     "Expressions",
     "InputError",
@@ -102,9 +113,12 @@ __all__ = [
     "__version__",
     "build_from_function",
     "build_from_rows",
+    "coupled_policy",
+    "coupled_value",
     "learn",
     "learn_all",
     "load_prism",
+    "over_domain",
     "read_counts",
     "read_drn",
     "read_explicit",

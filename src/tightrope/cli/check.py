@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from tightrope import __version__
+from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import (
     At,
@@ -62,6 +63,24 @@ def check(
         Path | None,
         typer.Option("--policy", metavar="FILE", help="Evaluate this policy.", show_default=False),
     ] = None,
+    sets: Annotated[
+        DomainSets | None,
+        typer.Option(
+            "--sets",
+            help="Bound a parametric model over its whole domain: nature picks parameters at every choice "
+            "anew (expression, rectangular), or once for the whole run (coupled). The policy is that of "
+            "--policy, the optimal one at --at, or the most robust one found.",
+            show_default=False,
+        ),
+    ] = None,
+    coupled_gap: Annotated[
+        float,
+        typer.Option(
+            "--coupled-gap",
+            metavar="SHARE",
+            help="With --sets coupled: stop when at most this share of the interval is without witnesses.",
+        ),
+    ] = 0.02,
     precision: Annotated[
         float, typer.Option("--precision", metavar="EPS", help="How close the two bounds must come.")
     ] = 1e-6,
@@ -96,9 +115,12 @@ def check(
 ) -> None:
     """Certified bounds on the value of a plain or interval model, or of a parametric one at a point.
 
-    The lower and the upper bound are verified, not residuals: the value lies between them.
+    The lower and the upper bound are verified, not residuals: the value lies between them. With --sets,
+    bounds on a policy's value over all instantiations in the domain of a parametric model.
 
     Example: tightrope check model.prism --prop 'Pmax=? [ F "goal" ]' --at p=0.55 --certificate goal.cert
+
+    Example: tightrope check model.prism --domain '0.1<=p<=0.4' --policy policy.json --sets coupled
     """
     _check_options(precision, assume_support, time_limit)
     require_device(device)
@@ -108,8 +130,23 @@ def check(
     questions = asked.questions(loaded, constants, discount, terminal_reward)
     if len(questions) > 1 and (certificate or policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(questions)}")
-    subject, point = _subject(loaded, at)
     given = None if policy is None else read_policy(policy, loaded.model.structure)
+    if sets is not None:
+        if absolute or all_states:
+            raise InputError("--absolute and --all-states do not go with --sets: leave them out")
+        from tightrope.learning.options import LearnOptions
+
+        options = LearnOptions(
+            precision=precision,
+            assume_support=assume_support,
+            seconds=float("inf") if time_limit is None else time_limit,
+            device=device.value,
+            coupled_gap=coupled_gap,
+        )
+        over = DomainQuestion(model, loaded, questions, sets, given, at)
+        check_domain(over, options, constants, certificate, policy_out, json)
+        return
+    subject, point = _subject(loaded, at)
     fixed = None if given is None else _as_solver_policy(given)
     limits = Limits() if time_limit is None else Limits(seconds=time_limit)
     answers = []

@@ -33,7 +33,7 @@ def print_result(
     facts.append(("robust policy", f"value in {_interval(result.robust.interval)}"))
     if result.value is not None:
         facts.append(("given policy", f"value in {_interval(result.value.interval)}"))
-    facts += _coupled_facts(result)
+    facts += coupled_facts(result)
     facts += certified_facts(result, certified or {})
     if true_value is not None:
         facts.append(("at the true point", f"{_number(true_value.lower)} is the best value"))
@@ -45,7 +45,7 @@ def print_result(
     print_facts(title, facts)
 
 
-def _coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
+def coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
     """What the coupled set took away, how the search ended, and the instantiations next to both ends."""
     shown = result.robust if result.value is None else result.value
     value = shown.coupled

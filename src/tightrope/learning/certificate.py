@@ -26,6 +26,7 @@ from tightrope.certificate.learning_check import Chain
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify
 from tightrope.learning.certificate_coupled import with_coupled_proofs
+from tightrope.learning.certificate_covers import covered
 from tightrope.learning.certificate_data import coordinates_text, domain_text, expressions_text
 from tightrope.learning.certificate_ellipsoid import ellipsoid_proof
 from tightrope.learning.certificate_proof import region_proof, with_choice_bases
@@ -70,9 +71,9 @@ def certificate_of(
         chain, names = region_proof(result, counts, draft)
     draft = chain.certificate
     widened = _widened(chain, sets)
-    values = [("robust policy", result.robust)]
-    if result.value is not None:
-        values.append(("given policy", result.value))
+    values = [("given policy", result.value)] if result.value is not None else []
+    if result.value is not result.robust:
+        values.insert(0, ("robust policy", result.robust))
     relaxed = _depends_on_step(first) and isinstance(first.kernel, RectangularKernel)
     if relaxed:
         sets = replace(widened or sets, kind=SetsKind.EXPRESSION, region=None)
@@ -81,7 +82,7 @@ def certificate_of(
         draft = replace(draft, problem=replace(problem, lower=widened.lower, upper=widened.upper))
     if widened is not None or relaxed:
         solved = sets if relaxed else widened or sets
-        values = [(name, _again(result, value, solved)) for name, value in values]
+        values = [(name, _again(result, name, value, solved)) for name, value in values]
     guarantees = tuple(_guarantee(name, value) for name, value in values)
     draft = replace(draft, guarantees=guarantees, about=about or {})
     draft = with_choice_bases(draft, names, [value for _, value in values])
@@ -89,7 +90,7 @@ def certificate_of(
     if isinstance(region, Polytope) and any(coupled):
         aligned, points = row_names(result, counts, region)
         draft = with_coupled_proofs(draft, aligned, points, coupled)
-    return replace(draft, covers=_covers(draft, result))
+    return replace(draft, covers=covered(draft, result))
 
 
 def _data(result: LearningResult, counts: Counts) -> Data:
@@ -101,7 +102,9 @@ def _data(result: LearningResult, counts: Counts) -> Data:
     fields: dict[str, Any] = {}
     method = ledger.method
     kind = None if used is None else used.kind
-    if result.sets.kind is not SetsKind.UNTIED and kind in (None, RegionKind.POLYTOPE):
+    if ledger.delta == 0:
+        method = "domain"
+    elif result.sets.kind is not SetsKind.UNTIED and kind in (None, RegionKind.POLYTOPE):
         assert intervals is not None
         fields = {
             "event_expression": intervals.events.expression,
@@ -207,11 +210,11 @@ def _up(value: Fraction) -> float:
     return nearest if nearest >= value else math.nextafter(nearest, math.inf)
 
 
-def _again(result: LearningResult, value: PolicyValue, sets: Sets) -> PolicyValue:
+def _again(result: LearningResult, name: str, value: PolicyValue, sets: Sets) -> PolicyValue:
     """The same policy over other sets."""
     low = value.solutions[0]
     solver = PolicySolver(sets, result.objective, low.precision, None, math.inf, lambda _: None)
-    if value is result.robust and _depends_on_step(low):
+    if name == "robust policy" and _depends_on_step(low):
         return solver.robust()
     return replace(solver.evaluate(value.policy), coupled=value.coupled)
 
@@ -257,36 +260,3 @@ def _fixed(
 def _depends_on_step(solution: Solution) -> bool:
     objective = solution.objective
     return objective.is_bounded or objective.lower_steps > 0
-
-
-def _covers(certificate: LearningCertificate, result: LearningResult) -> tuple[str, ...]:
-    data = certificate.data
-    chosen = result.decisions.region
-    region = "no region" if certificate.region is None or chosen is None else f"the {chosen.value} region"
-    lines = [
-        f"counts of {len(data.counts)} transitions, {data.method} at δ = {data.delta:g}, "
-        f"{data.sets} sets, {region}",
-        "the confidence level assumes that the model is right and that the data were collected as the "
-        f"ledger says ({data.assumption})",
-    ]
-    if data.method == "likelihood":
-        lines.append(
-            "not covered: that batches were cut without looking at outcomes; plug-ins are checked to be the "
-            "estimates of earlier batches up to a small distance"
-        )
-    if data.sets != result.sets.kind.value:
-        lines.append(
-            f"the sets of the result are {result.sets.kind.value}; the {data.sets} sets enclose them"
-        )
-    for number, guarantee in enumerate(certificate.guarantees):
-        cells = [len(proof.node) for proof in certificate.coupled if proof.guarantee == number]
-        if cells:
-            lines.append(
-                f"the {guarantee.name}'s interval holds for every instantiation of the region, one for the "
-                f"whole run (coupled): {cells[0]} cells"
-            )
-        elif result.kind is SetsKind.COUPLED:
-            lines.append(f"the {guarantee.name}'s interval is the one over {data.sets} sets")
-    if data.assumed_support is not None:
-        lines.append(f"assumed: what can happen has at least probability {data.assumed_support:g}")
-    return tuple(lines)

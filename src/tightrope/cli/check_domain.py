@@ -1,0 +1,179 @@
+"""`tightrope check MODEL --sets S`: a policy's certified interval over all instantiations in a domain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tightrope import __version__
+from tightrope.cli.model_source import LoadedModel
+from tightrope.cli.output import print_facts, print_json
+from tightrope.errors import CannotCertify, InputError
+from tightrope.model.parametric_mdp import ParametricMDP
+
+if TYPE_CHECKING:
+    from tightrope.formats.policy import Policy
+    from tightrope.learning.learn import Policy as Choices
+    from tightrope.learning.options import LearnOptions
+    from tightrope.learning.result import LearningResult
+    from tightrope.prism.question import Question
+
+
+class DomainSets(Enum):
+    """What nature may pick from, within the domain."""
+
+    EXPRESSION = "expression"
+    RECTANGULAR = "rectangular"
+    COUPLED = "coupled"
+
+
+@dataclass(frozen=True, eq=False)
+class DomainQuestion:
+    """What is asked: a parametric model, a property, sets, and a policy where one is given."""
+
+    source: str
+    loaded: LoadedModel
+    questions: list[Question]
+    sets: DomainSets
+    policy: Policy | None
+    at: str | None
+
+
+def check_domain(
+    asked: DomainQuestion,
+    options: LearnOptions,
+    constants: Mapping[str, str],
+    certificate: Path | None,
+    policy_out: Path | None,
+    json: bool,
+) -> None:
+    """Compute, write what is wanted, print the interval."""
+    from tightrope.cli.phases import phase_progress
+    from tightrope.formats.atomic import atomic_write
+    from tightrope.formats.policy import Policy, write_policy
+    from tightrope.learning.domain import domain_certificate, over_domain
+
+    model, question = _subject(asked)
+    with phase_progress() as progress:
+        fixed, whose = _policy(asked, model, question)
+        result = over_domain(
+            model,
+            question.objective,
+            sets=asked.sets.value,
+            policy=fixed,
+            options=options,
+            progress=progress,
+        )
+        proved = None
+        if certificate is not None:
+            progress("write: the certificate")
+            about = {
+                "tightrope": __version__,
+                "model": asked.source,
+                "model_hash": model.hash(),
+                "constants": dict(constants),
+                "property": question.text,
+                "policy": whose,
+            }
+            made = domain_certificate(result, about)
+            made.save(certificate)
+            proved = next(iter(made.values().values()))
+    if policy_out is not None:
+        chosen = asked.policy or Policy.deterministic(model.structure, result.robust.policy.astype("int64"))
+        with atomic_write(policy_out) as file:
+            write_policy(chosen, file, model.hash())
+    _report(asked, question, result, whose, proved, json)
+    if not result.is_certified:
+        raise CannotCertify(f"{question.text}: {result.status}")
+
+
+def _subject(asked: DomainQuestion) -> tuple[ParametricMDP, Question]:
+    model = asked.loaded.model
+    if not isinstance(model, ParametricMDP) or not model.parameters.names:
+        raise InputError(
+            f"--sets speaks of a domain of parameters, and {asked.source} has none",
+            hint="leave --sets out: plain and interval models have one value",
+        )
+    if len(asked.questions) != 1:
+        raise InputError(f"--sets goes with one property, not {len(asked.questions)}")
+    question = asked.questions[0]
+    if question.is_threshold:
+        raise InputError(
+            f"{question.text} is true or false, and may be true at some instantiations only",
+            hint="ask for the value, Pmax=? [ … ], and compare its bounds",
+        )
+    return model, question
+
+
+def _policy(asked: DomainQuestion, model: ParametricMDP, question: Question) -> tuple[Choices | None, str]:
+    """The policy to evaluate (None: find one), and what it is in words."""
+    from tightrope.learning.policies import depends_on_step
+    from tightrope.solver.solve import solve
+
+    if asked.policy is not None:
+        if asked.at is not None:
+            raise InputError("--policy and --at each name a policy here", hint="leave one of them out")
+        given = asked.policy
+        fixed = given.choice.astype("int64") if given.is_deterministic else given.probability
+        return fixed, "the given policy"
+    if asked.at is None:
+        return None, "the most robust policy found"
+    if depends_on_step(question.objective):
+        raise InputError(
+            f"the optimal policy for {question.text} depends on the step: it is no choice a state",
+            hint="give a policy with --policy",
+        )
+    point = asked.loaded.point(asked.at)
+    return solve(model.instantiate(point), question.objective).policy, f"the optimal policy at {asked.at}"
+
+
+def _report(
+    asked: DomainQuestion,
+    question: Question,
+    result: LearningResult,
+    whose: str,
+    proved: tuple[float, float] | None,
+    json: bool,
+) -> None:
+    from tightrope.cli.learn_table import coupled_facts
+    from tightrope.learning.result import coupled_json
+
+    interval = result.robust.interval
+    names = result.model.parameters.names
+    coupled = coupled_json(result.robust.coupled, names)
+    status = "certified" if result.is_certified else "limit"
+    if json:
+        facts: dict[str, object] = {
+            "model": asked.source,
+            "property": question.text,
+            "sets": asked.sets.value,
+            "policy": whose,
+            **interval.to_json(),
+            "status": status if coupled is None else coupled["status"],
+            "witness": None if coupled is None else coupled["witness"],
+            "gap": None if coupled is None else coupled["gap"],
+            "coupled": coupled,
+            "limit": None if result.synthesis is None else result.synthesis.limit,
+            "optimality_gap": None if result.synthesis is None else result.synthesis.optimality_gap,
+            "certificate": None if proved is None else {"lower": proved[0], "upper": proved[1]},
+            "notes": list(result.notes),
+            "seconds": {
+                "build": round(asked.loaded.seconds, 6),
+                **{phase: round(seconds, 6) for phase, seconds in result.seconds.items()},
+            },
+        }
+        print_json(facts)
+        return
+    shown = [
+        ("policy", whose),
+        ("value", f"[{interval.lower:.9g}, {interval.upper:.9g}] over the domain ({asked.sets.value} sets)"),
+        *coupled_facts(result),
+    ]
+    if proved is not None:
+        shown.append(("certificate", f"proves [{proved[0]:.9g}, {proved[1]:.9g}]"))
+    shown += [("status", result.status), *(("note", note) for note in result.notes)]
+    spent = f"{asked.loaded.seconds:.3g} to build, {sum(result.seconds.values()):.3g} to solve"
+    print_facts(question.text, [*shown, ("seconds", spent)])

@@ -1,0 +1,116 @@
+"""A parametric model without data: what holds for every instantiation in its domain.
+
+The region is the domain itself, known with certainty, so no confidence is involved: the interval of a policy
+contains its value at every instantiation. The sets are those of learning over this region: `expression` and
+`rectangular` let nature pick at every choice anew, `coupled` once for the whole run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate.learning import LearningCertificate
+from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.binding import NOTHING
+from tightrope.learning.certificate import certificate_of
+from tightrope.learning.coupled import Coupler
+from tightrope.learning.learn import Policy, objective_of, with_names
+from tightrope.learning.options import Decisions, LearnOptions
+from tightrope.learning.policies import PolicySolver
+from tightrope.learning.result import LearningResult, widths_of
+from tightrope.learning.stages import Progress
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.region.bounds import parameter_box
+from tightrope.region.build import domain_region
+from tightrope.region.region import RegionKind
+from tightrope.statistics.estimates import IntervalMethod
+from tightrope.uncertainty import sets as uncertainty
+from tightrope.uncertainty.sets import SetsKind
+
+OVER_THE_DOMAIN = (SetsKind.EXPRESSION, SetsKind.RECTANGULAR, SetsKind.COUPLED)
+
+
+def over_domain(
+    model: ParametricMDP,
+    objective: Objective | str,
+    *,
+    sets: SetsKind | str = SetsKind.COUPLED,
+    policy: Policy | None = None,
+    options: LearnOptions | None = None,
+    progress: Progress | None = None,
+) -> LearningResult:
+    """The interval of a policy over all instantiations in the model's domain; of the most robust one found
+    where none is given.
+
+    With a `policy`, `value` and `robust` of the result are both its interval.
+    """
+    options = with_names(options or LearnOptions(), None, sets)
+    kind, asked, say = options.sets, objective_of(objective, model), progress or (lambda what: None)
+    if kind not in OVER_THE_DOMAIN:
+        raise InputError(
+            f"{kind.value if kind else 'such'} sets come from data, and there are none",
+            hint=f"use {', '.join(one.value for one in OVER_THE_DOMAIN)}",
+        )
+    begin = time.perf_counter()
+    say("region: the domain")
+    region = domain_region(model)
+    if region.emptiness.is_empty:
+        raise CannotCertify("the domain is empty: its constraints contradict each other")
+    built = time.perf_counter()
+    make = uncertainty.expression if kind is SetsKind.EXPRESSION else uncertainty.rectangular
+    made = make(region, model)
+    solver = PolicySolver(
+        made,
+        asked,
+        options.precision,
+        options.assume_support,
+        begin + options.seconds,
+        say,
+        device=options.device,
+        iterations=options.iterations,
+    )
+    ready = time.perf_counter()
+    found = solver.robust() if policy is None else solver.evaluate(policy)
+    optimistic = solver.optimistic()
+    synthesis = None
+    if kind is SetsKind.COUPLED:
+        coupler = Coupler(solver, options.coupled_gap)
+        if policy is None:
+            found, synthesis = coupler.robust(found)
+        else:
+            found = coupler.evaluated(found)
+    seconds = {"region": built - begin, "sets": ready - built, "solve": time.perf_counter() - ready}
+    return LearningResult(
+        model=model,
+        objective=asked,
+        decisions=Decisions(RegionKind.POLYTOPE, kind, IntervalMethod.CLOPPER_PEARSON, ()),
+        sets=made,
+        region=region,
+        intervals=None,
+        value=None if policy is None else found,
+        robust=found,
+        optimistic=optimistic,
+        widths=widths_of(model, made, parameter_box(region)),
+        binding=NOTHING,
+        verdict=None,
+        model_check=None,
+        seconds=seconds,
+        notes=tuple(dict.fromkeys((*made.notes, *region.notes, *solver.notes))),
+        synthesis=synthesis,
+    )
+
+
+def domain_certificate(result: LearningResult, about: Mapping[str, Any] | None = None) -> LearningCertificate:
+    """The certificate of a result over the domain."""
+    structure = result.model.structure
+    nothing = np.zeros(structure.transitions, dtype=np.int64)
+    design = SamplingDesign(SamplingKind.GENERATIVE_FIXED)
+    counts = Counts(nothing, structure.transition_start, design, result.model.hash())
+    return certificate_of(result, counts, about)

@@ -234,5 +234,7 @@ def _pruned(proof: RegionProof) -> RegionProof:
     cuts = np.flatnonzero((row[:, 0] == Kind.CUT) | (row[:, 0] == Kind.TANGENT))
     points = proof.cut_point[row[cuts, 1]]
     row[cuts, 1] = np.arange(len(cuts))
-    box, bound, choice = (np.where(table >= 0, rank[np.maximum(table, 0)], table).astype(np.int32) for table in tables)
+    box, bound, choice = (
+        np.where(table >= 0, rank[np.maximum(table, 0)], table).astype(np.int32) for table in tables
+    )
     return replace(proof, row=row, cut_point=points, box_basis=box, bound_basis=bound, choice_basis=choice)

@@ -146,7 +146,7 @@ def test_frames_enclose_their_cells_tightly(size: int) -> None:
         rows = random_rows(rng, size)
         shift = rng.normal(size=size)
         moved = Rows(rows.matrix / scale, rows.bound + (rows.matrix / scale) @ shift, rows.number)
-        found = frame_of(moved, shift)
+        found = frame_of(moved, shift, np.full(size, scale))
         assert found is not None
         frame, kept = found
         assert check_encloses(frame, moved.matrix, moved.bound, rng) < 1e-6 * scale

@@ -103,7 +103,8 @@ class HullFinder:
             np.nextafter(bound.astype(np.float64), np.inf),
             np.arange(len(bound), dtype=np.int64),
         )
-        found = frame_of(system, frame.to_x(frame.points).mean(axis=0))
+        points = frame.to_x(frame.points)
+        found = frame_of(system, points.mean(axis=0), np.ptp(points, axis=0))
         if found is None:
             return None
         place = found[0].simplices.astype(np.int64)

@@ -103,12 +103,19 @@ class Region:
 
     def root(self) -> Shape:
         """The whole region."""
-        found = frame_of(self._rows, self.interior) if len(self.lower) <= MOST_DIMENSIONS else None
+        found = (
+            frame_of(self._rows, self.interior, self.upper - self.lower)
+            if len(self.lower) <= MOST_DIMENSIONS
+            else None
+        )
         return self._shape(self._rows, self.lower, self.upper, self._nothing, found)
 
     def root_along(self, directions: FloatArray) -> Shape:
         """The whole region without most of its rows, where it has too many vertices."""
-        found = self._along(self._rows, self._nothing, self.lower, self.upper, self.interior, directions)
+        span = self.upper - self.lower
+        found = self._along(
+            self._rows, self._nothing, self.lower, self.upper, self.interior, span, directions
+        )
         shape = self._shape(self._rows, self.lower, self.upper, self._nothing, found)
         return replace(shape, reduced=True)
 
@@ -119,13 +126,13 @@ class Region:
         cuts = parent.cuts.with_rows(normal[None, :], np.array([offset]), number)
         if not self.products:
             rows = parent.rows.with_rows(normal[None, :], np.array([offset]), number)
-            inside = self._inside(parent, split)
+            inside, span = self._inside(parent, split)
             found, reduced = None, parent.reduced
             if inside is not None and not reduced:
-                found = frame_of(rows, inside)
+                found = frame_of(rows, inside, span)
             if inside is not None and found is None:
                 every, reduced = self._rows.with_rows(cuts.matrix, cuts.bound, cuts.number), True
-                found = self._along(every, rows, parent.lower, parent.upper, inside, directions)
+                found = self._along(every, rows, parent.lower, parent.upper, inside, span, directions)
             shape = self._shape(rows, parent.lower, parent.upper, cuts, found)
             return replace(shape, reduced=reduced)
         lower, upper = parent.lower.copy(), parent.upper.copy()
@@ -164,10 +171,10 @@ class Region:
             rows = rows.with_rows(cuts.matrix, cuts.bound, cuts.number)
             rows = rows.with_rows(envelopes.matrix, envelopes.bound, envelopes.number)
             if not reduced:
-                found = frame_of(rows, inside)
+                found = frame_of(rows, inside, upper - lower)
             if found is None:
                 reduced = True
-                found = self._along(every, rows, lower, upper, inside, directions)
+                found = self._along(every, rows, lower, upper, inside, upper - lower, directions)
         return replace(self._shape(every, lower, upper, cuts, found), reduced=reduced)
 
     @property
@@ -192,6 +199,7 @@ class Region:
         lower: FloatArray,
         upper: FloatArray,
         inside: FloatArray,
+        span: FloatArray,
         directions: FloatArray,
     ) -> tuple[Frame, Rows] | None:
         """A frame of few of the rows: those in `first` (if that works), the region's box, all cuts, and those
@@ -205,9 +213,9 @@ class Region:
         chosen = [*range(len(self.bound) - 2 * size, len(self.bound))]
         chosen += np.flatnonzero(rows.number >= len(self.bound)).tolist()
         more = sorted({*chosen, *np.flatnonzero(np.isin(rows.number, first.number)).tolist()})
-        best = frame_of(rows.take(more), inside)
+        best = frame_of(rows.take(more), inside, span)
         if best is None:
-            best = frame_of(rows.take(chosen), inside)
+            best = frame_of(rows.take(chosen), inside, span)
         else:
             chosen = more
         for direction in directions if best is not None else ():
@@ -218,22 +226,21 @@ class Region:
                 share = outcome.multipliers / max(float(outcome.multipliers.sum()), 1e-300)
                 order = np.argsort(-share)[: np.count_nonzero(share > _SMALLEST_SHARE)]
                 for row in program.loaded[order].tolist():
-                    found = None if row in chosen else frame_of(rows.take([*chosen, row]), inside)
+                    found = None if row in chosen else frame_of(rows.take([*chosen, row]), inside, span)
                     if found is not None:
                         best = found
                         chosen.append(row)
         return best
 
-    def _inside(self, parent: Shape, split: Split) -> FloatArray | None:
-        """The middle of the parent's points on this side; its centre lies on the plane."""
+    def _inside(self, parent: Shape, split: Split) -> tuple[FloatArray | None, FloatArray]:
+        """The middle of the parent's points on this side (its centre lies on the plane), and their extent."""
         assert parent.frame is not None
         points = parent.frame.to_x(parent.frame.points)
-        distance = split.side * (points @ split.normal - split.offset)
-        there = distance < 0.0
-        if not there.any():
-            return None
-        result: FloatArray = 0.5 * (points[there].mean(axis=0) + parent.frame.centre)
-        return result
+        there = points[split.side * (points @ split.normal - split.offset) < 0.0]
+        if len(there) == 0:
+            return None, parent.upper - parent.lower
+        inside: FloatArray = 0.5 * (there.mean(axis=0) + parent.frame.centre)
+        return inside, np.abs(there - inside).max(axis=0)
 
 
 def _scaled(rows: Rows, lower: FloatArray, upper: FloatArray) -> ScaledHalfspaces:

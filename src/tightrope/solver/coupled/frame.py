@@ -3,8 +3,8 @@
 The claim is exact: every x with rows.matrix·x ≤ rows.bound is centre + axes·y (real arithmetic) with y in
 conv(points). Its proof is that of `tightrope.region.vertices`: the cones of the claimed simplices cover all
 directions, and every point lies on or beyond the rows of its simplex, a_i·(centre + axes·y_k) ≥ b_i. Points
-are pushed outward by a relative 10⁻¹⁰ or so, which makes the second part provable in float64 and costs
-nothing that matters.
+are pushed outward by a relative 10⁻¹¹, more where the cell is so thin that rounding asks for it, which makes
+the second part provable in float64 and costs nothing that matters.
 
 Cones do not change under a linear map, so they are proved in coordinates z = (x − middle)/half with half a
 power of two: the rows in z are then the rows in x, without rounding.
@@ -24,7 +24,7 @@ from tightrope.numerics.rounding import error_factor, product_error, up
 from tightrope.region.vertices import EnclosingVertices, enclosing_vertices
 
 MOST_POINTS = 20_000
-_PUSHES = (1e-11, 1e-9, 1e-7)
+_PUSHES = (1e-11, 1e-9, 1e-7, 1e-5, 1e-3)
 _ROUNDS = 200
 
 
@@ -66,17 +66,18 @@ class Frame:
         return result
 
 
-def frame_of(rows: Rows, interior: FloatArray, most: int = MOST_POINTS) -> tuple[Frame, Rows] | None:
-    """The frame of a bounded cell around an interior point, and the rows that carry its points.
+def frame_of(rows: Rows, interior: FloatArray, span: FloatArray) -> tuple[Frame, Rows] | None:
+    """The frame of a bounded cell around an interior point, and the rows that carry its points; `span` is
+    about the extent of the cell in every coordinate.
 
     None where the cell is too flat, has too many vertices, or the proof does not succeed.
     """
-    half = _scale(rows, interior)
+    half = np.ldexp(1.0, np.frexp(np.maximum(0.5 * span, 1e-280))[1])
     matrix = rows.matrix * half
     bound = up(rows.bound - rows.matrix @ interior) + product_error(rows.matrix, interior[:, None])[:, 0]
     largest = np.abs(matrix).max(axis=1, initial=0.0)
     factor = np.ldexp(1.0, -np.frexp(np.where(largest > 0.0, largest, 1.0))[1])
-    found = enclosing_vertices(matrix * factor[:, None], up(bound) * factor, np.zeros(len(half)), most)
+    found = enclosing_vertices(matrix * factor[:, None], up(bound) * factor, np.zeros(len(half)), MOST_POINTS)
     if found is None:
         return None
     middle, shape = _ellipsoid(found.points)
@@ -98,18 +99,6 @@ def frame_of(rows: Rows, interior: FloatArray, most: int = MOST_POINTS) -> tuple
             frame = Frame(centre, axes, points, radius, simplices, found.neighbours.astype(np.int32))
             return frame, kept
     return None
-
-
-def _scale(rows: Rows, interior: FloatArray) -> FloatArray:
-    """Powers of two near the extent of the cell in every coordinate, from rows along the axes where there are
-    some and from the distance to the nearest rows elsewhere.
-    """
-    room = np.maximum(rows.bound - rows.matrix @ interior, 1e-300)
-    weight = np.abs(rows.matrix)
-    with np.errstate(divide="ignore", over="ignore"):
-        reach = np.where(weight > 0.0, room[:, None] / np.maximum(weight, 1e-300), np.inf).min(axis=0)
-    reach = np.where(np.isfinite(reach) & (reach > 1e-280), reach, 1.0)
-    return np.ldexp(1.0, np.frexp(reach)[1])
 
 
 def _ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -134,6 +134,8 @@ def _inductive_error(
     """A verified c ≥ defect + max P(y)c. Its limit from below is approached geometrically, so now and then a
     step goes as far as the ratio of the last two steps promises, and a little further.
     """
+    # Next to large defects the factorisation cannot resolve tiny ones; raising them costs nothing.
+    defect = np.where(chain.fixed, 0.0, np.maximum(defect, 1e-12 * float(defect.max())))
     guess, before = np.zeros(chain.rows), np.zeros(chain.rows)
     for k in range(_ERROR_ROUNDS):
         right = _error(chain, affine, chain.fixed, defect, guess, np.empty(chain.rows))

@@ -156,6 +156,26 @@ def test_the_occupancies_that_carry_an_end_cannot_be_changed():
         assert failures(replace(certificate, coupled=(replace(proof, dual=dual),)))
 
 
+def test_the_same_in_rationals():
+    certificate = by_hand()
+    proof = certificate.coupled[0]
+    assert failures(certificate, exactly=True) == []
+    for worse in (
+        {"lower": proof.lower + 1e-9},
+        {"error": proof.error * 0.3},
+        {"point": proof.point * 0.99},
+        {"dual": proof.dual * 0.5},
+        {"slope": proof.slope * 1.05},
+    ):
+        assert failures(replace(certificate, coupled=(replace(proof, **worse),)), exactly=True)
+    model = loop_model()
+    weights = np.array([1.0, 0.25, 0.75, 1.0, 1.0, 1.0])
+    mixed = base_certificate(model, objective_of(model), weights)
+    mixed = with_claim(mixed, Prover(model, mixed, SPLITS).proof([0], True))
+    assert failures(mixed, exactly=True) == []
+    assert failures(learned(GLIDER, "polytope")[1], exactly=True) == []
+
+
 def test_a_cell_left_out_fails():
     certificate = by_hand()
     proof = certificate.coupled[0]

@@ -73,7 +73,12 @@ def check_coupled(ground: Ground, proof: CoupledProof, exactly: bool = False) ->
     if trouble is not None:
         return [shape]
     name = ground.guarantees[proof.guarantee].name
-    checks = [shape, *CoupledCheck(ground, proof).checks()]
+    checker = CoupledCheck
+    if exactly:
+        from tightrope.certificate.coupled_exact import ExactCoupledCheck
+
+        checker = ExactCoupledCheck
+    checks = [shape, *checker(ground, proof).checks()]
     return [replace(check, name=f"{name}, {check.name}") for check in checks]
 
 

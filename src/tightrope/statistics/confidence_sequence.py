@@ -38,7 +38,9 @@ def _beta_binomial(
     k, n = successes.astype(np.float64), trials.astype(np.float64)
     limit = _limit(k, n, gamma)
     rate = k / np.maximum(n, 1.0)
-    return _outside(k, n, limit, rate, np.zeros(len(n))), _outside(k, n, limit, rate, np.ones(len(n)))
+    end = np.repeat([0.0, 1.0], len(n))  # both ends of all in one go
+    found = _outside(np.tile(k, 2), np.tile(n, 2), np.tile(limit, 2), np.tile(rate, 2), end)
+    return found[: len(n)], found[len(n) :]
 
 
 def _limit(k: FloatArray, n: FloatArray, gamma: float) -> FloatArray:
@@ -66,12 +68,13 @@ def _outside(
     """A point between `end` (0 or 1) and the set: bisection between `end` and the empirical rate."""
     outer, inner = end.copy(), rate.copy()
     needed = np.where(end == 0.0, k > 0, k < n)
-    for _ in range(_STEPS):
-        middle = 0.5 * (outer + inner)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = -np.where(k > 0, k * np.log(middle), 0.0)
-            value -= np.where(k < n, (n - k) * np.log1p(-middle), 0.0)
-        excluded = value > limit
-        outer = np.where(excluded, middle, outer)
-        inner = np.where(excluded, inner, middle)
+    some, rest = k > 0, k < n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_STEPS):
+            middle = 0.5 * (outer + inner)
+            value = -np.where(some, k * np.log(middle), 0.0)
+            value -= np.where(rest, (n - k) * np.log1p(-middle), 0.0)
+            excluded = value > limit
+            outer = np.where(excluded, middle, outer)
+            inner = np.where(excluded, inner, middle)
     return np.where(needed, outer, end)

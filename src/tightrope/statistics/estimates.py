@@ -118,7 +118,8 @@ def _intervals(
     if known is not None and known.events is events and known.ledger.is_like(gamma, method.value):
         lower, upper = known.lower.copy(), known.upper.copy()
         unknown = (successes != known.successes) | (trials != known.trials)
-    lower[unknown], upper[unknown] = method.interval(successes[unknown], trials[unknown], gamma)
+    if unknown.any():
+        lower[unknown], upper[unknown] = method.interval(successes[unknown], trials[unknown], gamma)
     return lower, upper
 
 

@@ -107,6 +107,10 @@ def test_an_incremental_update_is_what_learn_says_of_the_same_counts(
     assert last["guarantee"] == pytest.approx(fresh.guarantee, rel=1e-9)
     assert last["optimistic"] == pytest.approx(fresh.optimistic_value, rel=1e-9)
     assert online.ledger == fresh.ledger
+    if fresh.intervals is not None:
+        kept = online._intervals  # most of them older than the last update
+        assert kept is not None and np.array_equal(kept.lower, fresh.intervals.lower)
+        assert np.array_equal(kept.upper, fresh.intervals.upper)
     result = online.result()
     assert result.robust.interval == fresh.robust.interval
     assert np.array_equal(result.sets.lower, fresh.sets.lower)

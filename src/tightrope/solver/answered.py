@@ -20,6 +20,9 @@ from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.pouring import OrderArray, pour_row
 from tightrope.solver.system import Block, Rows, System
 
+COARSE = 0.01
+"""Tolerance above which stale answers are given anew after every fourth sweep only."""
+
 
 def answered_sweeps(
     model: IntervalKernel,
@@ -137,7 +140,8 @@ def _sweep_answers(
                     change = abs(x - old) / scale
                 for m in range(group_start[g], group_start[g + 1]):
                     values[member[m]] = x
-        for g in range(groups):
+        again = tolerance <= COARSE or done % 4 == 3
+        for g in range(groups if again else 0):
             if not stale[g]:
                 continue
             c = choice[g]

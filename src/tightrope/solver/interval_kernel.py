@@ -21,6 +21,7 @@ from tightrope.model.graph.support import SUM_UNIT, Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure, frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
 from tightrope.solver import backups
 from tightrope.solver.pouring import OrderArray, natural_order
 from tightrope.solver.system import Block, Rows, System
@@ -192,6 +193,8 @@ def _scaled(structure: Structure, bound: FloatArray, *, above: bool, below: bool
     are none.
     """
     start = structure.transition_start
+    if not _may_miss(start, bound, above, below):
+        return bound
     total = np.add.reduceat(bound, start[:-1])
     tolerance = (np.diff(start) + 2) * SUM_UNIT
     wrong = np.zeros(len(total), np.bool_)
@@ -203,3 +206,16 @@ def _scaled(structure: Structure, bound: FloatArray, *, above: bool, below: bool
         return bound
     factor = np.where(wrong, total, 1.0)
     return frozen_array(np.minimum(bound / np.repeat(factor, np.diff(start)), 1.0))
+
+
+@kernel
+def _may_miss(start: OffsetArray, bound: FloatArray, above: bool, below: bool) -> bool:
+    """Whether some sum is off by half of what is tolerated: more than the order of adding can make up."""
+    found = False
+    for c in range(len(start) - 1):
+        total = 0.0
+        for t in range(np.uint64(start[c]), np.uint64(start[c + 1])):
+            total += bound[t]
+        slack = 0.5 * (start[c + 1] - start[c] + 2) * SUM_UNIT
+        found |= (above and total > 1.0 + slack) or (below and total < 1.0 - slack)
+    return found

@@ -2,7 +2,9 @@
 
     python benchmarks/gpu_speed.py              on a GPU: sweeps over 2·10^8 transitions, then solves of
                                                 10^6 to 2·10^8, with the CPU beside them up to 10^8
-    python benchmarks/gpu_speed.py --sweeps     only the first part
+    python benchmarks/gpu_speed.py --sweeps     only the first part; --solves: only the second
+    python benchmarks/gpu_speed.py --suite      the case studies up to 2·10^6 transitions, at their true
+                                                points and with intervals, beside the CPU's solver
     python benchmarks/gpu_speed.py --smoke      everything on small instances; without a GPU on the emulated
                                                 device, where the figures mean nothing
 
@@ -23,6 +25,7 @@ import importlib.util
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,9 @@ import numpy as np
 
 import gpu_models
 from gpu_models import interval_trips, polygon_trips
+from tightrope.experiments.suite import listed, load, question
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.objective import Direction
 from tightrope.solver.cuda.blocks import DeviceBlock
 from tightrope.solver.cuda.device import Device, open_device
 from tightrope.solver.cuda.kernel import CudaKernel
@@ -41,6 +47,7 @@ from tightrope.solver.solve import solve
 INTERVAL_GOAL, POLYGON_GOAL = 0.60, 0.30
 SIZES = (1_000_000, 10_000_000, 100_000_000, 200_000_000)
 LARGEST_ON_CPU = 100_000_000
+SUITE = 2_000_000
 
 Row = dict[str, Any]
 
@@ -152,11 +159,47 @@ def solve_row(name: str, transitions: int, with_cpu: bool) -> Row:
     return row
 
 
+def suite_rows(name: str, most: int) -> list[Row]:
+    """Every case study on the device and on the CPU: a point, and intervals around it with both natures."""
+    rows = []
+    for instance in listed():
+        model = load(instance)
+        if model.transitions > most:
+            continue
+        objective = question(instance, model.structure).objective
+        point = model.instantiate(instance.truth)
+        reach = np.where(model.expressions.is_constant[model.expression], 0.0, 0.02)
+        bounds = np.maximum(point.probability - reach, 0.0), np.minimum(point.probability + reach, 1.0)
+        interval = IntervalMDP(model.structure, *bounds)
+        for subject, nature in ((point, None), (interval, Direction.MIN), (interval, Direction.MAX)):
+            asked = objective if nature is None else replace(objective, nature=nature)
+            begin = time.perf_counter()
+            there = solve(subject, asked, device=name)
+            middle = time.perf_counter()
+            here = solve(subject, asked)
+            rows.append(
+                {
+                    "instance": instance.name,
+                    "nature": "point" if nature is None else nature.value,
+                    "transitions": model.transitions,
+                    "seconds": round(middle - begin, 3),
+                    "cpu_seconds": round(time.perf_counter() - middle, 3),
+                    "status": there.status.name,
+                    "agree": there.status is here.status
+                    and bool(np.all(there.lower <= here.upper) and np.all(here.lower <= there.upper)),
+                    "iterations": there.iterations,
+                }
+            )
+            print("  ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
+    return rows
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--sweeps", action="store_true")
     parser.add_argument("--solves", action="store_true")
+    parser.add_argument("--suite", action="store_true")
     parser.add_argument("--largest-on-cpu", type=int, default=LARGEST_ON_CPU)
     parser.add_argument("--emulated", action="store_true", help="not on the GPU, even if there is one")
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/gpu_speed.json"))
@@ -169,7 +212,7 @@ def main() -> int:
     name = "cuda" if has_gpu() and not options.emulated else "cuda-emulated"
     device = open_device(name)
     assert device is not None
-    both = options.sweeps == options.solves
+    both = not (options.sweeps or options.solves or options.suite)
     results: dict[str, Any] = {"device": getattr(device, "name", name)}
     if both or options.sweeps:
         speed = copy_speed(device, 2**20 if options.smoke else 2**32)
@@ -191,12 +234,14 @@ def main() -> int:
             row = solve_row(name, size, size <= options.largest_on_cpu)
             results["solves"].append(row)
             print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+    if options.suite:
+        results["suite"] = suite_rows(name, 5_000 if options.smoke else SUITE)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(results, indent=1) + "\n")
     slow = [row["model"] for row in results.get("sweeps", []) if row["of_copy"] < row["goal"]]
     wrong = [
         row["transitions"]
-        for row in results.get("solves", [])
+        for row in (*results.get("solves", []), *results.get("suite", []))
         if row["status"] != "CERTIFIED" or not row.get("agree", True)
     ]
     if wrong or (slow and not options.smoke):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli.options import At, Const, Domain, Model, Param, Prop
+from tightrope.cli.options import At, Const, Device, DeviceName, Domain, Model, Param, Prop, require_device
 from tightrope.cli.questions import Discount, TerminalReward
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
@@ -96,6 +96,7 @@ def online(
             "--actions", metavar="A,B,…", help="The names of its actions 0, 1, ….", show_default=False
         ),
     ] = None,
+    device: Device = DeviceName.CPU,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object an update on stdout, nothing else.")
     ] = False,
@@ -110,6 +111,7 @@ def online(
     """
     from tightrope.cli.online_run import Request, run
 
+    require_device(device)
     run(
         Request(
             model=model,
@@ -130,6 +132,7 @@ def online(
             terminal_reward=terminal_reward,
             assume_support=assume_support,
             precision=precision,
+            device=device.value,
             cap=cap,
             env=env,
             convert_obs=convert_obs,

@@ -57,6 +57,7 @@ class Request:
     terminal_reward: str | None
     assume_support: float | None
     precision: float
+    device: str
     cap: int | None
     env: str | None
     convert_obs: str | None
@@ -70,6 +71,7 @@ class Request:
             interval=self.interval,
             budget=self.budget,
             precision=self.precision,
+            device=self.device,
             assume_support=self.assume_support,
             iterations=ITERATIONS,
         )

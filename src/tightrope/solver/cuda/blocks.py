@@ -55,7 +55,7 @@ class DeviceBlock:
         xp, floor, ceiling = self.xp, self.system.floor, self.system.ceiling
         below, above = self.device.upload(lower), self.device.upload(upper)
         low, high = xp.where(self.active, floor, below), xp.where(self.active, ceiling, above)
-        start = xp.where(self.active, np.clip(_around(lower, upper), floor, ceiling), below)
+        start = xp.where(self.active, self._first_guess(lower, upper), below)
         found = self._with_margins(start, above, budget)
         if found is not None:
             low, high, middle = found
@@ -65,6 +65,15 @@ class DeviceBlock:
             start = middle
         low, high = self._shifted(start, below, above, low, high, budget)
         self._give(low, high, lower, upper, start)
+
+    def _first_guess(self, lower: FloatArray, upper: FloatArray) -> Any:
+        """The smallest value that is settled, or values that were given, where they are finite."""
+        settled = lower[(lower == upper) & np.isfinite(lower)]
+        guess, given = float(settled.min(initial=0.0)), self.meter.start
+        if given is None or len(given) != len(lower):
+            return min(max(guess, self.system.floor), self.system.ceiling)
+        finite = np.where(np.isfinite(given), given, guess)
+        return self.device.upload(np.clip(finite, self.system.floor, self.system.ceiling))
 
     def _give(self, low: Any, high: Any, lower: FloatArray, upper: FloatArray, middle: Any) -> None:
         self.meter.largest = self._unit(middle)
@@ -285,9 +294,3 @@ class DeviceBlock:
 
     def _largest(self, values: Any) -> float:
         return float(self.xp.where(self.active, self.xp.abs(values), 0.0).max())
-
-
-def _around(lower: FloatArray, upper: FloatArray) -> float:
-    """The smallest value that is settled, 0 where none is: where to start from."""
-    settled = lower[(lower == upper) & np.isfinite(lower)]
-    return float(settled.min(initial=0.0))

@@ -28,8 +28,8 @@ RECORDED = Path(__file__).parent.parent / "docs" / "results" / ONLINE_FILE
 
 
 def made(method: str, guarantees: list[float], broken: int = 0, seed: int = 1, best: float = 1.0) -> Any:
-    """A record of a maximising run whose episodes are powers of ten."""
-    episode = np.array([10.0**i for i in range(len(guarantees))])
+    """A record of a maximising run whose episodes are 0 and powers of ten."""
+    episode = np.array([10.0**i if i else 0.0 for i in range(len(guarantees))])
     same = np.full(len(guarantees), 0.9)
     columns = {
         "episode": episode,
@@ -123,6 +123,9 @@ def test_tables_say_how_soon_and_whether_guarantees_were_kept() -> None:
     shown = groups(records)
     (row,) = soon_table(shown).rows
     assert row == ("`rover(10,10)`", "0.52", "never", "1,000 (1×)", "–", "100 (10×)", "–", "–", "–")
+    idle = groups([made("tied", [0.2, 0.2, 0.2]), made("expression", [0.2, 0.2, 0.4])])
+    (row,) = soon_table(idle).rows
+    assert row[1:] == ("beyond 0.2", "–", "never", "–", "100", "–", "–", "–")
     kept = {row[0]: row[1:] for row in kept_table(shown).rows}
     assert kept["expression"][:5] == ("3", "12", "1", "1", "0.003")
     assert kept["tied"][2:4] == ("0", "0")

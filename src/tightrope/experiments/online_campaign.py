@@ -70,6 +70,7 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     instance = cell.problem
     model, objective, optimum = _loaded(cell.instance)
     sets, region = ONLINE_METHODS[cell.method]
+    OnlineLearner(model, objective, delta=cell.delta, region=region, sets=sets).update()  # compiles
     begin = time.process_time()
     mdp = model.instantiate(instance.truth)
     stop = decided_states(objective, model.states)

@@ -25,7 +25,8 @@ SOON = """\
 ### Episodes to the same guarantee
 
 How many episodes each method needs for the guarantee that `tied` sets have at the end, and in brackets how
-many times fewer than `tied` needs for it itself (median over the seeds; `never`: not within the run).
+many times fewer than `tied` needs for it itself (median over the seeds; `never`: not within the run). Where
+`tied` sets end with what holds without any data, it is the episodes to any better guarantee.
 """
 
 

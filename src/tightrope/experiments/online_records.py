@@ -55,10 +55,10 @@ class OnlineRecord:
     def last(self) -> dict[str, float]:
         return {name: float(column[-1]) for name, column in self.columns.items()}
 
-    def first_reaching(self, level: float) -> float:
-        """The episodes after which the guarantee is as good as `level`; ∞ where it never is."""
-        guarantee = self.columns["guarantee"]
-        good = guarantee >= level if self.maximises else guarantee <= level
+    def first_reaching(self, level: float, better: bool = False) -> float:
+        """The episodes after which the guarantee is as good as `level`, or `better`; ∞ where it never is."""
+        gain = self.columns["guarantee"] - level if self.maximises else level - self.columns["guarantee"]
+        good = gain > 1e-6 * abs(level) if better else gain >= 0
         return float(self.columns["episode"][np.argmax(good)]) if good.any() else math.inf
 
     def to_json(self) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 *How soon*: the episodes after which a method's guarantee is as good as the one that `tied` sets have after
 all their episodes (median over the seeds of both), and how many times fewer they are than `tied` needs
-itself. *Whether it was true*: guarantees that exceed the true performance of their policy. With time-uniform
+itself. Where `tied` sets end with what holds without data, the guarantee in question is any better one.
+*Whether it was true*: guarantees that exceed the true performance of their policy. With time-uniform
 methods a run contains one with probability at most δ, so δ·runs is what is to be expected at most.
 """
 
@@ -102,9 +103,11 @@ def soon_table(shown: Sequence[Group]) -> Table:
         level = _middle([record.last["guarantee"] for record in group.by_method[BASELINE]], upward)
         if not math.isfinite(level):
             continue
-        needed = {method: _needed(group, method, level) for method in group.by_method}
+        idle = _needed(group, BASELINE, level, False) == 0.0
+        needed = {method: _needed(group, method, level, idle) for method in group.by_method}
         cells = [_soon(needed.get(method, math.nan), needed[BASELINE]) for method in methods]
-        rows.append((f"`{group.instance}`", bound_text(level, upward), *cells))
+        shown_level = bound_text(level, upward)
+        rows.append((f"`{group.instance}`", f"beyond {shown_level}" if idle else shown_level, *cells))
     return Table(("instance", "guarantee", *methods), tuple(rows))
 
 
@@ -149,8 +152,8 @@ def summary_lines(shown: Sequence[Group]) -> list[str]:
     return lines
 
 
-def _needed(group: Group, method: str, level: float) -> float:
-    return group.median(method, lambda record: record.first_reaching(level))
+def _needed(group: Group, method: str, level: float, better: bool) -> float:
+    return group.median(method, lambda record: record.first_reaching(level, better))
 
 
 def _soon(episodes: float, baseline: float) -> str:
@@ -158,8 +161,9 @@ def _soon(episodes: float, baseline: float) -> str:
         return NOTHING
     if math.isinf(episodes):
         return "never"
-    factor = baseline / max(episodes, 1.0)
-    return f"{episodes:,.0f} ({factor:.2g}×)"
+    if math.isinf(baseline):
+        return f"{episodes:,.0f}"
+    return f"{episodes:,.0f} ({baseline / max(episodes, 1.0):.2g}×)"
 
 
 def _middle(values: Sequence[float], upward: bool) -> float:

@@ -25,7 +25,7 @@ from tightrope.report.figure_style import GREY, SETS, TRUTH, WIDTH, styled
 POINTS = 240
 """Of a curve, evenly spread over the logarithm of the episodes."""
 
-WIDE = 30.0
+WIDE = 6.0
 """From such a ratio of the largest to the smallest value on, values are drawn on a logarithmic axis."""
 
 SUFFIXES = ("pdf", "svg", "png")

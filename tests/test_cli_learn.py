@@ -340,3 +340,40 @@ def test_help_needs_no_compiler(command: str) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "Usage" in done.stdout
+
+
+def test_coupled_sets(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = (MODEL, "--data", str(data), "--region", "polytope", "--sets", "coupled")
+    out, proof = tmp_path / "out", tmp_path / "coupled.cert"
+    result = answer(capsys, *common, "--certificate", str(proof), "-o", str(out))
+    assert result["sets"] == "coupled" and result["status"] == "certified"
+    found = result["coupled"]["robust_policy"]
+    assert found["status"] == "exact" and found["gap"] < 1e-3
+    assert found["rectangular"]["lower"] <= result["robust_policy"]["lower"] <= result["coupled"]["limit"]
+    assert result["coupled"]["candidates"][0]["origin"] == "robust over the rectangular sets"
+    for end, bound in (("lowest", "lower"), ("highest", "upper")):
+        witness = found["witness"][end]
+        assert set(witness["at"]) == {"p", "q"}
+        assert witness["lower"] == pytest.approx(result["robust_policy"][bound], rel=1e-4)
+    assert sorted(path.name for path in out.iterdir()) == [
+        "optimistic-policy.json",
+        "result.json",
+        "robust-policy.json",
+    ]
+    assert run(["verify", str(proof)]) == 0
+    assert run(["export", str(out), "-o", str(tmp_path / "model.drn")]) == 2
+    assert "no interval model can say" in capsys.readouterr().err
+    assert run(["learn", *common]) == 0
+    assert "lowest at" in capsys.readouterr().out
+    for more, words in ((("--coupled-gap", "0"), "not within"), (("--region", "ellipsoid"), "half-spaces")):
+        assert run(["learn", *common, *more]) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_coupled_sets_fall_back_to_tied_ones(
+    coins: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, file = coins
+    question = ("--prop", 'Pmax=? [ F "won" ]', "--delta", "0.01")
+    result = answer(capsys, str(model), "--data", str(file), *question, "--sets", "coupled")
+    assert result["fallback"] and result["sets"] == "tied" and result["coupled"] is None

@@ -122,7 +122,7 @@ def test_tables_say_how_soon_and_whether_guarantees_were_kept() -> None:
     ]
     shown = groups(records)
     (row,) = soon_table(shown).rows
-    assert row == ("`rover(10,10)`", "0.52", "never", "1,000 (1×)", "–", "100 (10×)", "–", "–", "–")
+    assert row == ("`rover(10,10)`", "0.52", "never", "1,000 (1.0×)", "–", "100 (10×)", "–", "–", "–")
     idle = groups([made("tied", [0.2, 0.2, 0.2]), made("expression", [0.2, 0.2, 0.4])])
     (row,) = soon_table(idle).rows
     assert row[1:] == ("beyond 0.2", "–", "never", "–", "100", "–", "–", "–")

@@ -163,7 +163,8 @@ def _soon(episodes: float, baseline: float) -> str:
         return "never"
     if math.isinf(baseline):
         return f"{episodes:,.0f}"
-    return f"{episodes:,.0f} ({baseline / max(episodes, 1.0):.2g}×)"
+    factor = baseline / max(episodes, 1.0)
+    return f"{episodes:,.0f} ({factor:.{0 if factor >= 10 else 1}f}×)"
 
 
 def _middle(values: Sequence[float], upward: bool) -> float:

@@ -146,6 +146,17 @@ def test_fixed_and_randomised_policies_and_bounded_objectives() -> None:
             assert_same_values(there, here)
 
 
+def test_slow_models_are_factorised_on_the_way() -> None:
+    """Many thousand steps to the goal: sweeps alone would take tens of thousands of rounds."""
+    instance = parse_bench("bench:engagement(10)")
+    model = load(instance)
+    objective = question(instance, model.structure).objective
+    point = model.instantiate(instance.truth)
+    there = solve(point, objective, device=DEVICE)
+    assert_same_values(there, solve(point, objective))
+    assert there.is_certified and there.iterations < 5000
+
+
 def test_limits_are_a_status() -> None:
     model, objective = cost_grid(12, 12)
     limited = solve(model, objective, limits=Limits(iterations=10), device=DEVICE)

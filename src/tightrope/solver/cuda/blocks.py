@@ -18,9 +18,10 @@ import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.solver.blocks import CLOSENESS, FIRST_SHIFT, MARGIN_PART, SMALLEST_SHIFT
+from tightrope.solver.cuda.factorise import Factoriser
 from tightrope.solver.cuda.kernel import CudaKernel
 from tightrope.solver.margins import ROUGHLY
-from tightrope.solver.meter import Meter
+from tightrope.solver.meter import PATIENCE, Meter
 from tightrope.solver.solution import Status
 from tightrope.solver.system import System
 
@@ -47,6 +48,8 @@ class DeviceBlock:
         self.change = xp.zeros(1, np.uint64)
         self.spare = xp.zeros(states)
         self.lean = "false"
+        self.factoriser = Factoriser(kernel, system, active) if Factoriser.pays(active) else None
+        self.patience = PATIENCE
 
     def solve(self, lower: FloatArray, upper: FloatArray, budget: float) -> None:
         """Bounds of the active states within `budget` of each other, else what was verified."""
@@ -188,11 +191,28 @@ class DeviceBlock:
             if pure > 0:
                 pure -= 1
                 continue
+            if meter.iterations - start > self.patience and self._factorised(x, shift):
+                self.patience = FROZEN_SWEEPS
+                continue
             if frozen is None:
                 frozen = self.device.record(partial(self._frozen_pairs, x, y, shift))
             frozen()
             meter.iterations += FROZEN_SWEEPS
         return None
+
+    def _factorised(self, x: Any, shift: Any) -> bool:
+        """Solve with the choices frozen where that is possible; not asked again where it is not."""
+        if self.factoriser is None:
+            return False
+        self.meter.iterations += 1
+        taken, values = self.device.download(self.taken), self.device.download(x)
+        extra = np.zeros(len(values)) if shift is None else self.device.download(shift)
+        solution = self.factoriser.solved(taken, values, extra, True)
+        if solution is None:
+            self.factoriser = None
+            return False
+        x[...] = self.device.upload(solution)
+        return True
 
     def _frozen_pairs(self, x: Any, y: Any, shift: Any) -> None:
         """An even number of sweeps with frozen choices, the last of them into x."""
@@ -246,7 +266,11 @@ class DeviceBlock:
                 self.meter.iterations += used
                 return w
         self.meter.iterations += used
-        return None
+        if self.factoriser is None:
+            return None
+        taken, values = self.device.download(self.taken), self.device.download(x)
+        solution = self.factoriser.solved(taken, values, self.device.download(reference), False)
+        return None if solution is None else self.device.upload(solution)
 
     def _holds(self, values: Any, upward: bool) -> bool:
         """Whether the values are verifiably an upper (a lower) bound, given those around them."""

@@ -162,7 +162,6 @@ class CupyDevice:
         blocks = (threads or self.threads) // BLOCK
         function((blocks,), (BLOCK,), tuple(0 if argument is None else argument for argument in arguments))
 
-
     def record(self, launches: Callable[[], None]) -> Callable[[], None]:
         stream = self.xp.cuda.Stream()
         with stream:

@@ -72,7 +72,6 @@ class EmulatedDevice:
         pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(value) for value in held))
         function(self.blocks, self.block, pointers)
 
-
     def record(self, launches: Callable[[], None]) -> Callable[[], None]:
         return launches
 

@@ -9,7 +9,8 @@ is relative. A large d can tempt a player to linger where that costs next to not
 equations converge slowly, and d is made smaller as well.
 
 Large blocks are first tried with `margins`: one approximate solution, and a distance from it that is as good
-as proved before it is verified. Where that fails the shifted equations decide.
+as proved before it is verified. Where that fails the shifted equations decide. Where float64 carries no
+bounds as close as asked for, wider ones are verified: a limit of precision never costs more than it must.
 
 The approximations come from modified policy iteration: a robust sweep, then sweeps with the choices
 frozen, or one sparse factorisation where sweeps are slow. What is verified is Φ with all rounding errors
@@ -23,11 +24,13 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.model.graph.support import Support
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.model.graph.support import SUM_UNIT, Support
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.solver.answered import answered_sweeps
+from tightrope.solver.backups import STEP_ERROR
 from tightrope.solver.equations import Equations, Meaning
-from tightrope.solver.frozen import LARGEST_FACTORISATION, frozen_sweeps, smallest_around
+from tightrope.solver.first_guess import first_guess
+from tightrope.solver.frozen import LARGEST_FACTORISATION, frozen_sweeps
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.layers import layers
@@ -61,6 +64,12 @@ LARGEST = 1e300
 MOST_BURST = 256
 """Length of a burst of robust sweeps after which policy iteration that gets no closer is at its end."""
 
+RELAXED = 100.0
+"""Factor by which the goal is relaxed where float64 does not carry it."""
+
+COARSEST = 0.01
+"""The widest goal there is use in."""
+
 IN_VAIN = 12
 """Rounds without getting closer after which robust sweeps are left to themselves for a while."""
 
@@ -91,10 +100,12 @@ class BlockSolver:
 
     @cached_property
     def _smallest_shift(self) -> float:
-        """Twice what rounding can add to a backup of intervals (`tightrope.solver.pouring`)."""
-        if not isinstance(self.kernel, IntervalKernel):
+        """What rounding adds to a backup of intervals (`tightrope.solver.pouring`), and a little more."""
+        kernel, system = self.kernel, self.system
+        if not isinstance(kernel, IntervalKernel):
             return SMALLEST_SHIFT
-        return float(self._longest_choices.max(initial=1) + 8) * 2.0**-50
+        error = float(self._longest_choices.max(initial=1) + 6) * SUM_UNIT * (1 if kernel.is_plain else 2)
+        return 1.0625 * error + (STEP_ERROR if len(system.reward) or len(system.discount) else 0.0)
 
     @cached_property
     def _policies(self) -> PolicyIteration:
@@ -118,9 +129,37 @@ class BlockSolver:
             ordered = layers(self.support, block, lower, self.meter.place, is_reach)
             block, distance = ordered.block, ordered.distance
         self.meter.patience = min(PATIENCE, len(block) // 20 + 60)
-        lead = block.member[block.group_start[:-1]]
-        middle = self._first_guess(block, lower, lead, distance)
+        middle = first_guess(self.equations, self.system, block, lower, distance, self.meter)
+        best_lower = np.full(len(block), self.system.floor)
+        best_upper = np.full(len(block), self.system.ceiling)
         rows = Rows.room_for(self._longest_choices, block)
+        goal = budget
+        while True:
+            low, high, middle, is_closest = self._refine(block, lower, upper, middle, goal, rows)
+            best_lower, best_upper = np.maximum(best_lower, low), np.minimum(best_upper, high)
+            gap = float(width(best_lower, best_upper, self.relative, self._unit(middle)).max())
+            if gap <= budget or self.meter.exhausted():
+                break
+            self.meter.stopped = self.meter.stopped or Status.PRECISION_LIMIT
+            goal *= RELAXED
+            if is_closest or gap <= goal or goal > COARSEST:
+                break
+        _assign(block, lower, best_lower)
+        _assign(block, upper, best_upper)
+
+    def _refine(
+        self,
+        block: Block,
+        lower: FloatArray,
+        upper: FloatArray,
+        middle: FloatArray,
+        budget: float,
+        rows: Rows,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
+        """The best bounds found on the way to `budget`, what they lie around, and whether float64 allows for
+        nothing closer.
+        """
+        lead = block.member[block.group_start[:-1]]
         best_lower = np.full(len(block), self.system.floor)
         best_upper = np.full(len(block), self.system.ceiling)
         still = np.zeros(len(block))
@@ -129,13 +168,9 @@ class BlockSolver:
             best_lower, best_upper, middle, is_best = found
             gap = float(width(best_lower, best_upper, self.relative, self._unit(middle)).max())
             if gap <= budget or is_best:
-                if gap > budget:
-                    self.meter.stopped = self.meter.stopped or Status.PRECISION_LIMIT
                 self.meter.largest = self._unit(middle)
-                _assign(block, lower, best_lower)
-                _assign(block, upper, best_upper)
-                return
-        shift, closeness = budget * FIRST_SHIFT, CLOSENESS
+                return best_lower, best_upper, middle, is_best
+        shift, closeness = max(budget * FIRST_SHIFT, self._smallest_shift), CLOSENESS
         below = above = still  # last distances of the bounds from the middle
         patience = 0
         while True:
@@ -172,7 +207,6 @@ class BlockSolver:
                     break
                 holds = low_holds and high_holds
             if shift <= self._smallest_shift:
-                self.meter.stopped = self.meter.stopped or Status.PRECISION_LIMIT
                 break
             below = above = still
             factor = 1 / 16
@@ -182,8 +216,7 @@ class BlockSolver:
             elif settled:
                 factor, closeness = 0.5, closeness / 2
             shift = max(shift * factor, self._smallest_shift)
-        _assign(block, lower, best_lower)
-        _assign(block, upper, best_upper)
+        return best_lower, best_upper, middle, False
 
     def _with_margins(
         self, block: Block, lower: FloatArray, upper: FloatArray, start: FloatArray, budget: float, rows: Rows
@@ -194,7 +227,7 @@ class BlockSolver:
         """
         lead, still = block.member[block.group_start[:-1]], np.zeros(len(block))
         scratch = self.meter.zeros(self.kernel.structure.states)
-        shift = budget * FIRST_SHIFT
+        shift = max(budget * FIRST_SHIFT, self._smallest_shift)
         _assign(block, lower, start)
         before = self.meter.iterations
         settled = self._converge(block, lower, still, self._tolerance(shift * CLOSENESS, start), rows)
@@ -215,54 +248,44 @@ class BlockSolver:
             allowed = 4 * (self.meter.iterations - before) + 200
             self._converge(block, lower, still, self._tolerance(shift * CLOSENESS, middle), rows, allowed)
             middle = lower[lead]
-        low = np.maximum(middle - shift * away, self.system.floor)
-        if fitting < shift and self.system.floor >= 0.0:
-            low = middle * (middle / (middle + shift * away))
-        high = np.minimum(middle + shift * away, self.system.ceiling)
-        _assign(block, lower, low)
-        _assign(block, upper, high)
-        if not self._holds(block, lower, False):
-            low = np.full(len(block), self.system.floor)
-        if not self._holds(block, upper, True):
-            high = np.full(len(block), self.system.ceiling)
-        return low, high, middle, fitting < shift or not settled
+        is_hard = fitting < 8 * self._smallest_shift or not settled
+        farthest = 1.0 / float((away / reference).max()) if is_hard else fitting
+        low, below = self._standing_off(block, lower, middle, away, shift, farthest, upward=False)
+        high, above = self._standing_off(block, upper, middle, away, shift, farthest, upward=True)
+        is_closest = fitting < self._smallest_shift or not settled
+        return low, high, middle, is_closest and max(below, above) <= farthest
 
-    def _first_guess(
-        self, block: Block, values: FloatArray, lead: IndexArray, distance: IndexArray
-    ) -> FloatArray:
-        """Where to look from: what lies around the block, and for rewards what the way there may cost, or
-        values that were given where they are finite.
+    def _standing_off(
+        self,
+        block: Block,
+        values: FloatArray,
+        middle: FloatArray,
+        away: FloatArray,
+        shift: float,
+        farthest: float,
+        *,
+        upward: bool,
+    ) -> tuple[FloatArray, float]:
+        """The closest verified bound that stands off `middle` by a multiple of `away`: `shift` or, as often
+        as need be, half as much again, up to `farthest`. With the multiple; else ceiling or floor, and ∞.
         """
-        guess = np.full(len(block), self._around(block, values))
-        if self.equations.meaning is Meaning.REWARD and self.system.unit == 0:
-            guess += distance * self._step(block)
-        given = self.meter.start
-        if given is not None and len(given) == len(values):
-            guess = np.where(np.isfinite(given[lead]), given[lead], guess)
-        bounded: FloatArray = np.clip(guess, self.system.floor, self.system.ceiling)
-        return bounded
-
-    def _around(self, block: Block, values: FloatArray) -> float:
-        """The smallest finite value next to the block, 0 where there is none: where to start from."""
-        structure, place = self.kernel.structure, self.meter.place
-        place[block.member] = 0
-        found = smallest_around(
-            structure.choice_start,
-            structure.transition_start,
-            structure.successor,
-            block.member,
-            place,
-            values,
-        )
-        place[block.member] = -1
-        return found if np.isfinite(found) else 0.0
-
-    def _step(self, block: Block) -> float:
-        """Twice the mean reward of the block's choices: a guess at what it costs to come one step closer."""
-        structure, reward = self.kernel.structure, self.system.reward
-        ends = structure.choice_start[block.member], structure.choice_start[block.member + 1]
-        total = np.concatenate([np.zeros(1), np.cumsum(reward)])
-        return 2.0 * float(np.sum(total[ends[1]] - total[ends[0]]) / np.sum(ends[1] - ends[0]))
+        floor, ceiling = self.system.floor, self.system.ceiling
+        while True:
+            distance = shift * away
+            if upward:
+                bound = np.minimum(middle + distance, ceiling)
+            elif floor >= 0.0:
+                bound = np.where(
+                    distance > 0.5 * middle, middle * (middle / (middle + distance)), middle - distance
+                )
+            else:
+                bound = np.maximum(middle - distance, floor)
+            _assign(block, values, bound)
+            if self._holds(block, values, upward):
+                return bound, shift
+            shift *= 1.5
+            if not shift <= farthest:
+                return np.full(len(block), ceiling if upward else floor), np.inf
 
     def _holds(self, block: Block, values: FloatArray, upward: bool) -> bool:
         """Whether the values are verifiably an upper (a lower) bound, given those around the block."""

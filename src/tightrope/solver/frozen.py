@@ -95,24 +95,6 @@ def _sweep_rows(
     return most, change
 
 
-@kernel
-def smallest_around(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    member: IndexArray,
-    place: IndexArray,
-    values: FloatArray,
-) -> float:
-    """The smallest value of a successor outside the block, whose states have place ≥ 0; inf without one."""
-    smallest = np.inf
-    for s in member:
-        for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
-            if place[successor[t]] < 0:
-                smallest = min(smallest, values[successor[t]])
-    return smallest
-
-
 def factorised(
     system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, place: IndexArray
 ) -> bool:

@@ -1,0 +1,81 @@
+"""Precisions close to what float64 carries: reached where they can be, else the closest verified bounds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.solver import Limits, Status, solve
+
+FEW = Limits(iterations=20_000)
+
+
+def walk(inner: int, off: float = 0.0) -> MDP | IntervalMDP:
+    """A walk on 0..inner+1 that moves by one or stays, up and down with 1/4 each, or `off` more or less."""
+    states = inner + 2
+    successor = [0, *(t for s in range(1, inner + 1) for t in (s - 1, s, s + 1)), inner + 1]
+    middle = np.tile([0.25, 0.5, 0.25], inner)
+    structure = Structure(
+        choice_start=np.arange(states + 1),
+        transition_start=np.concatenate([[0, 1], 1 + 3 * np.arange(1, inner + 1), [3 * inner + 2]]),
+        successor=np.array(successor, np.int32),
+        rewards={"steps": RewardStructure(state=np.ones(states))},
+    )
+    if off == 0.0:
+        return MDP(structure, np.concatenate([[1.0], middle, [1.0]]))
+    ends = np.ones(1)
+    return IntervalMDP(
+        structure, np.concatenate([ends, middle - off, ends]), np.concatenate([ends, middle + off, ends])
+    )
+
+
+def to_the_top(inner: int) -> Objective:
+    top = np.arange(inner + 2) == inner + 1
+    return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MIN, target=top)
+
+
+def to_either_end(inner: int, model: MDP | IntervalMDP) -> Objective:
+    place = np.arange(inner + 2)
+    ends = (place == 0) | (place == inner + 1)
+    steps = model.structure.rewards["steps"]
+    return Objective(ObjectiveKind.REACH_REWARD, Direction.MIN, Direction.MAX, target=ends, reward=steps)
+
+
+@pytest.mark.parametrize("precision", [1e-11, 1e-12, 1e-13])
+@pytest.mark.parametrize("relative", [True, False])
+def test_precisions_that_float64_carries_are_reached(precision: float, relative: bool) -> None:
+    solution = solve(walk(5), to_the_top(5), precision=precision, relative=relative, limits=FEW)
+    assert solution.is_certified and solution.gap <= precision
+    for state in range(7):
+        assert Fraction(solution.lower[state]) <= Fraction(state, 6) <= Fraction(solution.upper[state])
+
+
+@pytest.mark.parametrize("off", [0.0, 0.0625])
+def test_rewards_and_intervals_are_as_close(off: float) -> None:
+    model = walk(5, off)
+    steps = solve(model, to_either_end(5, model), precision=1e-12, limits=FEW)
+    assert steps.is_certified
+    if off == 0.0:  # s·(6−s)/(2·¼) steps
+        exact = [Fraction(2 * s * (6 - s)) for s in range(7)]
+        assert all(Fraction(low) <= x for low, x in zip(steps.lower, exact, strict=True))
+        assert all(x <= Fraction(high) for high, x in zip(steps.upper, exact, strict=True))
+    assert solve(model, to_the_top(5), precision=1e-12, limits=FEW).is_certified
+
+
+@pytest.mark.parametrize("inner", [5, 40])
+@pytest.mark.parametrize("off", [0.0, 0.0625])
+def test_a_precision_beyond_float64_ends_with_the_closest_bounds(inner: int, off: float) -> None:
+    """Steps are 2·10⁵ on the long walk with intervals, and as many rounding errors add up."""
+    model = walk(inner, off)
+    for objective in (to_the_top(inner), to_either_end(inner, model)):
+        solution = solve(model, objective, precision=1e-15, limits=FEW)
+        assert solution.status is Status.PRECISION_LIMIT and solution.iterations < 500
+        coarse = solve(model, objective, precision=1e-6, limits=FEW)
+        assert coarse.is_certified
+        assert solution.gap <= 2e-14 * max(10.0, float(coarse.upper.max()), inner**2)
+        assert np.all(solution.lower <= coarse.upper) and np.all(coarse.lower <= solution.upper)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.region.build import polytope_region
+from tightrope.solver.cuda.factorise import Factoriser
 from tightrope.solver.cuda.kernel import placed
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.solution import Solution, Status
@@ -146,15 +148,24 @@ def test_fixed_and_randomised_policies_and_bounded_objectives() -> None:
             assert_same_values(there, here)
 
 
-def test_slow_models_are_factorised_on_the_way() -> None:
-    """Many thousand steps to the goal: sweeps alone would take tens of thousands of rounds."""
-    instance = parse_bench("bench:engagement(10)")
+def test_slow_models_are_factorised_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[bool] = []
+    original = Factoriser.solved
+
+    def counted(self: Factoriser, *given: Any) -> Any:
+        solution = original(self, *given)
+        found.append(solution is not None)
+        return solution
+
+    monkeypatch.setattr(Factoriser, "solved", counted)
+    instance = parse_bench("bench:engagement(25)")
     model = load(instance)
     objective = question(instance, model.structure).objective
     point = model.instantiate(instance.truth)
     there = solve(point, objective, device=DEVICE)
     assert_same_values(there, solve(point, objective))
-    assert there.is_certified and there.iterations < 5000
+    assert there.is_certified and there.iterations < 4000
+    assert found and all(found)
 
 
 def test_limits_are_a_status() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -129,6 +130,9 @@ def test_a_model_stays_on_the_device_between_solves() -> None:
     before = placed(kernel, device()).model
     solve(kernel, replace(objective, nature=MIN), device=DEVICE)
     assert placed(kernel, device()).model is before
+    gone = weakref.ref(before)
+    del before, kernel
+    assert gone() is None, "a model leaves the device with its kernel"
 
 
 def test_fixed_and_randomised_policies_and_bounded_objectives() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -27,26 +26,24 @@ from tightrope.solver.system import System
 
 
 class CudaKernel:
-    """The backups of `host` on `device`; `placed` keeps one for each kernel, so that a model stays there."""
+    """The backups of `host` on `device`. It does not refer to `host`, which keeps it (`placed`)."""
 
     def __init__(self, host: IntervalKernel | RectangularKernel, device: Device):
-        self.host, self.device = host, device
+        self.device = device
+        self.model = DeviceModel(host, device)
+        self._lower, self._upper = host.lower, host.upper
 
     @property
     def structure(self) -> Structure:
-        return self.host.structure
+        return self.model.structure
 
     @property
     def lower(self) -> FloatArray:
-        return self.host.lower
+        return self._lower
 
     @property
     def upper(self) -> FloatArray:
-        return self.host.upper
-
-    @cached_property
-    def model(self) -> DeviceModel:
-        return DeviceModel(self.host, self.device)
+        return self._upper
 
     @cached_property
     def graph(self) -> DeviceGraph:
@@ -89,13 +86,13 @@ class CudaKernel:
                 return
 
 
-_placed: WeakKeyDictionary[Backups, dict[int, CudaKernel]] = WeakKeyDictionary()
-
-
 def placed(kernel: Backups, device: Device) -> CudaKernel:
-    """The kernel on the device, laid out once for as long as the host's kernel lives."""
+    """The kernel on the device, laid out once; its memory there is freed with the host's kernel."""
     if isinstance(kernel, CudaKernel):
         return kernel
     if not isinstance(kernel, IntervalKernel | RectangularKernel):
         raise InputError(f"no GPU kernels for sets of the kind {type(kernel).__name__}")
-    return _placed.setdefault(kernel, {}).setdefault(id(device), CudaKernel(kernel, device))
+    kept: dict[int, CudaKernel] = vars(kernel).setdefault("_placed", {})
+    if id(device) not in kept:
+        kept[id(device)] = CudaKernel(kernel, device)
+    return kept[id(device)]

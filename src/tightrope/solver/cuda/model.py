@@ -27,7 +27,7 @@ class DeviceModel:
     """Segments and tables of a kernel's model in device memory, made once and used by every solve."""
 
     def __init__(self, kernel: IntervalKernel | RectangularKernel, device: Device):
-        self.kernel, self.device = kernel, device
+        self.device = device
         structure = self.structure = kernel.structure
         if structure.choices >= 2**31:
             raise CannotCertify(f"the GPU kernels take less than 2^31 choices, not {structure.choices}")

@@ -331,6 +331,26 @@ def test_the_demo_tells_its_story(
     assert run(["demo", "-o", str(tmp_path / "file")]) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [("gone.csv", None, "No such file"), ("notes.txt", "a,b\n", ".csv"), ("empty.csv", "", "empty")],
+)
+def test_what_is_no_data_file_is_refused_before_the_model_is_built(
+    name: str,
+    content: str | None,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("tightrope.cli.learn_run.load_subject", lambda *asked: pytest.fail("built"))
+    file = tmp_path / name
+    if content is not None:
+        file.write_text(content)
+    assert run(["learn", MODEL, "--data", str(file), "--delta", "0.1"]) == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["learn", "demo"])
 def test_help_needs_no_compiler(command: str) -> None:
     program = (

@@ -109,6 +109,7 @@ def run(asked: Request) -> None:
     options = asked.options()
     if asked.output is not None:
         check_directory(asked.output)
+    _look_at(asked.data)
     constants = parse_constants(asked.const)
     subject = load_subject(
         asked.model,
@@ -219,6 +220,14 @@ def _read(subject: Subject, data: Path, skip_invalid: bool, progress: PhaseProgr
         counts = count_minari(load_minari(recorded), subject.model)
         return Reading(counts, counts.steps, {}, None)
     return read_counts(data, subject.model, skip_invalid=skip_invalid)
+
+
+def _look_at(data: Path) -> None:
+    """Refuse what is no data file before a model is built for it, which may take long."""
+    from tightrope.formats.data_table import open_table
+
+    if _minari_name(data) is None:
+        open_table(data)
 
 
 def _minari_name(data: Path) -> str | None:

@@ -84,6 +84,11 @@ class Decisions:
     interval: IntervalMethod
     reasons: tuple[str, ...]
 
+    @property
+    def follows_from_intervals(self) -> bool:
+        """Whether the intervals of the events are all that the sets are made of."""
+        return self.sets is SetsKind.TIED or self.region is RegionKind.POLYTOPE
+
     def region_options(self, options: LearnOptions) -> RegionOptions:
         return RegionOptions(interval=self.interval, budget=options.budget, ellipsoid=options.ellipsoid)
 

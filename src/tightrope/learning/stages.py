@@ -28,6 +28,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.region.bounds import parameter_box
 from tightrope.region.build import build_region, model_check, polytope_region
+from tightrope.region.nearby import Nearby
 from tightrope.region.region import Conflict, Emptiness, Region, RegionKind
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, check_delta, event_intervals
 from tightrope.statistics.ledger import Ledger
@@ -79,6 +80,7 @@ class Stages:
     """The stages for one model, one data set and one δ.
 
     Where data grow, `predictions` and `intervals` are those of an earlier look: what they settle is kept.
+    `near` says where the region was then.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class Stages:
         progress: Progress | None = None,
         predictions: Predictions | None = None,
         intervals: EventIntervals | None = None,
+        near: Nearby | None = None,
     ):
         check_delta(delta)
         if counts.model_hash != model.hash():
@@ -99,7 +102,7 @@ class Stages:
             )
         self.model, self.counts, self.delta, self.options = model, counts, delta, options
         self.progress: Progress = progress or (lambda what: None)
-        self.predictions, self.earlier_intervals = predictions, intervals
+        self.predictions, self.earlier_intervals, self.near = predictions, intervals, near
         self._made: dict[tuple[str, object], _Made] = {}
 
     @cached_property
@@ -107,6 +110,10 @@ class Stages:
         outcomes = Outcomes.of(self.model)
         outcomes.check(self.counts)
         return outcomes
+
+    def intervals(self, decisions: Decisions) -> EventIntervals:
+        """The intervals of the events, by the method that was decided on."""
+        return self._intervals(decisions.interval, {"statistics": 0.0})
 
     def prepare(self, decisions: Decisions, sets_only: bool = False) -> Prepared:
         """The sets that were decided on, or tied ones where their region is empty.
@@ -116,7 +123,7 @@ class Stages:
         seconds = {"statistics": 0.0, "region": 0.0, "sets": 0.0}
         self._timed("statistics", "outcomes", lambda: self.outcomes, seconds)
         intervals = None
-        if decisions.sets is SetsKind.TIED or decisions.region is RegionKind.POLYTOPE:
+        if decisions.follows_from_intervals:
             intervals = self._intervals(decisions.interval, seconds)
         region = self._region(decisions, intervals, seconds)
         verdict = None
@@ -171,7 +178,7 @@ class Stages:
         def make() -> Region:
             made: Region
             if kind is RegionKind.POLYTOPE and intervals is not None:
-                made = polytope_region(intervals)
+                made = polytope_region(intervals, near=self.near)
             else:
                 chosen = decisions.region_options(self.options)
                 made = build_region(

@@ -14,6 +14,7 @@ from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.halfspaces import Halfspaces, Origin, rows_between
 from tightrope.region.l1 import l1_rows, uncertain_signatures
 from tightrope.region.likelihood import DEFAULT_EXCESS, enclose_likelihood
+from tightrope.region.nearby import Nearby, tightened_nearby
 from tightrope.region.polytope import Polytope
 from tightrope.region.region import Conflict, Emptiness, Region, RegionKind, Relaxation
 from tightrope.region.tangent_cuts import LogLikelihood
@@ -76,9 +77,15 @@ def model_check(
 
 
 def polytope_region(
-    intervals: EventIntervals, rounds: int = DEFAULT_ROUNDS, tolerance: float = DEFAULT_TOLERANCE
+    intervals: EventIntervals,
+    rounds: int = DEFAULT_ROUNDS,
+    tolerance: float = DEFAULT_TOLERANCE,
+    near: Nearby | None = None,
 ) -> Polytope:
-    """U: the parameters of the domain that satisfy all event intervals (paper, Section 3)."""
+    """U: the parameters of the domain that satisfy all event intervals (paper, Section 3).
+
+    `near` says where the region of fewer data was; it saves work, and moves the result by rounding alone.
+    """
     events = intervals.events
     model = events.outcomes.model
     coordinates = Coordinates.of(model.expressions, model.parameters)
@@ -91,9 +98,14 @@ def polytope_region(
     base = Halfspaces.of_domain(coordinates)
     base = base.with_rows(linear[informative], above[informative], Origin.EVENT_UPPER, informative)
     base = base.with_rows(-linear[informative], below[informative], Origin.EVENT_LOWER, informative)
-    tightened = tighten(coordinates, base, rounds, tolerance)
     relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
-    region = Polytope.of(RegionKind.POLYTOPE, coordinates, intervals.ledger, tightened, relaxation)
+    kind, ledger = RegionKind.POLYTOPE, intervals.ledger
+    if near is not None and not coordinates.is_lifted:
+        moved = tightened_nearby(base, near)
+        if moved is not None:
+            return Polytope.of(kind, coordinates, ledger, moved[0], relaxation, enclosure=moved[1])
+    tightened = tighten(coordinates, base, rounds, tolerance)
+    region = Polytope.of(kind, coordinates, ledger, tightened, relaxation)
     if not tightened.empty:
         return region
     found = conflicting_events(coordinates, base, tightened, rounds, tolerance)

@@ -64,10 +64,12 @@ class Polytope:
         tightened: Tightened,
         relaxation: Relaxation,
         most_vertices: int = MOST_VERTICES,
+        enclosure: EnclosingVertices | None = None,
     ) -> Polytope:
-        """The region of a tightened system; the conflict of an empty one is the caller's to name."""
-        enclosure = None
-        if not tightened.empty:
+        """The region of a tightened system; the conflict of an empty one is the caller's to name.
+
+        `enclosure` are its vertices where they are known already."""
+        if enclosure is None and not tightened.empty:
             enclosure = _enclosure(tightened, most_vertices)
         witness = None if tightened.empty else tightened.interior
         return Polytope(

@@ -118,14 +118,14 @@ def proved_vertices(
     growth = defect / (1.0 - defect) * (1.0 + 1e-9)
 
     # Neighbour k of a simplex must have all its rows but the k-th, and its other row on the far side.
-    across = simplices[neighbours]
-    inside = (across[:, :, :, None] == simplices[:, None, None, :]).any(axis=3)
-    if not np.all((~inside).sum(axis=2) == 1):
-        return "failed"
-    newcomer = np.take_along_axis(across, np.argmin(inside, axis=2)[:, :, None], axis=2)[:, :, 0]
-    shared = (across[:, :, :, None] == simplices[:, None, None, :]).any(axis=2)
-    replaced = np.argmin(shared, axis=2)
-    if not np.array_equal(replaced, np.broadcast_to(np.arange(size), (count, size))):
+    # Rows of a simplex differ (it is regular), so sums name the newcomer, and sorted rows show it is one.
+    across = simplices[neighbours].astype(np.int64)
+    newcomer = across.sum(axis=2) - simplices.sum(axis=1, dtype=np.int64)[:, None] + simplices
+    claimed = np.repeat(simplices[:, None, :].astype(np.int64), size, axis=1)
+    claimed[:, np.arange(size), np.arange(size)] = newcomer
+    across.sort(axis=2)
+    claimed.sort(axis=2)
+    if not np.array_equal(across, claimed) or np.any(newcomer[:, :, None] == simplices[:, None, :]):
         return "failed"
     weights = matrix[newcomer] @ inverse
     error = np.abs(weights).sum(axis=2) * growth[:, None]

@@ -10,8 +10,8 @@ visits n together with probability at least 1 − γ: under adaptive sampling an
 (Robbins 1970; METHODS §2). a = b = ½ is fixed in advance.
 
 −K log p − (n−K) log(1−p) is convex in p, so the set is an interval around K/n. Each end is found by
-bisection that keeps one point proved outside, and that point is returned; the proof allows for the
-rounding of the logarithms and of the beta function (`_error`). N = 0 gives [0, 1].
+bisection that keeps one point proved outside (`tightrope.statistics.bisection`), and that point is returned;
+the proof allows for the rounding of the logarithms and of the beta function (`_error`). N = 0 gives [0, 1].
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from tightrope.statistics.intervals import over_distinct_counts
 PRIOR = 0.5
 """a = b of the mixing distribution."""
 
-_STEPS = 56
-
 
 def beta_binomial(successes: OffsetArray, trials: OffsetArray, gamma: float) -> tuple[FloatArray, FloatArray]:
     """Time-uniform bounds, one pair for each (successes, trials)."""
@@ -35,12 +33,15 @@ def beta_binomial(successes: OffsetArray, trials: OffsetArray, gamma: float) -> 
 def _beta_binomial(
     successes: OffsetArray, trials: OffsetArray, gamma: float
 ) -> tuple[FloatArray, FloatArray]:
+    from tightrope.statistics.bisection import outside  # compiled: only who needs it waits for it
+
     k, n = successes.astype(np.float64), trials.astype(np.float64)
     limit = _limit(k, n, gamma)
     rate = k / np.maximum(n, 1.0)
-    end = np.repeat([0.0, 1.0], len(n))  # both ends of all in one go
-    found = _outside(np.tile(k, 2), np.tile(n, 2), np.tile(limit, 2), np.tile(rate, 2), end)
-    return found[: len(n)], found[len(n) :]
+    lower, upper = np.empty(len(n)), np.empty(len(n))
+    outside(k, n, limit, rate, 0.0, lower)
+    outside(k, n, limit, rate, 1.0, upper)
+    return lower, upper
 
 
 def _limit(k: FloatArray, n: FloatArray, gamma: float) -> FloatArray:
@@ -60,21 +61,3 @@ def _error(k: FloatArray, n: FloatArray) -> FloatArray:
     p is either 0 or 1 exactly, or at least 2⁻⁵⁷.
     """
     return 32.0 * 2.0**-53 * ((n + 2.0) * np.log(n + 2.0) + 40.0 * n + 64.0)
-
-
-def _outside(
-    k: FloatArray, n: FloatArray, limit: FloatArray, rate: FloatArray, end: FloatArray
-) -> FloatArray:
-    """A point between `end` (0 or 1) and the set: bisection between `end` and the empirical rate."""
-    outer, inner = end.copy(), rate.copy()
-    needed = np.where(end == 0.0, k > 0, k < n)
-    some, rest = k > 0, k < n
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for _ in range(_STEPS):
-            middle = 0.5 * (outer + inner)
-            value = -np.where(some, k * np.log(middle), 0.0)
-            value -= np.where(rest, (n - k) * np.log1p(-middle), 0.0)
-            excluded = value > limit
-            outer = np.where(excluded, middle, outer)
-            inner = np.where(excluded, inner, middle)
-    return np.where(needed, outer, end)

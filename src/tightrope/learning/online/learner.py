@@ -42,7 +42,9 @@ from tightrope.learning.stages import Progress, Stages
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.region.region import RegionKind
+from tightrope.region.nearby import Nearby
+from tightrope.region.polytope import Polytope
+from tightrope.region.region import Region, RegionKind
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.solution import Solution
@@ -93,6 +95,7 @@ class OnlineLearner:
         self._intervals: EventIntervals | None = None
         self._values: dict[str, FloatArray] = {}
         self._digest = ""
+        self._near: Nearby | None = None
 
     @property
     def episodes(self) -> int:
@@ -117,14 +120,15 @@ class OnlineLearner:
 
     def update(self) -> Update:
         """Compute region, sets and policies anew from all episodes so far, whether or not that is due."""
-        update, values, digest = self._computed()
+        found = self._computed()
         self.data.look()
-        self.last_update, self._values, self._digest = update, values, digest
-        return update
+        self.last_update, self._values = found.update, found.values
+        self._digest, self._near = found.digest, found.near
+        return found.update
 
     def preview(self) -> Update:
         """What an update now would say, without making it: the sampling policy stays."""
-        return self._computed()[0]
+        return self._computed().update
 
     def result(self) -> LearningResult:
         """Everything `learn` says about the data so far: the robust policy, its interval, the ledger."""
@@ -147,6 +151,7 @@ class OnlineLearner:
         return {
             **{f"data_{name}": array for name, array in self.data.state().items()},
             **{f"values_{name}": array for name, array in self._values.items()},
+            **{f"near_{name}": a for name, a in (self._near.state() if self._near else {}).items()},
             "robust_policy": update.robust_policy,
             "sampling_policy": update.sampling_policy,
             "numbers": np.array([update.number, update.episode, update.steps, update.fallback]),
@@ -157,11 +162,9 @@ class OnlineLearner:
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from where `state` was taken."""
-        within = {name.removeprefix("data_"): a for name, a in state.items() if name.startswith("data_")}
-        self.data = GrowingCounts.restored(self.model, within)
-        self._values = {
-            name.removeprefix("values_"): array for name, array in state.items() if name.startswith("values_")
-        }
+        self.data = GrowingCounts.restored(self.model, _part(state, "data_"))
+        self._values = _part(state, "values_")
+        self._near = Nearby.restored(_part(state, "near_"))
         number, episode, steps, fallback = state["numbers"].tolist()
         guarantee, optimistic, seconds = state["bounds"].tolist()
         self.last_update = Update(
@@ -179,8 +182,8 @@ class OnlineLearner:
         self._digest = bytes(state["digest"]).decode()
         self._predictions, self._intervals = Predictions(), None
 
-    def _computed(self) -> tuple[Update, dict[str, FloatArray], str]:
-        """The update, its values and a digest of the sets they belong to; changes nothing."""
+    def _computed(self) -> _Computed:
+        """The update and what goes with it; changes nothing but what can be computed again."""
         begin = time.perf_counter()
         stages = Stages(
             self.model,
@@ -190,7 +193,21 @@ class OnlineLearner:
             self.progress,
             self._predictions,
             self._intervals,
+            self._near,
         )
+        before = self.last_update
+        frame: dict[str, Any] = {
+            "number": 0 if before is None else before.number + 1,
+            "episode": self.data.episodes,
+            "steps": self.data.steps,
+        }
+        of_intervals = ""
+        if self.decisions.follows_from_intervals:
+            self._intervals = stages.intervals(self.decisions)
+            self.ledger = self._intervals.ledger
+            of_intervals = _digest(self._intervals)
+            if before is not None and of_intervals == self._digest.partition(" ")[0]:
+                return self._as_before(replace(before, **frame, seconds=time.perf_counter() - begin))
         prepared = stages.prepare(self.decisions, sets_only=True)
         self._intervals = prepared.intervals
         self.ledger = prepared.sets.ledger
@@ -207,17 +224,12 @@ class OnlineLearner:
         )
         coupled = self.decisions.sets is SetsKind.COUPLED and prepared.verdict is None
         boxes = isinstance(solver.kernel, IntervalKernel) and not coupled
-        digest = _digest(solver.kernel) if boxes else ""
-        before = self.last_update
-        frame: dict[str, Any] = {
-            "number": 0 if before is None else before.number + 1,
-            "episode": self.data.episodes,
-            "steps": self.data.steps,
-            "fallback": prepared.verdict is not None,
-        }
-        if before is not None and digest and digest == self._digest:
+        of_sets = _digest(solver.kernel) if boxes else ""
+        digest, near = f"{of_intervals} {of_sets}", _near(prepared.region, self._near)
+        frame["fallback"] = prepared.verdict is not None
+        if before is not None and of_sets and of_sets == self._digest.partition(" ")[2]:
             update = replace(before, **frame, seconds=time.perf_counter() - begin)
-            return update, self._values, digest
+            return _Computed(update, self._values, digest, near)
         robust = self._robust(solver, coupled)
         optimistic = solver.optimistic(self._values.get("optimistic"))
         initial = self.model.initial
@@ -232,7 +244,12 @@ class OnlineLearner:
             status=next(iter([*robust.stopped, *stopped]), CERTIFIED),
             seconds=time.perf_counter() - begin,
         )
-        return update, {"robust": robust.values, "optimistic": _middle(optimistic)}, digest
+        values = {"robust": robust.values, "optimistic": _middle(optimistic)}
+        return _Computed(update, values, digest, near)
+
+    def _as_before(self, update: Update) -> _Computed:
+        """Nothing has moved since the last update."""
+        return _Computed(update, self._values, self._digest, self._near)
 
     def _robust(self, solver: PolicySolver, coupled: bool) -> _Robust:
         """The robust policy and what it guarantees; its far end is needed for coupled sets only."""
@@ -256,6 +273,16 @@ class OnlineLearner:
 
 
 @dataclass(frozen=True, eq=False)
+class _Computed:
+    """An update, its values, digests of the intervals and sets it rests on, and where the region is."""
+
+    update: Update
+    values: dict[str, FloatArray]
+    digest: str
+    near: Nearby | None
+
+
+@dataclass(frozen=True, eq=False)
 class _Robust:
     """A policy, its guarantee, values to look from next time, and what stopped short."""
 
@@ -272,8 +299,18 @@ def _middle(solution: Solution) -> FloatArray:
     return middle
 
 
-def _digest(kernel: Kernel) -> str:
-    """Stands for the intervals that were solved."""
-    found = hashlib.sha256(np.ascontiguousarray(kernel.lower).tobytes())
-    found.update(np.ascontiguousarray(kernel.upper).tobytes())
+def _digest(bounds: Kernel | EventIntervals) -> str:
+    """Stands for the intervals."""
+    found = hashlib.sha256(np.ascontiguousarray(bounds.lower).tobytes())
+    found.update(np.ascontiguousarray(bounds.upper).tobytes())
     return found.hexdigest()
+
+
+def _near(region: Region | None, before: Nearby | None) -> Nearby | None:
+    if isinstance(region, Polytope) and region.kind is RegionKind.POLYTOPE:
+        return Nearby.around(region, before)
+    return None
+
+
+def _part(state: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}

@@ -13,7 +13,10 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.solver import Limits, Solution, Status, blocks, solve
+from tightrope.solver.answered import answered_sweeps
 from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.reduction import equations_of
+from tightrope.solver.system import Block, Rows, longest_choices
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "solve_speed.py"
 ITERATIONS = Limits(iterations=20_000)
@@ -92,3 +95,23 @@ def test_a_kernel_used_again_gives_the_same_numbers() -> None:
     again = solve(kernel, objective)
     assert np.array_equal(first.lower, again.lower) and np.array_equal(first.upper, again.upper)
     assert np.array_equal(first.policy, again.policy) and first.iterations == again.iterations
+
+
+def test_evaluation_from_below_never_overshoots() -> None:
+    """A value too high, were it only for one sweep, would lure the agent into waiting for it."""
+    model, objective, _ = runpy.run_path(str(SCRIPT))["grid"](12, 12, "P")
+    kernel = IntervalKernel.of(model)
+    structure, support = model.structure, kernel.support
+    equations = equations_of(objective, structure, support, np.ones(structure.choices, np.bool_))
+    block = Block.of_states(np.flatnonzero(~equations.fixed).astype(np.int32))
+    rows = Rows.room_for(longest_choices(structure), block)
+    still = np.zeros(len(block))
+    exact = solve(model, objective, precision=1e-9).upper
+    values = equations.value.copy()
+    for _ in range(4):
+        kernel.sweep(equations.system, block, values, still, 1e-300, rows)
+        for _ in range(5):
+            before = values.copy()
+            answered_sweeps(kernel, equations.system, block, rows, still, values, 1e-300, 1, 0.1)
+            assert np.all(values >= before * (1 - 1e-14)) and np.any(values > before)
+            assert np.all(values <= exact)

@@ -6,8 +6,9 @@ what lies between two improvements is nature's own problem, whose value is one n
 
 An answer of nature in an interval model stays its best as long as no successor that is filled up has become
 worse for it than the swing, and none that is not better (`tightrope.solver.pouring`). So a row in the order
-of pouring (`Rows.swing`) is evaluated and tested in one go, and poured again after the sweep if it is off by
-more than the sweeps are meant to leave.
+of pouring (`Rows.swing`) is evaluated and tested in one go, and poured again on the spot if it is not the
+best any more. Every update is therefore one of a monotone operator: values that start on one side of their
+own backups stay there, and the agent is never lured by a value that an outdated answer has put too high.
 """
 
 from __future__ import annotations
@@ -19,9 +20,6 @@ from tightrope.numerics.jit import kernel
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.pouring import OrderArray, pour_row
 from tightrope.solver.system import Block, Rows, System
-
-COARSE = 0.01
-"""Tolerance above which stale answers are given anew after every fourth sweep only."""
 
 
 def answered_sweeps(
@@ -100,7 +98,6 @@ def _sweep_answers(
     key: FloatArray,
 ) -> tuple[int, float]:
     groups = len(group_start) - 1
-    stale = np.zeros(groups, np.bool_)
     change = 0.0
     done = 0
     for _ in range(most):
@@ -115,19 +112,39 @@ def _sweep_answers(
                 swing = np.uint64(row_swing[g])
                 pivot = values[np.uint32(column[swing])]
                 x += weight[swing] * pivot
-                slack = 0.5 * tolerance * abs(pivot)
-                low, high = pivot - slack, pivot + slack
                 rest, is_best = 0.0, True
                 for i in range(start, swing):
                     y = values[np.uint32(column[i])]
                     x += weight[i] * y
-                    is_best &= y >= low if nature_maximises else y <= high
+                    is_best &= y >= pivot if nature_maximises else y <= pivot
                 for i in range(swing + np.uint64(1), end):
                     y = values[np.uint32(column[i])]
                     rest += weight[i] * y
-                    is_best &= y <= high if nature_maximises else y >= low
+                    is_best &= y <= pivot if nature_maximises else y >= pivot
                 x += rest
-                stale[g] = not is_best
+                if not is_best:
+                    c = choice[g]
+                    row_end[g], row_swing[g], self_weight[g] = pour_row(
+                        transition_start[c],
+                        transition_start[c + 1],
+                        successor,
+                        lower,
+                        upper,
+                        False,
+                        values,
+                        nature_maximises,
+                        order,
+                        key,
+                        leader,
+                        leader[member[group_start[g]]],
+                        discount[c] if len(discount) > 0 else 1.0,
+                        row_start[g],
+                        column,
+                        weight,
+                    )
+                    x = reward[g] + shift[g]
+                    for i in range(start, np.uint64(row_end[g])):
+                        x += weight[i] * values[np.uint32(column[i])]
             if self_weight[g] > 0.0:
                 if self_weight[g] >= 1.0:
                     continue
@@ -140,29 +157,6 @@ def _sweep_answers(
                     change = abs(x - old) / scale
                 for m in range(group_start[g], group_start[g + 1]):
                     values[member[m]] = x
-        again = tolerance <= COARSE or done % 4 == 3
-        for g in range(groups if again else 0):
-            if not stale[g]:
-                continue
-            c = choice[g]
-            row_end[g], row_swing[g], self_weight[g] = pour_row(
-                transition_start[c],
-                transition_start[c + 1],
-                successor,
-                lower,
-                upper,
-                False,
-                values,
-                nature_maximises,
-                order,
-                key,
-                leader,
-                leader[member[group_start[g]]],
-                discount[c] if len(discount) > 0 else 1.0,
-                row_start[g],
-                column,
-                weight,
-            )
         done += 1
         if change <= tolerance:
             break

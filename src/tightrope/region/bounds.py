@@ -11,8 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.model.expressions import Expressions
+from tightrope.model.parameters import Parameters
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rationals import RationalArray
+from tightrope.numerics.remember import remembered
 from tightrope.numerics.rounding import down, up
 from tightrope.region.region import Region
 from tightrope.statistics.coordinates import AffineFunctions
@@ -59,7 +61,12 @@ def parameter_box(region: Region) -> tuple[FloatArray, FloatArray]:
     """Safe bounds on every original parameter, eliminated ones included."""
     functions = region.coordinates.parameter_functions()
     lower, upper = function_bounds(region, functions)
-    parameters = region.coordinates.parameters
-    domain_lower = RationalArray.from_fractions(parameters.lower).to_float_down()
-    domain_upper = RationalArray.from_fractions(parameters.upper).to_float_up()
+    domain_lower, domain_upper = _domain(region.coordinates.parameters)
     return np.maximum(lower, domain_lower), np.minimum(upper, domain_upper)
+
+
+@remembered
+def _domain(parameters: Parameters) -> tuple[FloatArray, FloatArray]:
+    """The box of the domain, rounded outward."""
+    lower, upper = (RationalArray.from_fractions(ends) for ends in (parameters.lower, parameters.upper))
+    return lower.to_float_down(), upper.to_float_up()

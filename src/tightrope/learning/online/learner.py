@@ -11,10 +11,11 @@ guarantee is kept.
 Which method is used is decided before the first episode. Fixed-design methods (Clopper–Pearson, Hoeffding,
 L1) may be asked for, for comparison; the ledger then says that nothing is guaranteed of adaptive data.
 
-*What is kept from one update to the next.* All that follows from the model alone; the closed batches of the
-likelihood region with their plug-ins; the values, from which the solver looks for the next ones. None of it
-moves a set: an update has the sets, bit for bit, that `learn` has on the same counts, and values within the
-precision asked for. Where sets are intervals and have not moved, the values are kept as they are.
+*What is kept from one update to the next.* All that follows from the model alone; intervals of events that
+were not met; the closed batches of the likelihood region with their plug-ins; where the polytope was
+(`tightrope.region.nearby`); the values, from which the solver looks for the next ones. The last two move
+sets by rounding and values within the precision asked for: otherwise an update is `learn` on the same counts.
+Where intervals or sets have not moved, the values are kept as they are.
 """
 
 from __future__ import annotations

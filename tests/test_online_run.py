@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from online_cases import learner, source, truth
@@ -54,6 +55,32 @@ def test_records_are_kept_and_a_run_that_is_prolonged_is_the_longer_run(tmp_path
     assert elapsed == sorted(elapsed)
     with pytest.raises(InputError, match=r"holds \d+ episodes already"):
         records_of(tmp_path / "a", 5)
+
+
+def test_a_learner_restored_at_every_update_is_the_one_that_was_not() -> None:
+    """Polytopes are looked for where the last one was, so a checkpoint has to say where that is."""
+    name = "aircraft(8,4)"
+    straight, restored = (learner(name, sets="expression", region="polytope") for _ in range(2))
+    episodes = source(name)
+    for one in (straight, restored):
+        one.update()
+    moved = 0
+    while straight.episodes < 60:
+        fresh = learner(name, sets="expression", region="polytope")
+        fresh.restore(restored.state())
+        restored = fresh
+        for one in (straight, restored):
+            episodes.collect(one.policy(), one.data, 60)
+        ahead = restored.preview()
+        mine, theirs = restored.update(), straight.update()
+        assert mine.guarantee == theirs.guarantee == ahead.guarantee
+        assert mine.optimistic == theirs.optimistic and mine.number == theirs.number
+        assert np.array_equal(mine.sampling_policy, theirs.sampling_policy)
+        near = (straight.state(), restored.state())
+        for part in ("near_lower", "near_upper", "near_interior"):
+            assert np.array_equal(near[0][part], near[1][part])
+        moved += mine.guarantee > 0
+    assert straight.last_update is not None and straight.last_update.number > 20 and moved > 5
 
 
 def test_a_torn_record_comes_out_again(tmp_path: Path) -> None:

@@ -81,8 +81,9 @@ def test_a_limit_kills_only_its_own_cell(tmp_path: Path) -> None:
 
 
 INTERRUPTED = """
-import sys
+import signal, sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of shells start deaf to it
 from tightrope.experiments.campaign import Campaign
 from tightrope.experiments.cells import Cell, CellLimits
 from tightrope.experiments.engines import Engine

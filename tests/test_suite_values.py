@@ -9,7 +9,7 @@ import pytest
 
 from tightrope.experiments.instance import Instance
 from tightrope.experiments.suite import listed, load, question
-from tightrope.solver.solve import solve
+from tightrope.solver.solve import Limits, solve
 
 IN_TESTS = [i for i in listed() if i.sizes and i.sizes.transitions <= 600_000]
 
@@ -17,7 +17,8 @@ IN_TESTS = [i for i in listed() if i.sizes and i.sizes.transitions <= 600_000]
 @pytest.mark.parametrize("instance", IN_TESTS, ids=lambda i: i.name)
 def test_the_optimum_at_the_true_point_is_the_recorded_one(instance: Instance) -> None:
     model = load(instance)
-    solution = solve(model.instantiate(instance.truth), question(instance, model.structure).objective)
+    objective = question(instance, model.structure).objective
+    solution = solve(model.instantiate(instance.truth), objective, limits=Limits(iterations=20_000))
     assert solution.is_certified
     assert instance.optimum is not None
     lower, upper = solution.lower[model.initial], solution.upper[model.initial]

@@ -350,13 +350,15 @@ class BlockSolver:
                 if meter.patience == 0 and burst > MOST_BURST:
                     break
                 in_vain, pure, burst = 0, burst, 2 * burst
-            if pure > 0:
+            impatient = factorise and meter.iterations - start > meter.patience
+            if pure > 0 and not (impatient and meter.patience > 0):
                 pure -= 1
                 continue
-            if factorise and meter.iterations - start > meter.patience:
+            if impatient:
                 meter.iterations += 1
                 if policies.evaluate(block, rows, shift, values, unit, tolerance):
-                    meter.patience = 0
+                    if meter.patience > 0:
+                        in_vain, pure, burst, meter.patience = 0, 0, 8, 0
                     continue
                 if policies.can_start_again:
                     restarts += 1

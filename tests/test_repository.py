@@ -50,11 +50,12 @@ def test_the_python_of_the_readme_runs() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     names: dict[str, object] = {}
     exec(compile(code, "README.md", "exec"), names)
-    model, chain = names["model"], names["chain"]
+    model, result = names["model"], names["result"]
     assert isinstance(model, tightrope.ParametricMDP)
-    assert isinstance(chain, tightrope.MDP)
     assert (model.states, model.choices, model.transitions) == (5, 8, 11)
-    assert chain.probability.tolist().count(0.5) == 6
+    assert isinstance(result, tightrope.LearningResult)
+    truth = 0.55**2 / (0.55**2 + 0.45**2)
+    assert 0.5 < result.guarantee <= truth <= result.robust.interval.upper < 0.7
 
 
 def test_links_of_the_documents_lead_somewhere() -> None:

@@ -55,9 +55,11 @@ def _around(system: System, block: Block, values: FloatArray, place: IndexArray)
 def _step(system: System, block: Block) -> float:
     """Twice the mean reward of the block's choices: a guess at what it costs to come one step closer."""
     structure, reward = system.structure, system.reward
-    ends = structure.choice_start[block.member], structure.choice_start[block.member + 1]
-    total = np.concatenate([np.zeros(1), np.cumsum(reward)])
-    return 2.0 * float(np.sum(total[ends[1]] - total[ends[0]]) / np.sum(ends[1] - ends[0]))
+    first = structure.choice_start[block.member]
+    length = structure.choice_start[block.member + 1] - first
+    place = np.cumsum(length) - length  # of the block's choices alone: blocks are many
+    choice = np.repeat(first - place, length) + np.arange(int(length.sum()))
+    return 2.0 * float(reward[choice].mean())
 
 
 @kernel

@@ -60,10 +60,7 @@ def generative(
     done = 0
     for end in batch_ends(samples).tolist():
         seen = np.concatenate(
-            [
-                rng.multinomial(end - done, probability[a:b])
-                for a, b in pairwise(start.tolist())
-            ]
+            [rng.multinomial(end - done, probability[a:b]) for a, b in pairwise(start.tolist())]
         ).astype(np.int64)
         parts.append((np.flatnonzero(seen), seen[seen > 0]))
         done = end

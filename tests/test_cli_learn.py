@@ -388,6 +388,9 @@ def test_coupled_sets(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     for more, words in ((("--coupled-gap", "0"), "not within"), (("--region", "ellipsoid"), "half-spaces")):
         assert run(["learn", *common, *more]) == 2
         assert words in capsys.readouterr().err
+    elsewhere = [word if word != "coupled" else "expression" for word in common]
+    assert run(["learn", *elsewhere, "--coupled-gap", "0.1"]) == 2
+    assert "none are asked for" in capsys.readouterr().err
 
 
 def test_coupled_sets_fall_back_to_tied_ones(

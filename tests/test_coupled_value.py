@@ -52,7 +52,8 @@ def check(case: Case, seed: int) -> CoupledValue:
 def test_no_instantiation_leaves_the_interval_of_any_objective(kind: str) -> None:
     for cyclic in (False, True):
         for products in (False, True):
-            check(random_case(3, kind, cyclic=cyclic, products=products), 1)
+            value = check(random_case(3, kind, cyclic=cyclic, products=products), 1)
+            assert value.gap <= 0.02
 
 
 @settings(max_examples=15)
@@ -60,7 +61,8 @@ def test_no_instantiation_leaves_the_interval_of_any_objective(kind: str) -> Non
     seed=st.integers(100, 10_000), kind=st.sampled_from(KINDS), cyclic=st.booleans(), products=st.booleans()
 )
 def test_random_models(seed: int, kind: str, cyclic: bool, products: bool) -> None:
-    check(random_case(seed, kind, cyclic=cyclic, products=products, parameters=1 + seed % 3), seed)
+    value = check(random_case(seed, kind, cyclic=cyclic, products=products, parameters=1 + seed % 3), seed)
+    assert value.gap <= 0.02
 
 
 def reach(states: int) -> Objective:

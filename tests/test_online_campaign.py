@@ -169,14 +169,15 @@ def test_the_command_runs_curves_and_writes_the_section(
     capsys.readouterr()
     assert run(["bench", "--tables", str(directory), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["online"]) == 2
-    assert run(["bench", "--online", "--quick", "-o", str(directory)]) == 2
-    assert "--online goes neither" in capsys.readouterr().err
+    for more in (["--quick"], ["--time-limit", "5s"]):
+        assert run(["bench", "--online", *more, "-o", str(directory)]) == 2
+        assert "--online goes neither" in capsys.readouterr().err
+    assert run(["bench", "--tables", str(directory), "-o", str(tmp_path / "results.tex")]) == 2
+    assert "learning curves alone" in capsys.readouterr().err
 
 
 def test_the_recorded_curves_keep_their_guarantees() -> None:
     """Over all recorded runs no more than δ allows, generously: P(Poisson(0.36) ≥ 4) < 1e-3."""
-    if not RECORDED.is_file():
-        return
     records = read_online(RECORDED)
     expected = sum(record.cell.delta for record in records)
     assert sum(record.broken > 0 for record in records) <= expected + 4 * math.sqrt(expected) + 1

@@ -231,4 +231,3 @@ class CoupledCheck:
         initial = self.problem.initial
         low, high = known[0]
         return max(low, self.guarantee.lower[initial]), min(high, self.guarantee.upper[initial])
-

@@ -234,9 +234,7 @@ class ExactChain:
         nothing = [ZERO] * self.size
         start += sum((b * there[s].value for s, b in base.items()), ZERO)
         line = [
-            sum(
-                (along.get(s, nothing)[j] * w.value + base[s] * w.slope[j] for s, w in there.items()), ZERO
-            )
+            sum((along.get(s, nothing)[j] * w.value + base[s] * w.slope[j] for s, w in there.items()), ZERO)
             for j in size
         ]
         cross = [
@@ -260,4 +258,3 @@ class ExactChain:
 
 def _product(left: Sequence[Fraction], right: Sequence[Fraction]) -> Fraction:
     return sum((a * b for a, b in zip(left, right, strict=True)), ZERO)
-

@@ -105,9 +105,7 @@ def _blurs(model: Model, frame: Frame, base: Extended, along: Extended, y: Exten
     return result
 
 
-def _rounding(
-    walk: Walk, frame: Frame, model: Model, initial: int, eta: Extended, visits: Extended
-) -> Any:
+def _rounding(walk: Walk, frame: Frame, model: Model, initial: int, eta: Extended, visits: Extended) -> Any:
     """What rounding, fuzz and weights that miss 1 may have changed in the sums over all transitions."""
     magnitude = model.magnitude(frame.radius)
     there = magnitude[walk.successor]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tightrope.experiments.records import Record
 
 
+TIME_LIMIT, MEMORY_LIMIT = "2h", "20GiB"
+
+
 def bench(
     names: Annotated[
         list[str] | None,
@@ -65,10 +68,10 @@ def bench(
     ] = None,
     time_limit: Annotated[
         str, typer.Option("--time-limit", metavar="T", help="For a cell, such as 90s, 10min or 2h.")
-    ] = "2h",
+    ] = TIME_LIMIT,
     memory_limit: Annotated[
         str, typer.Option("--memory-limit", metavar="M", help="For a cell, such as 20GiB.")
-    ] = "20GiB",
+    ] = MEMORY_LIMIT,
     delta: Annotated[float, typer.Option("--delta", metavar="D", help="Bounds hold at level 1 − D.")] = 0.001,
     episodes: Annotated[
         int | None,
@@ -113,8 +116,11 @@ def bench(
     if online:
         from tightrope.cli.bench_online import run_curves
 
-        if quick or engine != "local":
-            raise InputError("--online goes neither with --quick nor with another engine than local")
+        if quick or engine != "local" or (time_limit, memory_limit) != (TIME_LIMIT, MEMORY_LIMIT):
+            raise InputError(
+                "--online goes neither with --quick nor with limits or another engine than local",
+                hint="choose instances, --methods, --seeds and --episodes instead",
+            )
         run_curves(names, methods, seeds, episodes, delta, jobs, output, json)
         return
     campaign = _campaign(

@@ -91,6 +91,11 @@ def _rendered(records: list[Record], online: list[OnlineRecord], directory: Path
         case ".md":
             section = online_section(online, _drawn(online, output)) if online else None
             return results_page(records, directory.as_posix(), output.as_posix(), section)
+        case ".tex" | ".txt" if not records:
+            raise InputError(
+                f"{directory} holds learning curves alone, and these are shown on pages",
+                hint="end the file's name in .md",
+            )
         case ".tex":
             return latex_tables(shown)
         case ".txt":

@@ -16,19 +16,24 @@ from tightrope import __version__
 from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import (
+    AssumeSupport,
     At,
     Const,
+    CoupledGap,
     Device,
     DeviceName,
+    Discount,
     Domain,
     Json,
     Model,
     Param,
+    TerminalReward,
     parse_constants,
+    require_coupled,
     require_device,
 )
 from tightrope.cli.output import print_facts, print_json, print_table
-from tightrope.cli.questions import Discount, TerminalReward, read_properties
+from tightrope.cli.questions import read_properties
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.policy import Policy, read_policy, write_policy
@@ -73,29 +78,14 @@ def check(
             show_default=False,
         ),
     ] = None,
-    coupled_gap: Annotated[
-        float,
-        typer.Option(
-            "--coupled-gap",
-            metavar="SHARE",
-            help="With --sets coupled: stop when at most this share of the interval is without witnesses.",
-        ),
-    ] = 0.02,
+    coupled_gap: CoupledGap = None,
     precision: Annotated[
         float, typer.Option("--precision", metavar="EPS", help="How close the two bounds must come.")
     ] = 1e-6,
     absolute: Annotated[
         bool, typer.Option("--absolute", help="Read --precision as an absolute distance, not relative.")
     ] = False,
-    assume_support: Annotated[
-        float | None,
-        typer.Option(
-            "--assume-support",
-            metavar="EPS",
-            help="Nature cannot cut transitions: lower bounds of 0 become EPS.",
-            show_default=False,
-        ),
-    ] = None,
+    assume_support: AssumeSupport = None,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -123,6 +113,7 @@ def check(
     Example: tightrope check model.prism --domain '0.1<=p<=0.4' --policy policy.json --sets coupled
     """
     _check_options(precision, assume_support, time_limit)
+    require_coupled(coupled_gap, sets is DomainSets.COUPLED)
     require_device(device)
     constants = parse_constants(const)
     asked = read_properties(prop)
@@ -134,14 +125,14 @@ def check(
     if sets is not None:
         if absolute or all_states:
             raise InputError("--absolute and --all-states do not go with --sets: leave them out")
-        from tightrope.learning.options import LearnOptions
+        from tightrope.learning.options import COUPLED_GAP, LearnOptions
 
         options = LearnOptions(
             precision=precision,
             assume_support=assume_support,
             seconds=float("inf") if time_limit is None else time_limit,
             device=device.value,
-            coupled_gap=coupled_gap,
+            coupled_gap=COUPLED_GAP if coupled_gap is None else coupled_gap,
         )
         over = DomainQuestion(model, loaded, questions, sets, given, at)
         check_domain(over, options, constants, certificate, policy_out, json)

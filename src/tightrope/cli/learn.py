@@ -9,15 +9,19 @@ from typing import Annotated
 import typer
 
 from tightrope.cli.options import (
+    AssumeSupport,
     At,
     Const,
+    CoupledGap,
     Device,
     DeviceName,
+    Discount,
     Domain,
     Json,
     Model,
     Param,
     Prop,
+    TerminalReward,
     require_device,
 )
 from tightrope.region.region import RegionKind
@@ -94,38 +98,10 @@ def learn(
     const: Const = None,
     param: Param = None,
     domain: Domain = None,
-    discount: Annotated[
-        float | None,
-        typer.Option(
-            "--discount", metavar="GAMMA", help="Discount rewards: the meaning of 'C'.", show_default=False
-        ),
-    ] = None,
-    terminal_reward: Annotated[
-        str | None,
-        typer.Option(
-            "--terminal-reward",
-            metavar="NAME",
-            help="The reward structure whose state rewards are the values of target states.",
-            show_default=False,
-        ),
-    ] = None,
-    assume_support: Annotated[
-        float | None,
-        typer.Option(
-            "--assume-support",
-            metavar="EPS",
-            help="Nature cannot cut transitions: lower bounds of 0 become EPS.",
-            show_default=False,
-        ),
-    ] = None,
-    coupled_gap: Annotated[
-        float,
-        typer.Option(
-            "--coupled-gap",
-            metavar="SHARE",
-            help="With --sets coupled: stop when at most this share of the interval is without witnesses.",
-        ),
-    ] = 0.02,
+    discount: Discount = None,
+    terminal_reward: TerminalReward = None,
+    assume_support: AssumeSupport = None,
+    coupled_gap: CoupledGap = None,
     precision: Annotated[
         float, typer.Option("--precision", metavar="EPS", help="How closely values are computed (relative).")
     ] = 1e-6,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tightrope.cli.learn_table import print_comparison, print_result
 from tightrope.cli.model_source import LoadedModel
-from tightrope.cli.options import parse_constants
+from tightrope.cli.options import parse_constants, require_coupled
 from tightrope.cli.output import print_json, warn
 from tightrope.cli.phases import PhaseProgress, phase_progress
 from tightrope.cli.subject import Subject, load_subject
@@ -20,7 +20,7 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
-from tightrope.learning.options import LearnOptions
+from tightrope.learning.options import COUPLED_GAP, LearnOptions
 from tightrope.learning.policies import depends_on_step
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.result_files import check_directory, write_results
@@ -64,7 +64,7 @@ class Request:
     discount: float | None
     terminal_reward: str | None
     assume_support: float | None
-    coupled_gap: float
+    coupled_gap: float | None
     precision: float
     device: str
     time_limit: float | None
@@ -92,13 +92,14 @@ class Request:
             device=self.device,
             assume_support=self.assume_support,
             seconds=float("inf") if self.time_limit is None else self.time_limit,
-            coupled_gap=self.coupled_gap,
+            coupled_gap=COUPLED_GAP if self.coupled_gap is None else self.coupled_gap,
         )
 
 
 def run(asked: Request) -> None:
     """Learn, write what is wanted, print the result."""
     check_delta(asked.delta)
+    require_coupled(asked.coupled_gap, asked.compares or asked.sets == SetsKind.COUPLED.value)
     if asked.compares and asked.certificate is not None:
         raise InputError("--certificate goes with one kind of sets, not with --sets all")
     if asked.certificate is not None and asked.ellipsoid is EllipsoidVersion.PAPER:

@@ -7,8 +7,20 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli.options import At, Const, Device, DeviceName, Domain, Model, Param, Prop, require_device
-from tightrope.cli.questions import Discount, TerminalReward
+from tightrope.cli.options import (
+    AssumeSupport,
+    At,
+    Const,
+    Device,
+    DeviceName,
+    Discount,
+    Domain,
+    Model,
+    Param,
+    Prop,
+    TerminalReward,
+    require_device,
+)
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
@@ -56,15 +68,7 @@ def online(
     domain: Domain = None,
     discount: Discount = None,
     terminal_reward: TerminalReward = None,
-    assume_support: Annotated[
-        float | None,
-        typer.Option(
-            "--assume-support",
-            metavar="EPS",
-            help="Nature cannot cut transitions: lower bounds of 0 become EPS.",
-            show_default=False,
-        ),
-    ] = None,
+    assume_support: AssumeSupport = None,
     precision: Annotated[
         float, typer.Option("--precision", metavar="EPS", help="How closely values are computed (relative).")
     ] = 1e-6,

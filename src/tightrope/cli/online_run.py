@@ -126,17 +126,18 @@ def _source(asked: Request, subject: Subject) -> tuple[Source, Truth | None, int
     if steps is not None:
         cap = max(1, min(cap, steps))
     stop = decided_states(objective, model.states)
-    known = asked.at is not None or (asked.env is None and benchmark is not None)
-    truth = Truth(model.instantiate(subject.loaded.point(asked.at)), objective) if known else None
     if asked.env is not None:
         from tightrope.data.environments import SteppedEnvironment, load_named, make_environment
 
         convert = load_named(asked.convert_obs, "--convert-obs") if asked.convert_obs is not None else None
         actions = asked.actions.split(",") if asked.actions is not None else None
         environment = SteppedEnvironment(make_environment(asked.env), model, stop, cap, convert, actions)
+        known = asked.at is not None
+        truth = Truth(model.instantiate(subject.loaded.point(asked.at)), objective) if known else None
         return EnvironmentEpisodes(environment, asked.seed), truth, cap
     mdp = model.instantiate(subject.loaded.point(asked.at))
-    return SimulatedEpisodes(Simulator(mdp, None, stop, cap, model.hash()), asked.seed), truth, cap
+    simulated = SimulatedEpisodes(Simulator(mdp, None, stop, cap, model.hash()), asked.seed)
+    return simulated, Truth(mdp, objective), cap
 
 
 def _question(asked: Request, subject: Subject, learner: OnlineLearner, cap: int) -> dict[str, object]:

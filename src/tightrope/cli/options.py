@@ -72,6 +72,39 @@ Prop = Annotated[
         show_default=False,
     ),
 ]
+Discount = Annotated[
+    float | None,
+    typer.Option(
+        "--discount", metavar="GAMMA", help="Discount rewards: the meaning of 'C'.", show_default=False
+    ),
+]
+TerminalReward = Annotated[
+    str | None,
+    typer.Option(
+        "--terminal-reward",
+        metavar="NAME",
+        help="The reward structure whose state rewards are the values of target states.",
+        show_default=False,
+    ),
+]
+AssumeSupport = Annotated[
+    float | None,
+    typer.Option(
+        "--assume-support",
+        metavar="EPS",
+        help="Nature cannot cut transitions: lower bounds of 0 become EPS.",
+        show_default=False,
+    ),
+]
+CoupledGap = Annotated[
+    float | None,
+    typer.Option(
+        "--coupled-gap",
+        metavar="SHARE",
+        help="With --sets coupled: stop when at most this share of the interval is without witnesses (0.02).",
+        show_default=False,
+    ),
+]
 Device = Annotated[
     DeviceName,
     typer.Option(
@@ -80,6 +113,15 @@ Device = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, nothing else.")]
+
+
+def require_coupled(gap: float | None, is_coupled: bool) -> None:
+    """Refuse a gap of coupled values where none are asked for."""
+    if gap is not None and not is_coupled:
+        raise InputError(
+            "--coupled-gap goes with coupled values, and none are asked for",
+            hint="add --sets coupled, or leave --coupled-gap out",
+        )
 
 
 def require_device(device: DeviceName) -> None:

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from tightrope.cli.model_source import LoadedModel
 from tightrope.errors import InputError, Location
@@ -23,22 +20,6 @@ from tightrope.prism.state_formulas import Definitions
 from tightrope.prism.syntax import PropertyFile
 
 PROPERTY_SUFFIXES = (".props", ".prop", ".pctl", ".prctl")
-
-Discount = Annotated[
-    float | None,
-    typer.Option(
-        "--discount", metavar="GAMMA", help="Discount rewards: the meaning of 'C'.", show_default=False
-    ),
-]
-TerminalReward = Annotated[
-    str | None,
-    typer.Option(
-        "--terminal-reward",
-        metavar="NAME",
-        help="The reward structure whose state rewards are the values of target states.",
-        show_default=False,
-    ),
-]
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,7 @@ def count_environment(
     # A child of the seed: environments seed numpy's generator with the number itself, and a policy that
     # draws the same numbers as the environment would choose by the outcome.
     random = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
+
     def choose(state: int) -> int:
         first, last = structure.choice_start[state], structure.choice_start[state + 1]
         return int(random.choice(np.arange(first, last), p=taken.probability[first:last]))

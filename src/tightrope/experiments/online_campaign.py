@@ -76,9 +76,7 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     stop = decided_states(objective, model.states)
     simulator = Simulator(mdp, None, stop, instance.episode_cap, model.hash(), threads=1)
     learner = OnlineLearner(model, objective, delta=cell.delta, region=region, sets=sets)
-    run = OnlineRun(
-        learner, SimulatedEpisodes(simulator, cell.seed), cell.episodes, Truth(mdp, objective)
-    )
+    run = OnlineRun(learner, SimulatedEpisodes(simulator, cell.seed), cell.episodes, Truth(mdp, objective))
     records = list(run.records())
     assert learner.ledger is not None
     facts = {

@@ -30,6 +30,10 @@ WITHOUT_REGION = (SetsKind.UNTIED, SetsKind.TIED)
 """Sets that are intervals of their own and need no region."""
 
 
+COUPLED_GAP = 0.02
+"""Share of a coupled interval's width that may stay without witnesses."""
+
+
 @dataclass(frozen=True)
 class LearnOptions:
     """None leaves a choice to `decide`. `seconds` limits the refinement of all values together, `iterations`
@@ -49,7 +53,7 @@ class LearnOptions:
     seconds: float = float("inf")
     device: str = "cpu"
     iterations: int = 1_000_000
-    coupled_gap: float = 0.02
+    coupled_gap: float = COUPLED_GAP
 
     def __post_init__(self) -> None:
         if not 0 < self.precision < 1:

@@ -114,9 +114,7 @@ def tightened_nearby(base: Halfspaces, near: Nearby) -> tuple[Tightened, Enclosi
     )
 
 
-def _rescaled(
-    found: EnclosingVertices, scaled: ScaledHalfspaces, now: ScaledHalfspaces
-) -> EnclosingVertices:
+def _rescaled(found: EnclosingVertices, scaled: ScaledHalfspaces, now: ScaledHalfspaces) -> EnclosingVertices:
     """The vertices in the coordinates of the new box; rows and the box's faces keep their numbers."""
     points = (scaled.to_x(found.points) - now.centre) / now.half
     reach = np.abs(found.points).max(axis=0) * scaled.half + np.abs(scaled.centre) + np.abs(now.centre)

@@ -17,9 +17,7 @@ def write_campaign_curves(records: Sequence[OnlineRecord], stem: Path) -> list[P
 
 
 def _panel(group: Group) -> Panel:
-    series = [
-        Series(method, [_curve(record) for record in runs]) for method, runs in group.by_method.items()
-    ]
+    series = [Series(method, [_curve(record) for record in runs]) for method, runs in group.by_method.items()]
     value = parse_bench(group.instance).property_text
     kind = "probability" if value.startswith("P") else "expected reward"
     kind = "expected cost" if "min=" in value and kind != "probability" else kind

@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.model.graph.attractor import attract
+from tightrope.model.graph.qualitative import attract_into
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.solver.equations import Equations, Meaning
@@ -95,27 +95,7 @@ class PolicyIteration:
         )
         rank = np.zeros(structure.states, np.int32)
         witness = np.full(structure.states, -1, np.int64)
-        attract(
-            structure.choice_start,
-            structure.transition_start,
-            structure.successor,
-            support.lower,
-            support.upper,
-            support.possible,
-            *support.predecessors,
-            structure.transition_choice,
-            structure.choice_state,
-            within,
-            open_choice,
-            True,
-            False,
-            drawn,
-            rank,
-            witness,
-            np.empty(structure.states, np.int32),
-            np.empty(structure.states, np.int32),
-            np.zeros(structure.choices, np.bool_),
-        )
+        attract_into(support, within, open_choice, True, False, drawn, rank, witness)
         of_member = np.where(witness[block.member] >= 0, rank[block.member], np.iinfo(np.int32).max)
         first = np.minimum.reduceat(of_member, block.group_start[:-1])
         if np.any(first == np.iinfo(np.int32).max):

@@ -179,9 +179,7 @@ def _score(maximiser: LikelihoodMaximiser, guess: FloatArray, seen: FloatArray) 
     """A lower bound on the log-likelihood of a batch at its plug-in; −∞ where that is not in the domain."""
     if not maximiser.is_inside(guess):
         return -math.inf
-    return _safe_log_likelihood(
-        maximiser.functions, maximiser.lifted(guess), seen, np.flatnonzero(seen > 0)
-    )
+    return _safe_log_likelihood(maximiser.functions, maximiser.lifted(guess), seen, np.flatnonzero(seen > 0))
 
 
 def _safe_log_likelihood(

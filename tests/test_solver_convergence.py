@@ -104,7 +104,7 @@ def test_evaluation_from_below_never_overshoots() -> None:
     structure, support = model.structure, kernel.support
     equations = equations_of(objective, structure, support, np.ones(structure.choices, np.bool_))
     block = Block.of_states(np.flatnonzero(~equations.fixed).astype(np.int32))
-    rows = Rows.room_for(longest_choices(structure), block)
+    rows = Rows.room_for(longest_choices(structure), block, with_bounds=True)
     still = np.zeros(len(block))
     exact = solve(model, objective, precision=1e-9).upper
     values = equations.value.copy()
@@ -112,6 +112,6 @@ def test_evaluation_from_below_never_overshoots() -> None:
         kernel.sweep(equations.system, block, values, still, 1e-300, rows)
         for _ in range(5):
             before = values.copy()
-            answered_sweeps(kernel, equations.system, block, rows, still, values, 1e-300, 1, 0.1)
+            answered_sweeps(equations.system, block, rows, still, values, 1e-300, 1, 0.1)
             assert np.all(values >= before * (1 - 1e-14)) and np.any(values > before)
             assert np.all(values <= exact)

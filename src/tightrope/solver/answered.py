@@ -7,8 +7,9 @@ what lies between two improvements is nature's own problem, whose value is one n
 An answer of nature in an interval model stays its best as long as no successor that is filled up has become
 worse for it than the swing, and none that is not better (`tightrope.solver.pouring`). So a row in the order
 of pouring (`Rows.swing`) is evaluated and tested in one go, and poured again on the spot if it is not the
-best any more. Every update is therefore one of a monotone operator: values that start on one side of their
-own backups stay there, and the agent is never lured by a value that an outdated answer has put too high.
+best any more, from the bounds it carries along: going back to the model would cost more than all the rest.
+Every update is therefore one of a monotone operator: values that start on one side of their own backups stay
+there, and the agent is never lured by a value that an outdated answer has put too high.
 """
 
 from __future__ import annotations
@@ -17,13 +18,11 @@ import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
-from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.pouring import OrderArray, pour_row
+from tightrope.solver.pouring import pour_again
 from tightrope.solver.system import Block, Rows, System
 
 
 def answered_sweeps(
-    model: IntervalKernel,
     system: System,
     block: Block,
     rows: Rows,
@@ -36,8 +35,6 @@ def answered_sweeps(
     """Up to `most` Gauss–Seidel sweeps under the agent's choices in `rows`, whose answers are kept nature's
     best; fewer once the relative change is within `tolerance`: (sweeps, last change).
     """
-    structure = model.structure
-    order, key, _ = model.scratch
     return _sweep_answers(
         block.group_start,
         block.member,
@@ -49,11 +46,9 @@ def answered_sweeps(
         rows.reward,
         rows.choice,
         rows.swing,
+        rows.low,
+        rows.room,
         shift,
-        structure.transition_start,
-        structure.successor,
-        model.lower,
-        model.upper,
         system.discount,
         system.leader,
         system.nature_maximises,
@@ -63,8 +58,6 @@ def answered_sweeps(
         unit,
         most,
         tolerance,
-        order,
-        key,
     )
 
 
@@ -80,11 +73,9 @@ def _sweep_answers(
     reward: FloatArray,
     choice: OffsetArray,
     row_swing: OffsetArray,
+    row_low: FloatArray,
+    row_room: FloatArray,
     shift: FloatArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
     discount: FloatArray,
     leader: IndexArray,
     nature_maximises: bool,
@@ -94,69 +85,62 @@ def _sweep_answers(
     unit: float,
     most: int,
     tolerance: float,
-    order: OrderArray,
-    key: FloatArray,
 ) -> tuple[int, float]:
     groups = len(group_start) - 1
+    is_lone = len(member) == groups  # every group one state: one array less to read
     change = 0.0
     done = 0
     for _ in range(most):
         change = 0.0
         for g in range(groups):
+            s = np.uint32(member[g if is_lone else group_start[g]])
             start, end = np.uint64(row_start[g]), np.uint64(row_end[g])
-            x = reward[g] + shift[g]
+            x = 0.0
             if row_swing[g] < 0:
                 for i in range(start, end):
                     x += weight[i] * values[np.uint32(column[i])]
             else:
                 swing = np.uint64(row_swing[g])
                 pivot = values[np.uint32(column[swing])]
-                x += weight[swing] * pivot
-                rest, is_best = 0.0, True
-                for i in range(start, swing):
+                wrong = 0.0  # one loop of a length that is easily foreseen, whatever the swing
+                for i in range(start, end):
                     y = values[np.uint32(column[i])]
                     x += weight[i] * y
-                    is_best &= y >= pivot if nature_maximises else y <= pivot
-                for i in range(swing + np.uint64(1), end):
-                    y = values[np.uint32(column[i])]
-                    rest += weight[i] * y
-                    is_best &= y <= pivot if nature_maximises else y >= pivot
-                x += rest
-                if not is_best:
+                    ahead = y - pivot
+                    wrong = max(wrong, ahead if (i < swing) != nature_maximises else -ahead)
+                if wrong > 0.0:
                     c = choice[g]
-                    row_end[g], row_swing[g], self_weight[g] = pour_row(
-                        transition_start[c],
-                        transition_start[c + 1],
-                        successor,
-                        lower,
-                        upper,
-                        False,
-                        values,
-                        nature_maximises,
-                        order,
-                        key,
-                        leader,
-                        leader[member[group_start[g]]],
-                        discount[c] if len(discount) > 0 else 1.0,
-                        row_start[g],
+                    row_end[g], row_swing[g], self_weight[g] = pour_again(
+                        start,
+                        end,
                         column,
                         weight,
+                        row_low,
+                        row_room,
+                        values,
+                        nature_maximises,
+                        leader,
+                        leader[s],
+                        discount[c] if len(discount) > 0 else 1.0,
                     )
-                    x = reward[g] + shift[g]
+                    x = 0.0
                     for i in range(start, np.uint64(row_end[g])):
                         x += weight[i] * values[np.uint32(column[i])]
+            x += reward[g] + shift[g]
             if self_weight[g] > 0.0:
                 if self_weight[g] >= 1.0:
                     continue
                 x /= 1.0 - self_weight[g]
             x = min(max(x, floor), ceiling)
-            old = values[member[group_start[g]]]
+            old = values[s]
             if x != old:
                 scale = max(abs(x), unit)
                 if abs(x - old) > change * scale:  # rarely true, and divisions are slow
                     change = abs(x - old) / scale
-                for m in range(group_start[g], group_start[g + 1]):
-                    values[member[m]] = x
+                values[s] = x
+                if not is_lone:
+                    for m in range(group_start[g] + 1, group_start[g + 1]):
+                        values[member[m]] = x
         done += 1
         if change <= tolerance:
             break

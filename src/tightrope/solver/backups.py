@@ -12,7 +12,17 @@ import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
-from tightrope.solver.pouring import UNDERFLOW, OrderArray, mean, pour, pour_masses, pour_row, pour_safely
+from tightrope.solver.few_successors import FEW, pour_few
+from tightrope.solver.pouring import (
+    UNDERFLOW,
+    OrderArray,
+    mean,
+    pour,
+    pour_again,
+    pour_masses,
+    pour_row,
+    pour_safely,
+)
 from tightrope.solver.system import CLOSED, EXIT, ChoiceModes
 
 STEP_ERROR = 2.0**-50
@@ -86,6 +96,8 @@ def sweep_groups(
     row_reward: FloatArray,
     row_choice: OffsetArray,
     row_swing: OffsetArray,
+    row_low: FloatArray,
+    row_room: FloatArray,
     visit: IndexArray,
     backwards: bool,
     order: OrderArray,
@@ -117,7 +129,11 @@ def sweep_groups(
                 elif plain:
                     x = mean(first, last, successor, lower, values)
                 else:
-                    x = pour(first, last, successor, lower, upper, values, nature_maximises, order, key)
+                    x = np.inf
+                    if last - first <= FEW:
+                        x = pour_few(first, last, successor, lower, upper, values, nature_maximises)
+                    if not abs(x) < np.inf:
+                        x = pour(first, last, successor, lower, upper, values, nature_maximises, order, key)
                 if discounted:
                     x *= discount[c]
                 if rewarded:
@@ -138,6 +154,25 @@ def sweep_groups(
             column[row_start[g]] = successor[first + offset]
             weight[row_start[g]] = scale
             row_end[g], row_swing[g], self_weight[g] = row_start[g] + 1, -1, 0.0
+        elif len(row_low) > 0:
+            end = np.uint64(row_start[g])
+            for t in range(np.uint64(first), np.uint64(last)):
+                if upper[t] > 0.0:
+                    column[end], row_low[end], row_room[end] = successor[t], lower[t], upper[t] - lower[t]
+                    end += np.uint64(1)
+            row_end[g], row_swing[g], self_weight[g] = pour_again(
+                np.uint64(row_start[g]),
+                end,
+                column,
+                weight,
+                row_low,
+                row_room,
+                values,
+                nature_maximises,
+                leader,
+                home,
+                scale,
+            )
         else:
             row_end[g], row_swing[g], self_weight[g] = pour_row(
                 first,

@@ -93,10 +93,12 @@ class BlockSolver:
         return longest_choices(self.kernel.structure)
 
     @cached_property
-    def _is_game(self) -> bool:
-        """Whether agent and nature both have something to decide, and disagree."""
+    def _answers(self) -> bool:
+        """Whether nature answers anew while the agent's choices are frozen: where both have something to
+        decide and disagree, and answers are cheap.
+        """
         opposed = self.system.agent_maximises != self.system.nature_maximises
-        return opposed and self.kernel.lower is not self.kernel.upper
+        return opposed and isinstance(self.kernel, IntervalKernel) and not self.kernel.is_plain
 
     @cached_property
     def _smallest_shift(self) -> float:
@@ -132,7 +134,7 @@ class BlockSolver:
         middle = first_guess(self.equations, self.system, block, lower, distance, self.meter)
         best_lower = np.full(len(block), self.system.floor)
         best_upper = np.full(len(block), self.system.ceiling)
-        rows = Rows.room_for(self._longest_choices, block)
+        rows = Rows.room_for(self._longest_choices, block, with_bounds=self._answers)
         goal = budget
         while True:
             low, high, middle, is_closest = self._refine(block, lower, upper, middle, goal, rows)
@@ -252,6 +254,18 @@ class BlockSolver:
         farthest = 1.0 / float((away / reference).max()) if is_hard else fitting
         low, below = self._standing_off(block, lower, middle, away, shift, farthest, upward=False)
         high, above = self._standing_off(block, upper, middle, away, shift, farthest, upward=True)
+        step, allowed = shift * reference, self.meter.iterations - before + 100
+        tolerance = self._tolerance(shift * CLOSENESS, middle)
+        if not below <= farthest:  # nature gains by what margins add: the shifted equations are next to them
+            _assign(block, lower, np.maximum(middle - shift * away, self.system.floor))
+            if self._converge(block, lower, -step, tolerance, rows, allowed) and self._holds(
+                block, lower, False
+            ):
+                low, below = lower[lead], shift
+        if not above <= farthest:
+            _assign(block, upper, np.minimum(middle + shift * away, self.system.ceiling))
+            if self._converge(block, upper, step, tolerance, rows, allowed) and self._holds(block, upper, True):
+                high, above = upper[lead], shift
         is_closest = fitting < self._smallest_shift or not settled
         return low, high, middle, is_closest and max(below, above) <= farthest
 
@@ -384,9 +398,8 @@ class BlockSolver:
         goal: float,
     ) -> tuple[int, float]:
         """Sweeps under the agent's choices in `rows`, and nature's best answers where those are cheap."""
-        kernel = self.kernel
-        if self._is_game and isinstance(kernel, IntervalKernel):
-            return answered_sweeps(kernel, self._bounded, block, rows, shift, values, unit, most, goal)
+        if self._answers:
+            return answered_sweeps(self._bounded, block, rows, shift, values, unit, most, goal)
         return frozen_sweeps(self._bounded, block, rows, shift, values, unit, most, goal)
 
 

@@ -71,6 +71,7 @@ def _sweep_rows(
     tolerance: float,
 ) -> tuple[int, float]:
     groups = len(group_start) - 1
+    is_lone = len(member) == groups
     change = 0.0
     for sweep in range(most):
         change = 0.0
@@ -83,13 +84,16 @@ def _sweep_rows(
             if self_weight[g] > 0.0:
                 x /= 1.0 - self_weight[g]
             x = min(max(x, floor), ceiling)
-            old = values[member[group_start[g]]]
+            s = np.uint32(member[g if is_lone else group_start[g]])
+            old = values[s]
             if x != old:
                 scale = max(abs(x), unit)
                 if abs(x - old) > change * scale:  # rarely true, and divisions are slow
                     change = abs(x - old) / scale
-                for m in range(group_start[g], group_start[g + 1]):
-                    values[member[m]] = x
+                values[s] = x
+                if not is_lone:
+                    for m in range(group_start[g] + 1, group_start[g + 1]):
+                        values[member[m]] = x
         if change <= tolerance:
             return sweep + 1, change
     return most, change

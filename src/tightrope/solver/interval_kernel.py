@@ -103,6 +103,8 @@ class IntervalKernel:
             rows.reward,
             rows.choice,
             rows.swing,
+            rows.low,
+            rows.room,
             block.visit,
             block.backwards,
             *self.scratch,

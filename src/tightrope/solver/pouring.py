@@ -222,6 +222,55 @@ def pour_row(
 
 
 @inlined
+def pour_again(
+    start: int,
+    end: int,
+    column: IndexArray,
+    weight: FloatArray,
+    low: FloatArray,
+    room: FloatArray,
+    values: FloatArray,
+    maximise: bool,
+    leader: IndexArray,
+    home: int,
+    scale: float,
+) -> tuple[int, int, float]:
+    """`pour_row` for a row that holds its successors already, in whatever order, with their lower bounds and
+    the room above them.
+    """
+    sign = -1.0 if maximise else 1.0
+    one = np.uint64(1)
+    rest = 1.0
+    for i in range(start, end):
+        to, least, above = column[i], low[i], room[i]
+        rest -= least
+        x = sign * values[np.uint32(to)]
+        j = i
+        while j > start and sign * values[np.uint32(column[j - one])] > x:
+            column[j], low[j], room[j] = column[j - one], low[j - one], room[j - one]
+            j -= one
+        column[j], low[j], room[j] = to, least, above
+    tolerance = (np.int64(end - start) + 2) * SUM_UNIT
+    last, swing, inside = start, np.int64(-1), 0.0
+    for i in range(start, end):
+        to, least, above = column[i], low[i], room[i]
+        take = 0.0
+        if rest > tolerance:
+            take = min(above, rest)
+            rest -= take
+        mass = least + take
+        if mass > 0.0 or np.isfinite(values[np.uint32(to)]):
+            within = leader[np.uint32(to)] == home
+            column[last], low[last], room[last] = to, least, above
+            weight[last] = 0.0 if within else scale * mass
+            inside += mass if within else 0.0
+            if take > 0.0:
+                swing = np.int64(last)
+            last += one
+    return np.int64(last), swing, scale * inside
+
+
+@inlined
 def pour_safely(
     first: int,
     last: int,

@@ -83,7 +83,8 @@ class Rows:
     Group g reads x = reward[g] + self_weight[g]·x + Σ weight[i]·x(column[i]), i in row_start[g]..row_end[g].
     Entries may have weight 0. Where swing[g] ≥ 0 they are all that is possible, in the order of pouring, and
     the answer stays nature's best as long as no entry before that place is worse for it than the one there,
-    and none behind it better.
+    and none behind it better. `low` and `room` hold each entry's lower bound and what is above it, so that a row
+    can be poured again by itself; they are empty where nobody will.
     """
 
     row_start: OffsetArray
@@ -94,9 +95,11 @@ class Rows:
     reward: FloatArray
     choice: OffsetArray
     swing: OffsetArray
+    low: FloatArray
+    room: FloatArray
 
     @staticmethod
-    def room_for(longest_choice: OffsetArray, block: Block) -> Rows:
+    def room_for(longest_choice: OffsetArray, block: Block, *, with_bounds: bool) -> Rows:
         """Rows with place for the longest choice of every group (`longest_choices` of the structure)."""
         size = np.maximum.reduceat(longest_choice[block.member], block.group_start[:-1])
         row_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(size, dtype=np.int64)])
@@ -110,6 +113,8 @@ class Rows:
             np.zeros(groups),
             np.full(groups, -1, np.int64),
             np.full(groups, -1, np.int64),
+            np.empty(total if with_bounds else 0),
+            np.empty(total if with_bounds else 0),
         )
 
 

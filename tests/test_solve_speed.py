@@ -31,3 +31,7 @@ def test_goals() -> None:
     assert missed([good]) == []
     assert "2.5 times" in missed([good | {"times_as_fast": 2.5}])[0]
     assert "4.0 s" in missed([{"tool": "tightrope", "instance": "rover(125,125)@", "seconds": 4.0}])[0]
+    bounds = good | {"lower": 0.25, "upper": 0.25}
+    assert missed([bounds, {"tool": "storm", "instance": "grid-P(150)", "value": 0.250001}]) == []
+    for value in (0.24, 0.26):
+        assert "outside" in missed([bounds, {"tool": "storm", "instance": "grid-P(150)", "value": value}])[0]

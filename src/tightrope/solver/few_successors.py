@@ -39,8 +39,8 @@ def _poured(total: float, rest: float, tolerance: float, x: float, room: float) 
 
 @inlined
 def _successor(
-    t: int,
-    last: int,
+    t: np.uint64,
+    last: np.uint64,
     successor: IndexArray,
     lower: FloatArray,
     upper: FloatArray,

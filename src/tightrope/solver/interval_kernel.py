@@ -24,6 +24,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetA
 from tightrope.numerics.jit import kernel
 from tightrope.solver import backups
 from tightrope.solver.pouring import OrderArray, natural_order
+from tightrope.solver.robust_sweep import sweep_groups
 from tightrope.solver.system import Block, Rows, System
 
 
@@ -79,7 +80,7 @@ class IntervalKernel:
     def sweep(
         self, system: System, block: Block, values: FloatArray, shift: FloatArray, unit: float, rows: Rows
     ) -> float:
-        return backups.sweep_groups(
+        return sweep_groups(
             self.structure.choice_start,
             *self._model(),
             system.reward,

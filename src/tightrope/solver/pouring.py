@@ -223,8 +223,8 @@ def pour_row(
 
 @inlined
 def pour_again(
-    start: int,
-    end: int,
+    start: np.uint64,
+    end: np.uint64,
     column: IndexArray,
     weight: FloatArray,
     low: FloatArray,
@@ -245,13 +245,13 @@ def pour_again(
         to, least, above = column[i], low[i], room[i]
         rest -= least
         x = sign * values[np.uint32(to)]
-        j = i
+        j = np.uint64(i)
         while j > start and sign * values[np.uint32(column[j - one])] > x:
             column[j], low[j], room[j] = column[j - one], low[j - one], room[j - one]
             j -= one
         column[j], low[j], room[j] = to, least, above
     tolerance = (np.int64(end - start) + 2) * SUM_UNIT
-    last, swing, inside = start, np.int64(-1), 0.0
+    last, swing, inside = start, -1, 0.0
     for i in range(start, end):
         to, least, above = column[i], low[i], room[i]
         take = 0.0
@@ -265,9 +265,9 @@ def pour_again(
             weight[last] = 0.0 if within else scale * mass
             inside += mass if within else 0.0
             if take > 0.0:
-                swing = np.int64(last)
+                swing = int(last)
             last += one
-    return np.int64(last), swing, scale * inside
+    return int(last), swing, scale * inside
 
 
 @inlined

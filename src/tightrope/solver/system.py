@@ -83,8 +83,8 @@ class Rows:
     Group g reads x = reward[g] + self_weight[g]·x + Σ weight[i]·x(column[i]), i in row_start[g]..row_end[g].
     Entries may have weight 0. Where swing[g] ≥ 0 they are all that is possible, in the order of pouring, and
     the answer stays nature's best as long as no entry before that place is worse for it than the one there,
-    and none behind it better. `low` and `room` hold each entry's lower bound and what is above it, so that a row
-    can be poured again by itself; they are empty where nobody will.
+    and none behind it better. `low` and `room` hold each entry's lower bound and what is above it, so that
+    a row can be poured again by itself; they are empty where nobody will.
     """
 
     row_start: OffsetArray

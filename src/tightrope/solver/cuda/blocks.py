@@ -114,7 +114,8 @@ class DeviceBlock:
     ) -> tuple[Any, Any]:
         """See `BlockSolver.solve`: x = Φ(x) ∓ d, d made smaller until both bounds hold and are close."""
         xp, meter = self.xp, self.meter
-        shift, closeness, patience = budget * FIRST_SHIFT, CLOSENESS, 0
+        shift, closeness = budget * FIRST_SHIFT, CLOSENESS
+        patience = 2 * meter.iterations  # as slow as the equations that were not shifted
         down = up = None
         while True:
             before = meter.iterations

@@ -260,12 +260,15 @@ class BlockSolver:
         """The closest verified bound that stands off `middle` by a multiple of `away`: `shift` or, as often
         as need be, half as much again, up to `farthest`. With the multiple; else ceiling or floor, and ∞.
         """
+        reference = self._measure.reference(middle)
         while True:
             bound = self._off(middle, shift * away, upward)
             _assign(block, values, bound)
-            if self._holds(block, values, upward):
+            missing = self._missing(block, values, upward)
+            worst = float((missing / reference).max())
+            if worst <= 0.0:
                 return bound, shift
-            shift *= 1.5
+            shift = max(1.5 * shift, shift + 1.5 * worst)  # a step of 1 gains about `reference`
             if not shift <= farthest:
                 return self._nothing(block, upward), np.inf
 
@@ -310,10 +313,17 @@ class BlockSolver:
 
     def _holds(self, block: Block, values: FloatArray, upward: bool) -> bool:
         """Whether the values are verifiably an upper (a lower) bound, given those around the block."""
+        return bool(np.all(self._missing(block, values, upward) <= 0.0))
+
+    def _missing(self, block: Block, values: FloatArray, upward: bool) -> FloatArray:
+        """By how much the values' backups, safely rounded, are beyond them; nowhere positive: they are an
+        upper (a lower) bound.
+        """
         backed = np.empty(len(block))
         self.kernel.safe(self.system, block, values, upward, backed)
         own = values[block.member[block.group_start[:-1]]]
-        return bool(np.all(backed <= own if upward else backed >= own))
+        difference: FloatArray = backed - own if upward else own - backed
+        return np.where(backed == own, 0.0, difference)
 
 
 def _assign(block: Block, values: FloatArray, of_groups: FloatArray) -> None:

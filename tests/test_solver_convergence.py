@@ -155,3 +155,15 @@ def test_equally_good_ways_of_different_length_in_blocks_too_large_to_factorise(
     assert solution.is_certified
     assert np.all(solution.lower[:4] <= 0.5) and np.all(solution.upper[:4] >= 0.5)
     assert np.all(solution.upper - solution.lower <= 1e-6)
+
+
+def test_many_blocks_in_a_row_cost_no_more_each_than_few() -> None:
+    """Each inherits the width of those before it, and may add to it next to nothing."""
+    grid = runpy.run_path(str(SCRIPT))["grid"]
+    spent = []
+    for rooms in (20, 300):
+        model, objective, _ = grid(16, 16 * rooms, "R", 16)
+        solution = solve(model, objective)
+        assert solution.is_certified
+        spent.append(solution.iterations / rooms)
+    assert spent[1] <= spent[0]

@@ -30,6 +30,7 @@ from tightrope.solver.backups import STEP_ERROR
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.first_guess import first_guess
 from tightrope.solver.frozen import LARGEST_FACTORISATION
+from tightrope.solver.inherited import inherited
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.layers import layers
@@ -51,6 +52,9 @@ CLOSENESS = 0.25
 
 MARGIN_PART = 0.4
 """Each side's margin, as a part of the precision asked for."""
+
+SMALLEST_PART = 1e-5
+"""Part of its precision that a block must have to itself, beside what it inherits."""
 
 LARGEST = 1e300
 """Where iterates are cut off."""
@@ -227,24 +231,40 @@ class BlockSolver:
         self.meter.iterations += used
         if away is None:
             return None
-        fitting = MARGIN_PART * budget / float((away / reference).max())
+        over, own = self._inherited(block, lower, upper, middle, budget)
+        fitting = MARGIN_PART * own / float((away / reference).max())
         if fitting < shift:
             shift = max(fitting, self._smallest_shift)
             allowed = 4 * (self.meter.iterations - before) + 200
             tolerance = self._measure.tolerance(shift * CLOSENESS, middle)
             self._rounds.converge(block, lower, still, tolerance, rows, allowed)
             middle = lower[lead]
+        highest = middle + over
         is_hard = fitting < 8 * self._smallest_shift or not settled
         farthest = 1.0 / float((away / reference).max()) if is_hard else fitting
         low, below = self._standing_off(block, lower, middle, away, shift, farthest, upward=False)
-        high, above = self._standing_off(block, upper, middle, away, shift, farthest, upward=True)
+        high, above = self._standing_off(block, upper, highest, away, shift, farthest, upward=True)
         allowed = self.meter.iterations - before + 100
         if not below <= farthest:
             low, below = self._shifted(block, lower, middle, away, shift, rows, allowed, upward=False)
         if not above <= farthest:
-            high, above = self._shifted(block, upper, middle, away, shift, rows, allowed, upward=True)
+            high, above = self._shifted(block, upper, highest, away, shift, rows, allowed, upward=True)
         is_closest = fitting < self._smallest_shift or not settled
         return low, high, middle, is_closest and max(below, above) <= farthest
+
+    def _inherited(
+        self, block: Block, lower: FloatArray, upper: FloatArray, middle: FloatArray, budget: float
+    ) -> tuple[FloatArray, float]:
+        """By how much the upper bound must exceed `middle` in any case, and what of the budget is left then;
+        nothing and all of it where that would be too little.
+        """
+        around = inherited(self._measure, block, lower, upper, self.meter.place)
+        if around.distance < np.inf:
+            over = around.over(middle)
+            own = budget - float((over / self._measure.reference(middle)).max())
+            if own > SMALLEST_PART * budget:
+                return over, own
+        return np.zeros(len(block)), budget
 
     def _standing_off(
         self,

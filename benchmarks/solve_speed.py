@@ -11,7 +11,7 @@ one run.
 Both tools get the same model, Storm by a DRN file, and the same relative precision, 1e-6; building and
 reading is not counted. Storm stops where its iterates stop moving, tightrope where its bounds are
 verified for every state. Every solve is a process of its own, after a tiny solve to warm up; seconds are
-its CPU seconds, the better of two runs. Where two tools are compared they take turns, three processes each,
+its CPU seconds, the better of two runs. Where two tools are compared they take turns, five processes each,
 and each has its best: a shared machine is fast in one minute and slow in the next. `bytes` is the most
 memory that a further solve held beyond the model, per transition.
 
@@ -47,7 +47,7 @@ SMOKE = (("grid-P(12)", "grid-R(12)", "betting(5)"), ("rooms-R(2)",), ("rover(10
 FASTER_THAN_STORM = 3.0
 SECONDS_AT_A_POINT = 3.0
 PRECISION = 1e-6
-TURNS = 3
+TURNS = 5
 AGREEMENT = 1e-5  # Storm does not stop on a proof
 BLOCKED = 0.05
 SLIP = 0.2
@@ -292,7 +292,7 @@ def document(rows: list[Row], folder: Path) -> None:
         "Written by `python benchmarks/solve_speed.py --document docs` from the last run of",
         "`python benchmarks/solve_speed.py`. CPU seconds of the solve alone, on the same interval models at",
         "relative precision 1e-6. Storm stops where its iterates stop moving; tightrope where both bounds",
-        "are verified for every state. The tools took turns, three processes each, and each has its best.",
+        "are verified for every state. The tools took turns, five processes each, and each has its best.",
         "`bytes` is the memory a solve holds beyond the model, per",
         "transition; names ending in `@` are case studies at their true point; `rooms` are many small grids",
         "entered one after the other.",

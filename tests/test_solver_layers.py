@@ -13,8 +13,8 @@ from tightrope.solver.system import Block
 
 
 def ordered(number: IndexArray) -> Layers:
-    """A line of states, each goes one step on or back, left at its end for state n; `number[i]` is the state in
-    place i.
+    """A line of states, one step on or back from each, left at its end for state n; `number[i]` is the state
+    in place i.
     """
     n = len(number)
     place = np.argsort(number)

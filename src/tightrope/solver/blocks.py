@@ -232,7 +232,8 @@ class BlockSolver:
         if away is None:
             return None
         over, own = self._inherited(block, lower, upper, middle, budget)
-        fitting = MARGIN_PART * own / float((away / reference).max())
+        farthest = 1.0 / float((away / reference).max())
+        fitting = MARGIN_PART * own * farthest
         if fitting < shift:
             shift = max(fitting, self._smallest_shift)
             allowed = 4 * (self.meter.iterations - before) + 200
@@ -241,7 +242,7 @@ class BlockSolver:
             middle = lower[lead]
         highest = middle + over
         is_hard = fitting < 8 * self._smallest_shift or not settled
-        farthest = 1.0 / float((away / reference).max()) if is_hard else fitting
+        farthest = farthest if is_hard else fitting
         low, below = self._standing_off(block, lower, middle, away, shift, farthest, upward=False)
         high, above = self._standing_off(block, upper, highest, away, shift, farthest, upward=True)
         allowed = self.meter.iterations - before + 100
@@ -249,7 +250,7 @@ class BlockSolver:
             low, below = self._shifted(block, lower, middle, away, shift, rows, allowed, upward=False)
         if not above <= farthest:
             high, above = self._shifted(block, upper, highest, away, shift, rows, allowed, upward=True)
-        is_closest = fitting < self._smallest_shift or not settled
+        is_closest = fitting * (budget / own) < self._smallest_shift or not settled
         return low, high, middle, is_closest and max(below, above) <= farthest
 
     def _inherited(
@@ -342,8 +343,8 @@ class BlockSolver:
         backed = np.empty(len(block))
         self.kernel.safe(self.system, block, values, upward, backed)
         own = values[block.member[block.group_start[:-1]]]
-        difference: FloatArray = backed - own if upward else own - backed
-        return np.where(backed == own, 0.0, difference)
+        beyond, within = (backed, own) if upward else (own, backed)
+        return np.subtract(beyond, within, out=np.zeros(len(block)), where=backed != own)
 
 
 def _assign(block: Block, values: FloatArray, of_groups: FloatArray) -> None:

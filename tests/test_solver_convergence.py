@@ -167,3 +167,34 @@ def test_many_blocks_in_a_row_cost_no_more_each_than_few() -> None:
         assert solution.is_certified
         spent.append(solution.iterations / rooms)
     assert spent[1] <= spent[0]
+
+
+@pytest.mark.parametrize("length", [100, 300, 1000])
+def test_choices_that_never_stop_at_first_do_not_rule_factorisation_out(length: int) -> None:
+    """Walk back or on, or wait for one chance in fifty to move on: as long as possible, nature in a hurry.
+
+    On the way to the solution there are policies whose equations have none."""
+    rows = []
+    for state in range(length):
+        rows += [
+            [(max(state - 1, 0), 0.5, 0.52), (state + 1, 0.48, 0.5)],
+            [(state, 0.0, 1.0), (state + 1, 0.0, 0.02)],
+        ]
+    rows.append([(length, 1.0, 1.0)])
+    structure = Structure(
+        choice_start=np.append(2 * np.arange(length + 1), 2 * length + 1),
+        transition_start=np.cumsum([0, *(len(row) for row in rows)]),
+        successor=np.array([to for row in rows for to, _, _ in row], np.int32),
+        rewards={"steps": RewardStructure(state=np.append(np.ones(length), 0.0))},
+    )
+    lower, upper = (np.array([entry[i] for row in rows for entry in row]) for i in (1, 2))
+    objective = Objective(
+        ObjectiveKind.REACH_REWARD,
+        Direction.MAX,
+        Direction.MIN,
+        target=np.arange(length + 1) == length,
+        reward=structure.rewards["steps"],
+    )
+    solution = solve(IntervalMDP(structure, lower, upper), objective, limits=ITERATIONS)
+    assert solution.is_certified and solution.iterations < 3000
+    assert solution.lower[0] <= length**2 + 49 * length <= solution.upper[0]

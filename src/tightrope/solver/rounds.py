@@ -80,7 +80,7 @@ class Rounds:
         closest, in_vain, pure, burst = 0.5, 0, 0, 8
         there_and_back, turn, restarts = (block, replace(block, backwards=True)), 0, 0
         unit = 1e-300 if self.measure.relative else 1.0
-        factorise = len(block) <= LARGEST_FACTORISATION
+        may_factorise, waiting = len(block) <= LARGEST_FACTORISATION, 0
         while not meter.exhausted() and (allowed is None or meter.iterations - start < allowed):
             if system.unit > 0:
                 unit = max(unit, self.measure.unit(values[block.member]))
@@ -96,7 +96,7 @@ class Rounds:
                 if meter.patience == 0 and burst > MOST_BURST:
                     break
                 in_vain, pure, burst = 0, burst, 2 * burst
-            impatient = factorise and meter.iterations - start > meter.patience
+            impatient = may_factorise and meter.iterations - start > max(meter.patience, waiting)
             if pure > 0 and not (impatient and meter.patience > 0):
                 pure -= 1
                 continue
@@ -111,7 +111,7 @@ class Rounds:
                     if restarts > 3 or not policies.start_again(block, rows, shift, values, unit, tolerance):
                         break
                     continue
-                factorise = False
+                waiting = 2 * (meter.iterations - start)  # choices that never stop may be given up later
             goal, most = max(min(change, 1.0) * FROZEN_GOAL, tolerance * 0.2), FROZEN_SWEEPS
             if np.array_equal(policy, rows.choice):
                 goal, most = tolerance * 0.2, 4 * FROZEN_SWEEPS

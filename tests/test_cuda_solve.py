@@ -13,7 +13,7 @@ import pytest
 import test_solver_rectangular as regions
 from cuda_cases import DEVICE, device, random_intervals, random_structure
 from exact_reference import brute_force, random_objective
-from test_solver_convergence import two_ways
+from test_solver_convergence import hesitant_walk, two_ways
 from test_solver_exact import KINDS, assert_encloses, draw
 from tightrope.certificate.checker import verify
 from tightrope.data.simulator import Simulator
@@ -201,3 +201,9 @@ def test_equally_good_ways_of_different_length(agent: Direction) -> None:
     solution = solve(*two_ways(0.0002, agent), device=DEVICE, limits=Limits(iterations=20_000))
     assert solution.is_certified
     assert np.all(solution.lower[:4] <= 0.5) and np.all(solution.upper[:4] >= 0.5)
+
+
+def test_choices_that_never_stop_at_first_do_not_rule_factorisation_out() -> None:
+    solution = solve(*hesitant_walk(300), device=DEVICE, limits=Limits(iterations=30_000))
+    assert solution.is_certified
+    assert solution.lower[0] <= 104_700 <= solution.upper[0]

@@ -169,11 +169,10 @@ def test_many_blocks_in_a_row_cost_no_more_each_than_few() -> None:
     assert spent[1] <= spent[0]
 
 
-@pytest.mark.parametrize("length", [100, 300, 1000])
-def test_choices_that_never_stop_at_first_do_not_rule_factorisation_out(length: int) -> None:
+def hesitant_walk(length: int) -> tuple[IntervalMDP, Objective]:
     """Walk back or on, or wait for one chance in fifty to move on: as long as possible, nature in a hurry.
 
-    On the way to the solution there are policies whose equations have none."""
+    The value is length² + 49·length; on the way there are policies whose equations have no solution."""
     rows = []
     for state in range(length):
         rows += [
@@ -195,6 +194,11 @@ def test_choices_that_never_stop_at_first_do_not_rule_factorisation_out(length: 
         target=np.arange(length + 1) == length,
         reward=structure.rewards["steps"],
     )
-    solution = solve(IntervalMDP(structure, lower, upper), objective, limits=ITERATIONS)
+    return IntervalMDP(structure, lower, upper), objective
+
+
+@pytest.mark.parametrize("length", [100, 300, 1000])
+def test_choices_that_never_stop_at_first_do_not_rule_factorisation_out(length: int) -> None:
+    solution = solve(*hesitant_walk(length), limits=ITERATIONS)
     assert solution.is_certified and solution.iterations < 3000
     assert solution.lower[0] <= length**2 + 49 * length <= solution.upper[0]

@@ -26,11 +26,11 @@ import numpy as np
 
 from tightrope.model.graph.support import SUM_UNIT, Support
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.solver.around import Around, look_around
 from tightrope.solver.backups import STEP_ERROR
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.first_guess import first_guess
 from tightrope.solver.frozen import LARGEST_FACTORISATION
-from tightrope.solver.inherited import inherited
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.layers import layers
@@ -116,13 +116,14 @@ class BlockSolver:
             ordered = layers(self.support, block, lower, self.meter.place, is_reach)
             block, distance = ordered.block, ordered.distance
         self.meter.patience = min(PATIENCE, len(block) // 20 + 60)
-        middle = first_guess(self.equations, self.system, block, lower, distance, self.meter)
+        around = look_around(self._measure, block, lower, upper, self.meter.place)
+        middle = first_guess(self.equations, self.system, block, around.smallest, distance, self.meter.start)
         best_lower = np.full(len(block), self.system.floor)
         best_upper = np.full(len(block), self.system.ceiling)
         rows = Rows.room_for(self._longest_choices, block, with_bounds=self._rounds.answers)
         goal = budget
         while True:
-            low, high, middle, is_closest = self._refine(block, lower, upper, middle, goal, rows)
+            low, high, middle, is_closest = self._refine(block, lower, upper, middle, goal, rows, around)
             best_lower, best_upper = np.maximum(best_lower, low), np.minimum(best_upper, high)
             gap = float(width(best_lower, best_upper, self.relative, self._measure.unit(middle)).max())
             if gap <= budget or self.meter.exhausted():
@@ -142,6 +143,7 @@ class BlockSolver:
         middle: FloatArray,
         budget: float,
         rows: Rows,
+        around: Around,
     ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
         """The best bounds found on the way to `budget`, what they lie around, and whether float64 allows for
         nothing closer.
@@ -151,7 +153,7 @@ class BlockSolver:
         best_upper = np.full(len(block), self.system.ceiling)
         still = np.zeros(len(block))
         begin = self.meter.iterations
-        found = self._with_margins(block, lower, upper, middle, budget, rows)
+        found = self._with_margins(block, lower, upper, middle, budget, rows, around)
         if found is not None:
             best_lower, best_upper, middle, is_best = found
             gap = float(width(best_lower, best_upper, self.relative, self._measure.unit(middle)).max())
@@ -207,7 +209,14 @@ class BlockSolver:
         return best_lower, best_upper, middle, False
 
     def _with_margins(
-        self, block: Block, lower: FloatArray, upper: FloatArray, start: FloatArray, budget: float, rows: Rows
+        self,
+        block: Block,
+        lower: FloatArray,
+        upper: FloatArray,
+        start: FloatArray,
+        budget: float,
+        rows: Rows,
+        around: Around,
     ) -> tuple[FloatArray, FloatArray, FloatArray, bool] | None:
         """Bounds that stand off one approximate solution by its margins, as far as they are verified, that
         solution, and whether float64 allows for nothing closer; None where there are no margins or a limit
@@ -231,7 +240,7 @@ class BlockSolver:
         self.meter.iterations += used
         if away is None:
             return None
-        over, own = self._inherited(block, lower, upper, middle, budget)
+        over, own = self._inherited(around, middle, budget)
         farthest = 1.0 / float((away / reference).max())
         fitting = MARGIN_PART * own * farthest
         if fitting < shift:
@@ -253,19 +262,16 @@ class BlockSolver:
         is_closest = fitting * (budget / own) < self._smallest_shift or not settled
         return low, high, middle, is_closest and max(below, above) <= farthest
 
-    def _inherited(
-        self, block: Block, lower: FloatArray, upper: FloatArray, middle: FloatArray, budget: float
-    ) -> tuple[FloatArray, float]:
+    def _inherited(self, around: Around, middle: FloatArray, budget: float) -> tuple[FloatArray, float]:
         """By how much the upper bound must exceed `middle` in any case, and what of the budget is left then;
         nothing and all of it where that would be too little.
         """
-        around = inherited(self._measure, block, lower, upper, self.meter.place)
         if around.distance < np.inf:
             over = around.over(middle)
             own = budget - float((over / self._measure.reference(middle)).max())
             if own > SMALLEST_PART * budget:
                 return over, own
-        return np.zeros(len(block)), budget
+        return np.zeros(len(middle)), budget
 
     def _standing_off(
         self,

@@ -95,8 +95,8 @@ class Rows:
     reward: FloatArray
     choice: OffsetArray
     swing: OffsetArray
-    low: FloatArray
-    room: FloatArray
+    low: FloatArray = field(default_factory=lambda: np.empty(0))
+    room: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @staticmethod
     def room_for(longest_choice: OffsetArray, block: Block, *, with_bounds: bool) -> Rows:

@@ -170,7 +170,7 @@ class DeviceBlock:
         relatively; None where limits end it before.
         """
         meter, start = self.meter, self.meter.iterations
-        closest, in_vain, pure, burst = 0.5, 0, 0, 8
+        closest, in_vain, pure, burst, waiting = 0.5, 0, 0, 8, 0
         unit = 1e-300 if self.relative else 1.0
         x, y = x.copy(), x.copy()
         frozen: Callable[[], None] | None = None
@@ -189,12 +189,18 @@ class DeviceBlock:
             closest = min(closest, change)
             if in_vain >= 40:
                 in_vain, pure, burst = 0, burst, 2 * burst
-            if pure > 0:
+            impatient = self.factoriser is not None and meter.iterations - start > max(self.patience, waiting)
+            if pure > 0 and not (
+                impatient and self.patience == PATIENCE
+            ):  # bursts must not keep it from trying
                 pure -= 1
                 continue
-            if meter.iterations - start > self.patience and self._factorised(x, shift):
-                self.patience = FROZEN_SWEEPS
-                continue
+            if impatient:
+                if self._factorised(x, shift):
+                    if self.patience == PATIENCE:
+                        in_vain, pure, burst, waiting, self.patience = 0, 0, 8, 0, FROZEN_SWEEPS
+                    continue
+                waiting = 2 * (meter.iterations - start)  # see `Rounds.converge`
             if frozen is None:
                 frozen = self.device.record(partial(self._frozen_pairs, x, y, shift))
             frozen()
@@ -202,7 +208,7 @@ class DeviceBlock:
         return None
 
     def _factorised(self, x: Any, shift: Any) -> bool:
-        """Solve with the choices frozen where that is possible; not asked again where it is not."""
+        """Solve with the choices frozen where that is possible."""
         if self.factoriser is None:
             return False
         self.meter.iterations += 1
@@ -210,7 +216,6 @@ class DeviceBlock:
         extra = np.zeros(len(values)) if shift is None else self.device.download(shift)
         solution = self.factoriser.solved(taken, values, extra, True)
         if solution is None:
-            self.factoriser = None
             return False
         x[...] = self.device.upload(solution)
         return True

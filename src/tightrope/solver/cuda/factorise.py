@@ -77,6 +77,4 @@ class Factoriser:
             system.reward[choice] if len(system.reward) else np.zeros(len(choice)),
             choice,
             np.full(len(choice), -1, np.int64),
-            np.empty(0),
-            np.empty(0),
         )

@@ -1,9 +1,9 @@
-"""How wide the bounds around a block are: so far its own upper bound stands off, however well it is solved.
+"""What lies around a block: the smallest value there, to start from, and how wide the bounds are.
 
-Let x solve a block for the lower bounds around it. If the upper bounds there are larger by at most h, then
-x + h is no less than its own backup with them, as rows sum to at most 1; if they are larger by at most a part
-η of themselves, (1 + η)·x is, where no reward is negative. A block that starts from there has only its own
-margins to add.
+So far its own upper bound stands off, however well it is solved. Let x solve a block for the lower bounds
+around it. If the upper bounds there are larger by at most h, then x + h is no less than its own backup with
+them, as rows sum to at most 1; if they are larger by at most a part η of themselves, (1 + η)·x is, where no
+reward is negative. A block that starts from there has only its own margins to add.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from tightrope.solver.system import Block
 
 
 @dataclass(frozen=True)
-class Inherited:
-    """Largest distance of the bounds around a block, of values as such or as a part of them."""
+class Around:
+    """The smallest finite value around a block, 0 where there is none, and the largest distance of bounds
+    there, of values as such or (`is_part`) as a part of them.
+    """
 
+    smallest: float
     distance: float
     is_part: bool
 
@@ -30,14 +33,14 @@ class Inherited:
         return self.distance * middle if self.is_part else np.full(len(middle), self.distance)
 
 
-def inherited(
+def look_around(
     measure: Measure, block: Block, lower: FloatArray, upper: FloatArray, place: IndexArray
-) -> Inherited:
-    """What the finite bounds next to the block leave open; `place` is −1 on all states, before and after."""
+) -> Around:
+    """`place` is −1 on all states, before and after."""
     system = measure.system
     is_part = measure.relative and system.unit == 0
     place[block.member] = 0
-    distance = _widest_around(
+    smallest, distance = _look_around(
         system.structure.choice_start,
         system.structure.transition_start,
         system.structure.successor,
@@ -48,11 +51,11 @@ def inherited(
         is_part,
     )
     place[block.member] = -1
-    return Inherited(distance, is_part)
+    return Around(smallest if np.isfinite(smallest) else 0.0, distance, is_part)
 
 
 @kernel
-def _widest_around(
+def _look_around(
     choice_start: OffsetArray,
     transition_start: OffsetArray,
     successor: IndexArray,
@@ -61,15 +64,20 @@ def _widest_around(
     lower: FloatArray,
     upper: FloatArray,
     is_part: bool,
-) -> float:
-    """The largest distance of finite bounds of a successor outside the block, whose states have place ≥ 0."""
-    widest = 0.0
+) -> tuple[float, float]:
+    """Of the successors outside the block, whose states have place ≥ 0: the smallest lower bound (inf without
+    one) and the largest distance of finite bounds.
+    """
+    smallest, widest = np.inf, 0.0
     for s in member:
         for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
             u = successor[t]
-            if place[u] < 0 and lower[u] < upper[u] and upper[u] < np.inf:
+            if place[u] >= 0:
+                continue
+            smallest = min(smallest, lower[u])
+            if lower[u] < upper[u] and upper[u] < np.inf:
                 distance = upper[u] - lower[u]
                 if is_part:
                     distance = distance / lower[u] if lower[u] > 0.0 else np.inf
                 widest = max(widest, distance)
-    return widest
+    return smallest, widest

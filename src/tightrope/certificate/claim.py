@@ -1,0 +1,126 @@
+"""What is claimed of a problem, and the numbers that help to check it. A wrong hint can only make a check fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.certificate.format.fields import (
+    integers,
+    part,
+    parts,
+    real,
+    reals,
+    require_shapes,
+    texts,
+    validate,
+    word,
+)
+from tightrope.certificate.hints import LearnedHints
+from tightrope.certificate.problem import Problem
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """lower ≤ value at the initial state ≤ upper, as the question asks for it.
+
+    * `policy` free: the value of the agent's best policy; fixed: of the policy `choice`; randomised: of the one that
+      takes choice c with probability weight[c], divided by the sum of the weights of its state.
+    """
+
+    name: str = word("value", "robust policy", "given policy")
+    policy: str = word("free", "fixed", "randomised")
+    lower: float = real()
+    upper: float = real(infinite=True)
+    choice: OffsetArray | None = integers(optional=True)
+    weight: FloatArray | None = reals(0.0, 1.0, optional=True)
+
+    def trouble(self) -> str | None:
+        if (self.choice is not None) != (self.policy == "fixed"):
+            return "a policy is given where it is fixed, and only there"
+        if (self.weight is not None) != (self.policy == "randomised"):
+            return "weights are given where the policy is randomised, and only there"
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class ValueHints:
+    """Vectors that bound the value at every state, before `complement`; see `tightrope.certificate.game.theorem`.
+
+    `witness`: the agent's choices where he is free and owns a bound. `upper_ranking` is `lower_ranking` where it is not
+    given. Tails: the bounds of what is left after the first steps of F>=k; witness and rankings are then the tail's.
+    `lower_basis`, `upper_basis`: for every choice a basis of the region, −1 where the bounds of transitions say it all.
+    """
+
+    lower: FloatArray = reals(infinite=True)
+    upper: FloatArray = reals(infinite=True)
+    lower_tail: FloatArray | None = reals(optional=True)
+    upper_tail: FloatArray | None = reals(optional=True)
+    lower_ranking: OffsetArray | None = integers(optional=True)
+    upper_ranking: OffsetArray | None = integers(optional=True)
+    witness: OffsetArray | None = integers(optional=True)
+    lower_basis: OffsetArray | None = integers(-1, optional=True)
+    upper_basis: OffsetArray | None = integers(-1, optional=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Claims about a problem, with hints for each. `about` is shown as what the file says; nothing relies on it."""
+
+    problem: Problem = part(Problem)
+    claims: tuple[Claim, ...] = parts(Claim, 4)
+    values: tuple[ValueHints, ...] = parts(ValueHints, 4)
+    learned: LearnedHints | None = part(LearnedHints, optional=True)
+    about: Mapping[str, str] = texts()
+
+    def trouble(self) -> str | None:
+        if not self.claims or len(self.claims) != len(self.values):
+            return "every claim needs its hints, and there must be one"
+        if len({claim.name for claim in self.claims}) != len(self.claims):
+            return "two claims have one name"
+        if (self.learned is not None) != (self.problem.law == "domain"):
+            return "hints about sets are for models over a domain, and they need them"
+        for number, (claim, hints) in enumerate(zip(self.claims, self.values, strict=True)):
+            trouble = _misfit(self.problem, claim, hints)
+            if trouble:
+                return f"claim {number}: {trouble}"
+        return None
+
+
+def _misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
+    """Why a claim and its hints do not fit the problem."""
+    graph, objective = problem.graph, problem.objective
+    per_state = {name: (graph.states,) for name in ("lower", "upper", "lower_tail", "upper_tail")}
+    per_state |= {name: (graph.states,) for name in ("lower_ranking", "upper_ranking", "witness")}
+    trouble = require_shapes(hints, **per_state, lower_basis=(graph.choices,), upper_basis=(graph.choices,))
+    trouble = trouble or require_shapes(claim, choice=(graph.states,), weight=(graph.choices,))
+    if trouble:
+        return trouble
+    for name, picked in (("policy", claim.choice), ("witness", hints.witness)):
+        if picked is not None and (
+            np.any(picked < graph.choice_start[:-1]) or np.any(picked >= graph.choice_start[1:])
+        ):
+            return f"the {name} picks a choice that its state does not have"
+    if claim.weight is not None:
+        total = np.add.reduceat(claim.weight, graph.choice_start[:-1])
+        if np.any(np.abs(total - 1) > 2.0**-40):
+            return "the policy's weights are not distributions"
+    has_tail = objective.lower_steps > 0 and objective.upper_steps is None
+    if (hints.lower_tail is not None) != has_tail or (hints.upper_tail is not None) != has_tail:
+        return "bounds of a tail are for F>=k, which needs them"
+    if objective.kind not in ("REACH_REWARD", "TOTAL") and np.isinf(hints.lower).any():
+        return "a lower bound is infinite, the value is not"
+    if claim.policy != "free" and hints.witness is not None:
+        return "a witness beside a policy that is given"
+    if problem.law != "domain" and (hints.lower_basis is not None or hints.upper_basis is not None):
+        return "bases without a region"
+    return None
+
+
+def checked(certificate: Certificate) -> Certificate:
+    """The certificate, whose every field holds what it should; an `InputError` otherwise."""
+    validate(certificate)
+    return certificate

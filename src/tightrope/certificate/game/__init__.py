@@ -1,0 +1,1 @@
+"""Two bounds for every state: are they inductive, and does the play behind them stop?"""

@@ -15,7 +15,7 @@ from cuda_cases import DEVICE, device, random_intervals, random_structure
 from exact_reference import brute_force, random_objective
 from test_solver_convergence import hesitant_walk, two_ways
 from test_solver_exact import KINDS, assert_encloses, draw
-from tightrope.certificate.checker import verify
+from tightrope.certificate.old_checker import verify
 from tightrope.data.simulator import Simulator
 from tightrope.experiments.suite import load, parse_bench, question
 from tightrope.learning.learn import learn

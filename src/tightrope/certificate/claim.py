@@ -1,4 +1,4 @@
-"""What is claimed of a problem, and the numbers that help to check it. A wrong hint can only make a check fail."""
+"""What is claimed of a problem, and numbers that help to check it: a wrong hint can only make a check fail."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 class Claim:
     """lower ≤ value at the initial state ≤ upper, as the question asks for it.
 
-    * `policy` free: the value of the agent's best policy; fixed: of the policy `choice`; randomised: of the one that
-      takes choice c with probability weight[c], divided by the sum of the weights of its state.
+    `policy` free: of the agent's best policy; fixed: of the policy `choice`; randomised: of the one that takes choice
+    c with probability weight[c], divided by the sum of the weights of its state.
     """
 
     name: str = word("value", "robust policy", "given policy")
     policy: str = word("free", "fixed", "randomised")
-    lower: float = real()
+    lower: float = real(infinite=True)
     upper: float = real(infinite=True)
     choice: OffsetArray | None = integers(optional=True)
     weight: FloatArray | None = reals(0.0, 1.0, optional=True)
@@ -43,22 +43,23 @@ class Claim:
             return "a policy is given where it is fixed, and only there"
         if (self.weight is not None) != (self.policy == "randomised"):
             return "weights are given where the policy is randomised, and only there"
-        return None
+        return None if self.lower <= self.upper else "a lower bound above the upper one"
 
 
 @dataclass(frozen=True, eq=False)
 class ValueHints:
-    """Vectors that bound the value at every state, before `complement`; see `tightrope.certificate.game.theorem`.
+    """Vectors that bound the value at every state, before `complement`: see `tightrope.certificate.game.theorem`.
 
-    `witness`: the agent's choices where he is free and owns a bound. `upper_ranking` is `lower_ranking` where it is not
-    given. Tails: the bounds of what is left after the first steps of F>=k; witness and rankings are then the tail's.
-    `lower_basis`, `upper_basis`: for every choice a basis of the region, −1 where the bounds of transitions say it all.
+    Where a bounded number of steps gives the value there are none: the checker makes the steps. For F>=k they bound
+    what is left after k steps.
+
+    * `witness`: the agent's choices where he is free. `upper_ranking` is `lower_ranking` where it is not given.
+    * `lower_basis`, `upper_basis`: for every choice a basis of the region; −1 where the bounds of transitions say it
+      all.
     """
 
-    lower: FloatArray = reals(infinite=True)
-    upper: FloatArray = reals(infinite=True)
-    lower_tail: FloatArray | None = reals(optional=True)
-    upper_tail: FloatArray | None = reals(optional=True)
+    lower: FloatArray | None = reals(optional=True, infinite=True)
+    upper: FloatArray | None = reals(optional=True, infinite=True)
     lower_ranking: OffsetArray | None = integers(optional=True)
     upper_ranking: OffsetArray | None = integers(optional=True)
     witness: OffsetArray | None = integers(optional=True)
@@ -68,7 +69,7 @@ class ValueHints:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Claims about a problem, with hints for each. `about` is shown as what the file says; nothing relies on it."""
+    """Claims about a problem, with hints for each. `about`: what the file says of itself; nothing relies on it."""
 
     problem: Problem = part(Problem)
     claims: tuple[Claim, ...] = parts(Claim, 4)
@@ -93,8 +94,7 @@ class Certificate:
 def _misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
     """Why a claim and its hints do not fit the problem."""
     graph, objective = problem.graph, problem.objective
-    per_state = {name: (graph.states,) for name in ("lower", "upper", "lower_tail", "upper_tail")}
-    per_state |= {name: (graph.states,) for name in ("lower_ranking", "upper_ranking", "witness")}
+    per_state = dict.fromkeys(("lower", "upper", "lower_ranking", "upper_ranking", "witness"), (graph.states,))
     trouble = require_shapes(hints, **per_state, lower_basis=(graph.choices,), upper_basis=(graph.choices,))
     trouble = trouble or require_shapes(claim, choice=(graph.states,), weight=(graph.choices,))
     if trouble:
@@ -108,10 +108,10 @@ def _misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
         total = np.add.reduceat(claim.weight, graph.choice_start[:-1])
         if np.any(np.abs(total - 1) > 2.0**-40):
             return "the policy's weights are not distributions"
-    has_tail = objective.lower_steps > 0 and objective.upper_steps is None
-    if (hints.lower_tail is not None) != has_tail or (hints.upper_tail is not None) != has_tail:
-        return "bounds of a tail are for F>=k, which needs them"
-    if objective.kind not in ("REACH_REWARD", "TOTAL") and np.isinf(hints.lower).any():
+    has_vectors = objective.steps is None
+    if (hints.lower is not None) != has_vectors or (hints.upper is not None) != has_vectors:
+        return "vectors are for objectives without a bound on the steps, which need them"
+    if hints.lower is not None and objective.kind not in ("REACH_REWARD", "TOTAL") and np.isinf(hints.lower).any():
         return "a lower bound is infinite, the value is not"
     if claim.policy != "free" and hints.witness is not None:
         return "a witness beside a policy that is given"

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.certificate.certificate import Problem
-from tightrope.certificate.checker import boundary_of, is_bounded
+from tightrope.certificate.old_checker import boundary_of, is_bounded
 from tightrope.certificate.coupled import CoupledProof, misfit
 from tightrope.certificate.coupled_cells import Cells, hull_misfit
 from tightrope.certificate.coupled_models import Frame, Model, Walk, model_misfit

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.certificate.certificate import Certificate, Claim
-from tightrope.certificate.checker import SIDES, boundary_of, is_bounded, tail_of
+from tightrope.certificate.old_checker import SIDES, boundary_of, is_bounded, tail_of
 from tightrope.certificate.rational import Number, RationalGame, RationalRow, number
 from tightrope.certificate.shape import Check, shape_check
 

@@ -24,7 +24,7 @@ import numpy as np
 from tightrope.certificate.archive import DAMAGE
 from tightrope.certificate.balls import Balls
 from tightrope.certificate.certificate import Claim, Problem
-from tightrope.certificate.checker import Operator, is_bounded, prove_side
+from tightrope.certificate.old_checker import Operator, is_bounded, prove_side
 from tightrope.certificate.coupled_check import Ground, check_coupled
 from tightrope.certificate.ellipsoid_check import Ellipsoid
 from tightrope.certificate.exact import prove_side_exactly

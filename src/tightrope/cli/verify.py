@@ -66,7 +66,7 @@ _Report = tuple[list[Check], dict[str, tuple[float, float]], dict[str, Any]]
 
 def _value(archive: Archive, path: Path, exact: bool) -> _Report:
     from tightrope.certificate.certificate import Certificate
-    from tightrope.certificate.checker import verify as check_all
+    from tightrope.certificate.old_checker import verify as check_all
     from tightrope.certificate.exact import verify_exactly
 
     loaded = Certificate.of_archive(archive, path)

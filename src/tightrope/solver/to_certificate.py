@@ -2,94 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.certificate import Certificate, Claim, Problem
-from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import Structure
+from tightrope.certificate.claim import Certificate, Claim, ValueHints
+from tightrope.certificate.problem import Problem
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 
+PolicyGiven = FloatArray | OffsetArray | None
+"""A choice for every state, weights for every choice, or none: the agent is free."""
+
 
 def to_certificate(
-    solution: Solution,
-    *,
-    policy: FloatArray | OffsetArray | None = None,
-    point: tuple[ParametricMDP, Sequence[Fraction]] | None = None,
-    about: Mapping[str, Any] | None = None,
+    problem: Problem, solution: Solution, policy: PolicyGiven = None, about: Mapping[str, Any] | None = None
 ) -> Certificate:
-    """The certificate of a solution; `policy` as given to the solve.
+    """The certificate of a solution of this problem; `policy` as given to the solve.
 
-    `point` says that the model solved is that parametric model at that point: the certificate then
-    carries the exact expressions, and the checker evaluates them itself.
+    The problem is that of the model itself (`tightrope.solver.to_problem`): what the solver made of it on the way,
+    the checker makes again.
     """
-    kernel = solution.kernel
-    assert isinstance(kernel, IntervalKernel)
-    structure = kernel.structure
-    return Certificate(_problem(solution, kernel, point), _claim(solution, structure, policy), about or {})
+    initial = problem.graph.initial
+    bounds = float(solution.lower[initial]), float(solution.upper[initial])
+    claim = to_claim("value", bounds, policy)
+    return Certificate(problem, (claim,), (value_hints(solution, policy),), about=to_words(about or {}))
 
 
-def _problem(
-    solution: Solution, kernel: IntervalKernel, point: tuple[ParametricMDP, Sequence[Fraction]] | None
-) -> Problem:
-    objective, structure = solution.objective, kernel.structure
-    sets: dict[str, Any]
-    if point is not None:
-        model, theta = point
-        sets = {"sets": "point", "expression": model.expression, "expressions": _exact(model, theta)}
-    elif kernel.is_plain:
-        sets = {"sets": "plain", "probability": kernel.lower}
-    else:
-        sets = {"sets": "interval", "lower": kernel.lower, "upper": kernel.upper}
-    return Problem(
-        kind=objective.kind.name,
-        agent=objective.agent.name,
-        nature=objective.nature.name,
-        choice_start=structure.choice_start,
-        transition_start=structure.transition_start,
-        successor=structure.successor,
-        initial=structure.initial,
-        lower_steps=objective.lower_steps,
-        upper_steps=objective.upper_steps,
-        discount=objective.discount,
-        complement=objective.complement,
-        reward=None if objective.reward is None else objective.reward.per_choice(structure),
-        target=objective.target,
-        allowed=objective.allowed,
-        terminal=objective.terminal,
-        **sets,
-    )
-
-
-def _claim(solution: Solution, structure: Structure, policy: FloatArray | OffsetArray | None) -> Claim:
+def to_claim(name: str, bounds: tuple[float, float], policy: PolicyGiven) -> Claim:
+    """Bounds at the initial state, of a policy or of the best one."""
     if policy is None:
-        kind, weight = "free", None
-    elif np.issubdtype(policy.dtype, np.integer):
-        kind, weight = "fixed", None
-    else:
-        kind, weight = "randomised", np.asarray(policy, dtype=np.float64)
+        return Claim(name, "free", *bounds)
+    if np.issubdtype(policy.dtype, np.integer):
+        return Claim(name, "fixed", *bounds, choice=np.asarray(policy, dtype=np.int64))
+    return Claim(name, "randomised", *bounds, weight=np.asarray(policy, dtype=np.float64))
+
+
+def value_hints(solution: Solution, policy: PolicyGiven = None, high: Solution | None = None) -> ValueHints:
+    """The vectors of a solution, with the witness of a free agent; of `high` the upper ones where it is given."""
+    if solution.objective.is_bounded:
+        return ValueHints()
     tail = tail_of(solution, policy)
-    return Claim(
-        lower=solution.fixpoint_lower,
-        upper=solution.fixpoint_upper,
-        policy_kind=kind,
-        policy=None if weight is not None else tail.policy,
-        weight=weight,
-        ranking=tail.ranking,
-        tail_lower=None if tail is solution else tail.fixpoint_lower,
-        tail_upper=None if tail is solution else tail.fixpoint_upper,
+    above = tail if high is None else tail_of(high, policy)
+    discounted = solution.objective.discount is not None
+    return ValueHints(
+        lower=tail.fixpoint_lower,
+        upper=above.fixpoint_upper,
+        lower_ranking=None if discounted else tail.ranking.astype(np.int64),
+        upper_ranking=None if discounted or above is tail else above.ranking.astype(np.int64),
+        witness=None if policy is not None else tail.policy.astype(np.int64),
     )
 
 
-def tail_of(solution: Solution, policy: FloatArray | OffsetArray | None) -> Solution:
+def to_words(about: Mapping[str, Any]) -> dict[str, str]:
+    """What a file says of itself, as texts."""
+    return {name: _text(value) for name, value in about.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={one}" for name, one in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)[:4096]
+
+
+def tail_of(solution: Solution, policy: PolicyGiven) -> Solution:
     """What an unbounded `F>=k` comes to after k steps; the solution itself for anything else."""
     objective = solution.objective
     if objective.lower_steps == 0 or objective.upper_steps is not None:
@@ -101,15 +80,3 @@ def tail_of(solution: Solution, policy: FloatArray | OffsetArray | None) -> Solu
         precision=solution.precision,
         relative=solution.relative,
     )
-
-
-def _exact(model: ParametricMDP, theta: Sequence[Fraction]) -> dict[str, Any]:
-    table = model.expressions
-    starts = table.row_start.tolist()
-    terms = [[int(m), str(c)] for m, c in zip(table.monomial, table.coefficient.to_fractions(), strict=True)]
-    return {
-        "parameters": list(table.parameter_names),
-        "theta": [str(Fraction(value)) for value in theta],
-        "monomials": [[list(factor) for factor in monomial] for monomial in table.monomials],
-        "rows": [terms[a:b] for a, b in pairwise(starts)],
-    }

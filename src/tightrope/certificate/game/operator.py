@@ -1,0 +1,128 @@
+"""One backup of a vector, bounded on the safe side: Φ_c(x) = r(c) + γ·opt_{p ∈ P(c)} p·x, and the agent's part in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tightrope.certificate.game.nature import Boxes, Vector
+from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.problem import Objective, Problem
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+
+
+class OutOfRange(ArithmeticError):
+    """A number left the range of the arithmetic: nothing follows from it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """An objective over boxes. `weight`: the agent mixes his choices; `witness`: what he does where he is free."""
+
+    n: Arithmetic
+    objective: Objective
+    choice_start: OffsetArray
+    boxes: Boxes
+    reward: Numbers
+    weight: FloatArray | None = None
+    witness: OffsetArray | None = None
+
+    @staticmethod
+    def of(problem: Problem, boxes: Boxes) -> Game:
+        """The game in which the agent is free."""
+        n, objective, graph = boxes.n, problem.objective, problem.graph
+        reward = n.zeros(graph.choices) if objective.reward is None else n.array(objective.reward)
+        return Game(n, objective, graph.choice_start, boxes, reward)
+
+    def of_policy(self, choice: OffsetArray) -> Game:
+        """The game of a policy: its choices are all there are."""
+        states = np.arange(len(choice) + 1)
+        boxes = self.boxes.only(choice)
+        return replace(
+            self, choice_start=states, boxes=boxes, reward=self.reward[choice], witness=states[:-1]
+        )
+
+    @property
+    def states(self) -> int:
+        return len(self.choice_start) - 1
+
+    def nature_owns(self, owner: str) -> bool:
+        """Whether nature, where she has a say at all, is on the owners' side."""
+        return self.objective.nature == owner
+
+    def agent_owns(self, owner: str) -> bool:
+        """Whether it is the agent's witness that counts."""
+        return self.weight is None and self.objective.agent == owner
+
+    def choices(self, values: Vector, upward: bool) -> Vector:
+        """Φ_c(values) for every choice: not below it if `upward`, not above it otherwise."""
+        maximise = upward if self.objective.nature == "ANY" else self.objective.nature == "MAX"
+        found = self.boxes.bound(values, maximise, upward)
+        if self.objective.discount is None and not np.any(self.reward != 0):
+            return self._in_range(found)
+        discount = 1 if self.objective.discount is None else self.n.array([self.objective.discount])[0]
+        scaled = discount * found.number
+        value = self.reward + scaled
+        rounded = (self.reward != 0) | (discount != 1)
+        slack = self.n.error(4, np.where(rounded, abs(self.reward) + abs(scaled), 0))
+        return self._in_range(Vector(value + slack if upward else value - slack, found.infinite))
+
+    def owners_choice(self, per_choice: Vector, owner: str, upward: bool) -> Vector:
+        """What states come to where `owner` wants the bound: the agent's witness alone where he is one."""
+        if self.agent_owns(owner):
+            assert self.witness is not None
+            return per_choice.take(self.witness)
+        return self.best(per_choice, upward)
+
+    def best(self, per_choice: Vector, upward: bool) -> Vector:
+        """What states come to: the agent's optimum, or his mixture."""
+        if self.weight is not None:
+            return self._mixed(per_choice, upward)
+        starts = self.choice_start[:-1]
+        if len(starts) == len(per_choice.number):
+            return per_choice
+        number, infinite = per_choice.number, per_choice.infinite
+        if self.objective.agent == "MAX":
+            lowest = number.min()
+            return Vector(
+                np.maximum.reduceat(np.where(infinite, lowest, number), starts),
+                np.logical_or.reduceat(infinite, starts),
+            )
+        highest = np.where(infinite, number.min(), number).max()
+        return Vector(
+            np.minimum.reduceat(np.where(infinite, highest, number), starts),
+            np.logical_and.reduceat(infinite, starts),
+        )
+
+    def _mixed(self, per_choice: Vector, upward: bool) -> Vector:
+        """Σ weight·value / Σ weight over the choices of positive weight; exact where there is only one."""
+        assert self.weight is not None
+        n, starts = self.n, self.choice_start[:-1]
+        used, weight = self.weight > 0, n.array(self.weight)
+        value = np.where(used & ~per_choice.infinite, per_choice.number, 0)
+        count = np.add.reduceat(used.astype(np.int64), starts)
+        total = np.add.reduceat(weight, starts)
+        mean = np.add.reduceat(weight * value, starts) / total
+        slack = n.error(2 * np.diff(self.choice_start) + 6, np.add.reduceat(weight * abs(value), starts))
+        mean = mean + slack if upward else mean - slack
+        mean = np.where(count == 1, np.add.reduceat(value, starts), mean)
+        if upward:
+            extreme = np.maximum.reduceat(np.where(used, value, value.min()), starts)
+            mean = np.minimum(mean, extreme)
+        else:
+            mean = np.maximum(mean, np.minimum.reduceat(np.where(used, value, value.max()), starts))
+        return self._in_range(Vector(mean, np.logical_or.reduceat(used & per_choice.infinite, starts)))
+
+    def _in_range(self, found: Vector) -> Vector:
+        if not self.n.is_finite(found.number):
+            raise OutOfRange
+        return found
+
+    def strict(self, per_choice: Vector, bound: Vector, upward: bool) -> BoolArray:
+        """Choices where the inequality for `bound` is strict; of a mixture, where the mixture's is."""
+        width = np.diff(self.choice_start)
+        if self.weight is not None:
+            per_choice = self._mixed(per_choice, upward).take(np.repeat(np.arange(self.states), width))
+        of_choice = bound.take(np.repeat(np.arange(self.states), width))
+        return per_choice.below(of_choice) if upward else of_choice.below(per_choice)

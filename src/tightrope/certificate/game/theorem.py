@@ -1,0 +1,153 @@
+"""Bounds of a game's value: what suffices for which objective, and why.
+
+Write Φ_c(x) = r(c) + γ·opt_{p ∈ P(c)} p·x for one choice and Φ(x)(s) for the agent's optimum over the choices of s (the
+given policy's alone, or its mixture). *Owners* of a bound are those who want it: maximisers own the lower bound L,
+minimisers the upper bound U. Where the agent is an owner, his witness alone counts, otherwise all choices do. Nature
+ANY is nobody's owner: L holds against her minimum, U against her maximum.
+
+1. L ≤ Φ(L) and Φ(U) ≤ U away from the boundary, and L ≤ boundary value ≤ U on it, with rounding on the safe side.
+   Boundary: targets (1, or their terminal value), and for `allowed U target` the states that are neither (0).
+2. What else is needed depends on the objective.
+   * UNTIL. V is the least fixpoint, so Φ(U) ≤ U, U ≥ 0 gives V ≤ U (Tarski). For L: at every state with L > 0 off the
+     boundary the owners make progress, that is move with positive probability to a smaller rank, a target or a
+     state with L ≤ 0, whatever the others do. P(c) is compact, so the play meets a target, a state with L ≤ 0 or one
+     that is not allowed almost surely, and L along the play until then is a bounded submartingale: L ≤ V.
+   * REACH_REWARD, r ≥ 0. U finite: minimisers make progress towards the targets on {U < ∞}, which no play leaves since
+     Φ(U) ≤ U < ∞; U plus the reward so far is a supermartingale: V ≤ U. L finite: a play that misses the target
+     counts ∞, one that reaches it satisfies L ≤ E[reward + terminal], L being bounded. L = ∞: maximisers, against
+     every answer, either reach a smaller rank within {L = ∞} with positive probability or stay within ranks no
+     larger surely; by induction on the rank the target is missed with positive probability.
+   * TOTAL, r ≥ 0. V is the least fixpoint above 0: U ≥ 0 with Φ(U) ≤ U suffices. L finite: progress as for UNTIL, where
+     a choice with positive reward counts as progress too: it is left after finitely many steps or the total is
+     infinite. L = ∞: with the layer of s being ranking[s] // (|S| + 1): a smaller layer is reached with positive
+     probability, or the layer is never left and (r > 0 or a smaller rank within the layer follows with positive
+     probability).
+   * DISCOUNTED: Φ is a contraction; 1 suffices.
+3. A bounded number of steps: the backups are made here, from what counts after the last one. `F>=k` makes k backups
+   within the allowed states from the bounds of what is left.
+
+`r ≥ 0` is asked of the choices that can be taken: all of states off the boundary, or the given policy's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tightrope.certificate.claim import Claim, ValueHints
+from tightrope.certificate.game.nature import Boxes, Vector
+from tightrope.certificate.game.operator import Game
+from tightrope.certificate.game.progress import Progress
+from tightrope.certificate.problem import Objective, Problem
+from tightrope.certificate.verdict import Check
+from tightrope.numerics.arrays import BoolArray, FloatArray
+
+
+def prove(
+    problem: Problem, boxes: Boxes, claim: Claim, hints: ValueHints, upward: bool
+) -> tuple[list[Check], Vector]:
+    """The checks behind one of the two bounds, and the bound of every state if they pass."""
+    game = Game.of(problem, boxes)
+    if claim.choice is not None:
+        game = game.of_policy(claim.choice)
+    else:
+        game = replace(game, weight=claim.weight, witness=hints.witness)
+    objective = problem.objective
+    if objective.steps is not None:
+        return [], _backed(game, _at_the_end(game), objective.steps, upward)
+    bound = hints.upper if upward else hints.lower
+    ranking = hints.lower_ranking if not upward or hints.upper_ranking is None else hints.upper_ranking
+    assert bound is not None
+    if objective.kind == "DISCOUNTED":
+        ranking = np.zeros(game.states, dtype=np.int64)
+    if ranking is None or (game.agent_owns("MIN" if upward else "MAX") and game.witness is None):
+        return [Check("hints", False, "a ranking or the agent's witness is missing")], Vector.of(game.n, bound)
+    value = Vector.of(game.n, bound)
+    checks = _inductive(game, value, bound, Progress(game, ranking), upward)
+    if objective.lower_steps > 0:
+        value = _backed(game, value, objective.lower_steps, upward, counted=False)
+    return checks, value
+
+
+def _inductive(game: Game, value: Vector, bound: FloatArray, progress: Progress, upward: bool) -> list[Check]:
+    owner, side = ("MIN", "upper") if upward else ("MAX", "lower")
+    boundary, given = boundary_of(game.objective, game.states)
+    per_choice = game.choices(value, upward)
+    backed = game.owners_choice(per_choice, owner, upward)
+    wrong = ~boundary & (value.below(backed) if upward else backed.below(value))
+    wrong |= boundary & ((given > bound) if upward else (given < bound))
+    if upward and game.objective.kind in ("UNTIL", "TOTAL"):
+        wrong |= bound < 0
+    first = Check.everywhere(f"the {side} bound is inductive", wrong, "state")
+    if game.objective.kind == "DISCOUNTED" or not first.passed:
+        return [first]
+    return [first, *_stops(game, bound, per_choice, progress, upward)]
+
+
+def _stops(game: Game, bound: FloatArray, per_choice: Vector, progress: Progress, upward: bool) -> list[Check]:
+    """What the inequality alone leaves open: does the play stop?"""
+    kind, n = game.objective.kind, game.n
+    boundary, _ = boundary_of(game.objective, game.states)
+    if kind != "UNTIL":
+        used = ~boundary[progress.state]
+        if game.weight is not None:
+            used &= game.weight > 0
+        if np.any(used & (game.reward < 0)):
+            return [Check("rewards", False, "a negative reward voids the argument for unbounded rewards")]
+    value, finite = Vector.of(n, bound), np.isfinite(bound)
+    if upward:
+        if kind != "REACH_REWARD":
+            return []
+        strict = game.strict(per_choice, value, True)
+        missing = finite & ~boundary & ~progress.towards(boundary, "MIN", value, strict)
+        return [Check.everywhere("the play behind the upper bound reaches the target", missing, "state")]
+    endless = ~boundary & ~finite
+    if kind == "REACH_REWARD":
+        unsure = endless & ~progress.misses(endless)
+        return [Check.everywhere("the target is missed where the lower bound is infinite", unsure, "state")]
+    earns = game.reward > 0 if kind == "TOTAL" else None
+    strict = game.strict(per_choice, value, False)
+    needed = ~boundary & finite & (bound > 0)
+    missing = needed & ~progress.towards(boundary | (bound <= 0), "MAX", value, strict, earns)
+    stops = Check.everywhere("the play behind the lower bound stops", missing, "state")
+    if earns is None:
+        return [stops]
+    unsure = endless & ~progress.earns_forever(endless, earns)
+    return [stops, Check.everywhere("the reward never ends where the lower bound is infinite", unsure, "state")]
+
+
+def _at_the_end(game: Game) -> Vector:
+    """What counts after the last step."""
+    target = game.objective.target
+    counted = np.zeros(game.states) if target is None else target.astype(np.float64)
+    return Vector.of(game.n, counted)
+
+
+def _backed(game: Game, value: Vector, steps: int, upward: bool, counted: bool = True) -> Vector:
+    """So many backups; a state visited after `step` steps counts as a target from lower_steps on."""
+    objective, n = game.objective, game.n
+    for step in range(steps - 1, -1, -1):
+        value = game.best(game.choices(value, upward), upward)
+        number, infinite = n.trim(value.number, upward), value.infinite
+        if objective.kind == "UNTIL":
+            if objective.allowed is not None:
+                number, infinite = np.where(objective.allowed, number, 0), infinite & objective.allowed
+            if counted and step >= objective.lower_steps:
+                number = np.where(objective.target, 1, number)
+        value = Vector(number, infinite)
+    return value
+
+
+def boundary_of(objective: Objective, states: int) -> tuple[BoolArray, FloatArray]:
+    """The states whose value is given, and that value."""
+    value = np.zeros(states)
+    if objective.target is None:
+        return np.zeros(states, dtype=np.bool_), value
+    if objective.kind == "REACH_REWARD":
+        terminal = value if objective.terminal is None else objective.terminal
+        return objective.target, np.where(objective.target, terminal, 0.0)
+    value[objective.target] = 1
+    if objective.allowed is None:
+        return objective.target, value
+    return objective.target | ~objective.allowed, value

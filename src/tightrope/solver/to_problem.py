@@ -1,0 +1,115 @@
+"""From a model and an objective to the problem that a certificate speaks of, in its canonical form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.certificate import problem as certified
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Objective, ObjectiveKind
+from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import OffsetArray
+from tightrope.solver.interval_kernel import IntervalKernel
+
+
+def to_problem(
+    model: MDP | IntervalMDP | ParametricMDP,
+    objective: Objective,
+    *,
+    theta: Sequence[Fraction] | None = None,
+    assumed_support: float | None = None,
+    data: certified.Data | None = None,
+) -> certified.Problem:
+    """The problem of a plain or interval model, of a parametric one at `theta`, or over its domain with `data`."""
+    graph, asked = to_graph(model.structure), to_objective(objective, model)
+    if isinstance(model, ParametricMDP):
+        table, expression = to_table(model), model.expression.astype(np.int64)
+        if theta is not None:
+            point = tuple(Fraction(value) for value in theta)
+            return certified.Problem(graph, asked, expression=expression, table=table, theta=point)
+        return certified.Problem(
+            graph,
+            asked,
+            expression=expression,
+            table=table,
+            domain=to_domain(model.parameters),
+            data=data,
+            assumed_support=assumed_support,
+        )
+    kernel = IntervalKernel.of(model)  # rows that decimals brought off 1 are scaled
+    if isinstance(model, MDP):
+        return certified.Problem(graph, asked, probability=np.asarray(kernel.lower, dtype=np.float64))
+    lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (kernel.lower, kernel.upper))
+    return certified.Problem(graph, asked, lower=lower, upper=upper, assumed_support=assumed_support)
+
+
+def to_graph(structure: Structure) -> certified.Graph:
+    return certified.Graph(
+        structure.choice_start.astype(np.int64),
+        structure.transition_start.astype(np.int64),
+        structure.successor.astype(np.int64),
+        int(structure.initial),
+    )
+
+
+def to_objective(objective: Objective, model: MDP | IntervalMDP | ParametricMDP) -> certified.Objective:
+    """What the kind of objective has no meaning for is left out; nature has a say in interval models alone."""
+    kind = objective.kind
+    has_target = kind in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT, ObjectiveKind.REACH_REWARD)
+    steps = kind in (ObjectiveKind.UNTIL, ObjectiveKind.CUMULATIVE)
+    return certified.Objective(
+        kind=kind.name,
+        agent=objective.agent.name,
+        nature=objective.nature.name if isinstance(model, IntervalMDP) else "ANY",
+        complement=bool(objective.complement),
+        lower_steps=int(objective.lower_steps) if kind is ObjectiveKind.UNTIL else 0,
+        upper_steps=None if objective.upper_steps is None or not steps else int(objective.upper_steps),
+        discount=None if objective.discount is None else float(objective.discount),
+        reward=objective.reward.per_choice(model.structure)
+        if objective.is_reward and objective.reward is not None
+        else None,
+        target=objective.target if has_target else None,
+        allowed=objective.allowed if kind is ObjectiveKind.UNTIL else None,
+        terminal=objective.terminal if kind is ObjectiveKind.REACH_REWARD else None,
+    )
+
+
+def to_table(model: ParametricMDP) -> certified.Table:
+    """The expressions; monomials rise within a polynomial, as the table of a certificate wants it."""
+    source = model.expressions
+    start = source.row_start.astype(np.int64)
+    owner = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    order = np.lexsort((source.monomial, owner))
+    coefficients = source.coefficient.to_fractions()
+    factors = [tuple(monomial) for monomial in source.monomials]
+    return certified.Table(
+        len(model.parameters.names),
+        start,
+        source.monomial[order].astype(np.int64),
+        tuple(Fraction(coefficients[i]) for i in order.tolist()),
+        _starts([len(factor) for factor in factors]),
+        np.array([p for monomial in factors for p, _ in monomial], dtype=np.int64),
+        np.array([e for monomial in factors for _, e in monomial], dtype=np.int64),
+    )
+
+
+def to_domain(parameters: Parameters) -> certified.Domain:
+    rows = parameters.constraints
+    return certified.Domain(
+        tuple(Fraction(value) for value in parameters.lower),
+        tuple(Fraction(value) for value in parameters.upper),
+        tuple(Fraction(c) for row in rows for c in row.coefficients),
+        tuple(Fraction(row.bound) for row in rows),
+        np.array([row.is_equality for row in rows], dtype=np.bool_),
+    )
+
+
+def _starts(lengths: list[int]) -> OffsetArray:
+    result = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=result[1:])
+    return result

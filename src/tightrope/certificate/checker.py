@@ -24,8 +24,10 @@ from tightrope.certificate.game.nature import Vector
 from tightrope.certificate.game.operator import OutOfRange
 from tightrope.certificate.game.sets import boxes_of
 from tightrope.certificate.game.theorem import prove
+from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE, Arithmetic, as_fraction
-from tightrope.certificate.verdict import Check, Verdict
+from tightrope.certificate.statistics.assumption import support_words
+from tightrope.certificate.verdict import Check, Unproved, Verdict
 
 _End = Fraction | None
 """A bound at the initial state, before `complement`; None is +∞."""
@@ -39,6 +41,8 @@ def check(certificate: Certificate, n: Arithmetic = LONGDOUBLE) -> Verdict:
             checks, assumes = _checks(certificate, n)
         except OutOfRange:
             checks, assumes = [Check("range", False, "a number left the range of the arithmetic")], []
+        except Unproved as error:
+            checks, assumes = [Check("hints", False, str(error))], []
     values = {claim.name: (claim.lower, claim.upper) for claim in certificate.claims}
     kind = "learning" if certificate.problem.law == "domain" else "value"
     return Verdict(tuple(checks), values, kind, tuple(assumes))
@@ -46,22 +50,29 @@ def check(certificate: Certificate, n: Arithmetic = LONGDOUBLE) -> Verdict:
 
 def _checks(certificate: Certificate, n: Arithmetic) -> tuple[list[Check], list[str]]:
     problem = certificate.problem
-    boxes, proper = boxes_of(problem, n)
-    checks, assumes = [proper], []
-    if problem.assumed_support is not None:
-        assumes.append(
-            f"every transition that can happen has at least probability {problem.assumed_support:g}, or its upper "
-            "bound if that is smaller"
-        )
-    if not proper.passed:
+    learned = Learned(certificate, n) if problem.law == "domain" else None
+    if learned is not None:
+        checks, assumes = learned.checks(), learned.assumes()
+    else:
+        boxes, proper = boxes_of(problem, n)
+        checks, assumes = [proper], []
+        if problem.assumed_support is not None:
+            assumes.append(support_words(problem.assumed_support))
+    if not all(one.passed for one in checks):
         return checks, assumes
-    for claim, hints in zip(certificate.claims, certificate.values, strict=True):
-        ends: dict[str, Vector] = {}
+    for number, (claim, hints) in enumerate(zip(certificate.claims, certificate.values, strict=True)):
+        ends: list[_End] = []
         proofs: list[Check] = []
-        for side in ("lower", "upper"):
-            found, ends[side] = prove(problem, boxes, claim, hints, side == "upper")
+        for upward in (False, True):
+            if learned is not None:
+                boxes = learned.boxes(number, upward)
+            found, bound = prove(problem, boxes, claim, hints, upward)
             proofs += found
-        low, high = (_at(ends[side], problem.graph.initial) for side in ("lower", "upper"))
+            ends.append(_at(bound, problem.graph.initial))
+        low, high = ends
+        if learned is not None and all(one.passed for one in proofs):
+            found, (low, high) = learned.coupled(number, (low, high))
+            proofs += found
         proofs.append(_claimed(claim, low, high, problem.objective.complement))
         checks += [replace(one, name=f"{claim.name}: {one.name}") for one in proofs]
     return checks, assumes
@@ -80,7 +91,9 @@ def _claimed(claim: Claim, low: _End, high: _End, complement: bool) -> Check:
     above = np.isinf(claim.upper) or (high is not None and Fraction(claim.upper) >= high)
     words = "the bounds at the initial state are those claimed, or tighter"
     failed = [end for end, holds in (("lower", below), ("upper", above)) if not holds]
-    return Check("the claim", not failed, f"the {' and the '.join(failed)} end is not proved" if failed else words)
+    return Check(
+        "the claim", not failed, f"the {' and the '.join(failed)} end is not proved" if failed else words
+    )
 
 
 def tie(verdict: Verdict, bound: Mapping[str, bool | None]) -> Verdict:

@@ -21,14 +21,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.certificate.certificate import Problem
-from tightrope.certificate.old_checker import boundary_of, is_bounded
-from tightrope.certificate.old_coupled import CoupledProof, misfit
 from tightrope.certificate.coupled_cells import Cells, hull_misfit
 from tightrope.certificate.coupled_models import Frame, Model, Walk, model_misfit
 from tightrope.certificate.coupled_steps import after_steps, bounded_model
 from tightrope.certificate.coupled_values import Ends, occupancy_ends, polynomial_ends
 from tightrope.certificate.inner import Extended
 from tightrope.certificate.learning import Guarantee
+from tightrope.certificate.old_checker import boundary_of, is_bounded
+from tightrope.certificate.old_coupled import CoupledProof, misfit
 from tightrope.certificate.polynomials import Polynomial
 from tightrope.certificate.region_rows import RowWriter
 from tightrope.certificate.shape import Check

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.old_coupled import Table
 from tightrope.certificate.coupled_models import Frame, Model, Walk
 from tightrope.certificate.inner import EPSILON, Extended
+from tightrope.certificate.old_coupled import Table
 
 _BLOCK = 1 << 22
 

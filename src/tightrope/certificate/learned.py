@@ -24,6 +24,7 @@ from tightrope.certificate.claim import Certificate
 from tightrope.certificate.coupled.check import CoupledCheck, Ground
 from tightrope.certificate.coupled.values import Ends as ValueEnds
 from tightrope.certificate.game.nature import Boxes
+from tightrope.certificate.hints import CoupledHints
 from tightrope.certificate.numbers import Arithmetic
 from tightrope.certificate.problem import Polynomial
 from tightrope.certificate.region.coordinates import Box, Space
@@ -38,7 +39,7 @@ from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.certificate.statistics.intervals import METHODS, Intervals
 from tightrope.certificate.statistics.likelihood import Likelihood
 from tightrope.certificate.statistics.outcomes import Events, Outcomes, batch_totals
-from tightrope.certificate.verdict import Check
+from tightrope.certificate.verdict import Check, Unproved
 from tightrope.numerics.arrays import BoolArray
 
 
@@ -78,8 +79,8 @@ class Learned:
             checks += self.projected()
         return checks
 
-    def assumes(self) -> tuple[list[str], bool]:
-        """What the statement assumes, and whether its confidence is nominal."""
+    def assumes(self) -> list[str]:
+        """What the statement assumes; where its confidence is nominal, that comes first."""
         return assumptions(self.problem, self.planned)
 
     def distributions(self) -> Check:
@@ -94,18 +95,22 @@ class Learned:
         hints = self.hints
         size = self.problem.graph.transitions if untied else len(self.polynomials)
         if hints.lower.shape != (size,) or hints.upper.shape != (size,):
-            raise ValueError("the bounds fit neither expressions nor transitions")
-        if (hints.event_lower is not None) != (method in METHODS and not untied) or (untied and hints.region is not None):
-            raise ValueError("bounds of events, or a region, do not fit the method")
+            raise Unproved("the bounds fit neither expressions nor transitions")
+        if (hints.event_lower is not None) != (method in METHODS and not untied) or (
+            untied and hints.region is not None
+        ):
+            raise Unproved("bounds of events, or a region, do not fit the method")
         if untied and method not in METHODS:
-            raise ValueError("untied sets come from intervals")
+            raise Unproved("untied sets come from intervals")
         if method in METHODS:
             return [] if untied else [self._events()]
         about = self.n, self.space, self.polynomials
         if method == "weissman":
             balls = Balls(*about, self.outcomes, self.delta)
             self.sources[Origin.L1] = balls
-            return [Check("δ is shared", True, f"{balls.statements} L1 balls at δ = {self.data.delta:g} together")]
+            return [
+                Check("δ is shared", True, f"{balls.statements} L1 balls at δ = {self.data.delta:g} together")
+            ]
         if method == "likelihood":
             likelihood = Likelihood(*about, self.data)
             likelihood.learn(batch_totals(self.data, self.expression, len(self.polynomials)))
@@ -122,14 +127,20 @@ class Learned:
     def _events(self) -> Check:
         lower, upper, events = self.hints.event_lower, self.hints.event_upper, self.events
         if lower is None or upper is None or not len(lower) == len(upper) == len(events):
-            raise ValueError("the bounds of events do not fit the model's events")
+            raise Unproved("the bounds of events do not fit the model's events")
         self.sources[Origin.EVENT] = Ends(self.space, events.polynomials, lower, upper)
         intervals = Intervals(self.n, self.data.method, self.delta / max(len(events), 1))
         wrong = intervals.unproved(events.successes, events.trials, lower, upper)
         name = f"events' intervals follow from the counts by {self.data.method}"
         if wrong.any():
-            return Check(name, False, f"fails for {int(wrong.sum())} events, first for event {int(np.argmax(wrong))}")
-        return Check(name, True, f"{len(events)} events share δ = {self.data.delta:g}, {int(events.trials.sum())} trials")
+            return Check(
+                name, False, f"fails for {int(wrong.sum())} events, first for event {int(np.argmax(wrong))}"
+            )
+        return Check(
+            name,
+            True,
+            f"{len(events)} events share δ = {self.data.delta:g}, {int(events.trials.sum())} trials",
+        )
 
     def projected(self) -> list[Check]:
         """Links 2 to 4: rows, boxes, and the bounds of every expression, or every transition."""
@@ -145,18 +156,22 @@ class Learned:
     def written(self) -> list[Check]:
         """Links 2 and 3: the rows, the box that follows from them, and what bases prove."""
         hints, region = self.hints, self.hints.region
-        events = (self.events.links, hints.event_lower, hints.event_upper) if Origin.EVENT in self.sources else ({},)
+        events = (
+            (self.events.links, hints.event_lower, hints.event_upper)
+            if Origin.EVENT in self.sources
+            else ({},)
+        )
         self.bounds = Bounds(self.space, self.polynomials, *events)
         if region is None:
             return []
         if region.point.shape[1] != self.space.size:
-            raise ValueError("the region does not fit the coordinates")
+            raise Unproved("the region does not fit the coordinates")
         for source in self.sources.values():
             if isinstance(source, Likelihood | Ellipsoid):
                 source.points = region.point
         early = region.row[region.row[:, 0] != Origin.EXPRESSION]
         if not np.array_equal(early, region.row[: len(early)]):
-            raise ValueError("rows that rest on proved bounds come last")
+            raise Unproved("rows that rest on proved bounds come last")
         self.region_box, trouble = shrunk_box(self.writer, early, region)
         self.rows = self.writer.rows(early, self.region_box)
         self.bounds.bases = proved_by_bases(self.rows, self.space, self.polynomials, region)
@@ -186,11 +201,15 @@ class Learned:
 
     def _untied(self) -> Check:
         """Transitions' intervals from their own counts; other ends must hold of their expressions."""
-        graph, hints, outcomes = self.problem.graph, self.hints, self.outcomes
-        del outcomes
+        graph, hints = self.problem.graph, self.hints
         everything = np.arange(graph.transitions)
-        counts = sum(batch_totals(self.data, everything, graph.transitions), np.zeros(graph.transitions, dtype=np.int64))
-        trials = np.repeat(np.add.reduceat(counts, graph.transition_start[:-1]), np.diff(graph.transition_start))
+        counts = sum(
+            batch_totals(self.data, everything, graph.transitions),
+            np.zeros(graph.transitions, dtype=np.int64),
+        )
+        trials = np.repeat(
+            np.add.reduceat(counts, graph.transition_start[:-1]), np.diff(graph.transition_start)
+        )
         constant = np.array([is_constant(p) for p in self.polynomials])[self.expression]
         unknown = np.flatnonzero(~constant)
         intervals = Intervals(self.n, self.data.method, self.delta / max(len(unknown), 1))
@@ -225,7 +244,7 @@ class Learned:
         ellipsoid = self.sources.get(Origin.TANGENT)
         if self.data.sets != "rectangular" or region is None or self.rows is None:
             if basis is not None:
-                raise ValueError("bases without rectangular sets")
+                raise Unproved("bases without rectangular sets")
             return boxes
         about = self.expression, self.space, self.polynomials, self.rows.reach
         if isinstance(ellipsoid, Ellipsoid):
@@ -234,7 +253,7 @@ class Learned:
         if basis is None:
             return boxes
         if basis.max(initial=-1) >= len(region.choice_basis):
-            raise ValueError("bases of choices that are not there")
+            raise Unproved("bases of choices that are not there")
         return RegionBoxes.of(boxes, *about, BasisTable(self.rows, region.choice_basis), basis)
 
     def coupled(self, number: int, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
@@ -242,10 +261,14 @@ class Learned:
         checks: list[Check] = []
         for hints in self.hints.coupled:
             if hints.claim == number:
-                if self.region_box is None:
-                    raise ValueError("a coupled proof without a region")
-                ground = Ground(self.problem, self.writer, self.region_box)
-                about = self.certificate.claims[number], self.certificate.values[number]
-                found, ends = CoupledCheck(ground, hints, *about).checks(ends)
+                found, ends = self.coupled_check(hints).checks(ends)
                 checks += found
         return checks, ends
+
+    def coupled_check(self, hints: CoupledHints) -> CoupledCheck:
+        """The check of one proof, once the region's rows and box are known."""
+        if self.region_box is None or hints.claim >= len(self.certificate.claims):
+            raise Unproved("a coupled proof without a region, or of no claim")
+        ground = Ground(self.problem, self.writer, self.region_box)
+        about = self.certificate.claims[hints.claim], self.certificate.values[hints.claim]
+        return CoupledCheck(ground, hints, *about)

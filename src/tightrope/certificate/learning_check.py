@@ -24,13 +24,13 @@ import numpy as np
 from tightrope.certificate.archive import DAMAGE
 from tightrope.certificate.balls import Balls
 from tightrope.certificate.certificate import Claim, Problem
-from tightrope.certificate.old_checker import Operator, is_bounded, prove_side
 from tightrope.certificate.coupled_check import Ground, check_coupled
 from tightrope.certificate.ellipsoid_check import Ellipsoid
 from tightrope.certificate.exact import prove_side_exactly
 from tightrope.certificate.inner import Box
 from tightrope.certificate.learning import Guarantee, LearningCertificate
 from tightrope.certificate.likelihood_check import LikelihoodCuts
+from tightrope.certificate.old_checker import Operator, is_bounded, prove_side
 from tightrope.certificate.plug_in_check import plug_in_check
 from tightrope.certificate.polynomials import Polynomial, added, is_constant, key, read_polynomials
 from tightrope.certificate.projection_check import (

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from tightrope.numerics.arrays import BoolArray
 
 
+class Unproved(Exception):
+    """A hint that means nothing for this problem: nothing follows from it."""
+
+
 @dataclass(frozen=True)
 class Check:
     """One thing that was checked; `detail` says what went wrong, or what holds."""

@@ -28,7 +28,7 @@ from tightrope.certificate.hints import CoupledHints
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.region.coordinates import Box
 from tightrope.certificate.region.rows import Writer
-from tightrope.certificate.verdict import Check
+from tightrope.certificate.verdict import Check, Unproved
 
 _EMPTY: Ends = (inf, -inf)
 
@@ -52,9 +52,9 @@ class CoupledCheck:
         self.by_steps, states = self.objective.steps is not None, self.problem.graph.states
         self.decided, self.value = np.zeros(states, dtype=np.bool_), np.zeros(states)
         if hints.point.shape[1] != ground.writer.space.size or hints.state.max(initial=0) >= states:
-            raise ValueError("a coupled proof does not fit the coordinates or the states")
+            raise Unproved("a coupled proof does not fit the coordinates or the states")
         if len(hints.value) != (0 if self.by_steps else len(hints.node)):
-            raise ValueError("models do not fit the proofs")
+            raise Unproved("models do not fit the proofs")
         if not self.by_steps:
             assert vectors.lower is not None and vectors.upper is not None
             self.finite = np.isfinite(vectors.upper)
@@ -135,7 +135,10 @@ class CoupledCheck:
         if self.by_steps:
             return bounded_model(self.objective, self.walk, frame)
         model = Model.constant(n, self.value, frame.size)
-        model = model.at(hints.state, *(n.array(part[proof]) for part in (hints.value, hints.slope, hints.curve, hints.error)))
+        model = model.at(
+            hints.state,
+            *(n.array(part[proof]) for part in (hints.value, hints.slope, hints.curve, hints.error)),
+        )
         wrong = model_misfit(self.walk, frame, model)
         if wrong.any():
             return f"the error is too small at {int(wrong.sum())} states, first at state {int(hints.state[np.argmax(wrong)])}"
@@ -143,7 +146,9 @@ class CoupledCheck:
             assert self.everywhere is not None
             known = self.decided.copy()
             known[hints.state] = True
-            model, known = after_steps(self.objective, self.everywhere, self.frame(proof, self.everywhere), model, known)
+            model, known = after_steps(
+                self.objective, self.everywhere, self.frame(proof, self.everywhere), model, known
+            )
             if not known[self.initial]:
                 return "nothing is known after the first steps"
         return model
@@ -157,4 +162,7 @@ class CoupledCheck:
             below, above = known[2 * split + 1], known[2 * split + 2]
             low, high = min(below[0], above[0]), max(below[1], above[1])
             known[node] = max(known[node][0], low), min(known[node][1], high)
-        return max(known[0][0], ends[0]), min(known[0][1], ends[1])
+        low, high = known[0]
+        low = low if ends[0] is None else max(low, ends[0])
+        high = high if ends[1] is None else min(high, ends[1])
+        return (ends[0] if low == -inf else low), (None if high == inf else high)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import comb
 
 from tightrope.certificate.problem import Polynomial
+from tightrope.certificate.verdict import Unproved
 
 Monomial = tuple[tuple[int, int], ...]
 Terms = dict[Monomial, Fraction]
@@ -49,7 +50,7 @@ def multiplied(left: Polynomial, right: Polynomial) -> Terms:
             monomial = product(first, second)
             result[monomial] = result.get(monomial, ZERO) + a * b
     if len(result) > MOST_TERMS:
-        raise ValueError(f"an expression has more than {MOST_TERMS} terms in the free parameters")
+        raise Unproved(f"an expression has more than {MOST_TERMS} terms in the free parameters")
     return {monomial: c for monomial, c in result.items() if c}
 
 
@@ -73,7 +74,9 @@ def product_range(left: Interval, right: Interval, square: bool) -> Interval:
     return min(corners), max(corners)
 
 
-def polynomial_range(polynomial: Polynomial, lower: Sequence[Fraction], upper: Sequence[Fraction]) -> Interval:
+def polynomial_range(
+    polynomial: Polynomial, lower: Sequence[Fraction], upper: Sequence[Fraction]
+) -> Interval:
     """An enclosure over a box of the parameters: the least and the largest Bernstein coefficient.
 
     Exact for multilinear polynomials, whose Bernstein coefficients are their values at the corners.

@@ -25,6 +25,7 @@ from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import Rows, upper_bounds
 from tightrope.certificate.region.polynomials import Interval, is_constant, polynomial_range, product_range
 from tightrope.certificate.region.rows import Writer
+from tightrope.certificate.verdict import Unproved
 from tightrope.numerics.arrays import FloatArray
 
 Links = Mapping[int, Sequence[tuple[int, int, bool]]]
@@ -66,11 +67,13 @@ def proved_by_bases(rows: Rows, space: Space, polynomials: list[Polynomial], hin
     n, ends = rows.n, Ends()
     names = list(zip(hints.bound_expression.tolist(), hints.bound_side.tolist(), strict=True))
     if any(e >= len(polynomials) for e, _ in names):
-        raise ValueError("a bound of an expression that is not there")
+        raise Unproved("a bound of an expression that is not there")
     forms = [space.affine(polynomials[e]) for e, _ in names]
     if not forms:
         return ends
-    directions = n.array([[a if side else -a for a in form] for (form, _), (_, side) in zip(forms, names, strict=True)])
+    directions = n.array(
+        [[a if side else -a for a in form] for (form, _), (_, side) in zip(forms, names, strict=True)]
+    )
     best = upper_bounds(rows, directions, hints.bound_basis)
     best = best + 4 * n.epsilon * (np.abs(directions) * rows.reach).sum(axis=1)
     for name, (_, constant), value in zip(names, forms, n.fractions(best), strict=True):
@@ -83,7 +86,9 @@ def proved_by_bases(rows: Rows, space: Space, polynomials: list[Polynomial], hin
 class Bounds:
     """What is proved of the ends of expressions; `bases` and `box` are added when they are known."""
 
-    def __init__(self, space: Space, polynomials: list[Polynomial], links: Links, lower: Any = (), upper: Any = ()):
+    def __init__(
+        self, space: Space, polynomials: list[Polynomial], links: Links, lower: Any = (), upper: Any = ()
+    ):
         self.space, self.polynomials, self.links = space, polynomials, links
         self.event_lower, self.event_upper = lower, upper
         self.bases: Ends = {}

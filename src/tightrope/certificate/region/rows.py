@@ -30,6 +30,7 @@ from tightrope.certificate.problem import Polynomial
 from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import Rows
 from tightrope.certificate.region.polynomials import ZERO
+from tightrope.certificate.verdict import Unproved
 
 Row = tuple[list[Fraction], Fraction]
 
@@ -61,7 +62,9 @@ class Writer:
 
     def rows(self, names: Any, box: Box) -> Rows:
         """The named rows in the given box, after its faces."""
-        return Rows.of(self.n, box, [self.row(origin, index, part, box) for origin, index, part in names.tolist()])
+        return Rows.of(
+            self.n, box, [self.row(origin, index, part, box) for origin, index, part in names.tolist()]
+        )
 
     def row(self, origin: int, index: int, part: int, box: Box) -> Row:
         name = (origin, index, part)
@@ -69,27 +72,31 @@ class Writer:
             return self._envelope(index, part, box)
         if name not in self._known:
             if origin == Origin.DOMAIN:
-                row = self._domain[2 * index + part] if part in (0, 1) and 2 * index < len(self._domain) else None
+                row = (
+                    self._domain[2 * index + part]
+                    if part in (0, 1) and 2 * index < len(self._domain)
+                    else None
+                )
             elif origin not in self.sources:
-                raise ValueError(f"rows of origin {origin} where there are none")
+                raise Unproved(f"rows of origin {origin} where there are none")
             else:
                 row = self.sources[Origin(origin)].row(index, part)
             if row is None:
-                raise ValueError("no such row of the domain")
+                raise Unproved("no such row of the domain")
             self._known[name] = row
         return self._known[name]
 
     def _envelope(self, index: int, part: int, box: Box) -> Row:
         space = self.space
         if index >= len(space.products) or part > 4:
-            raise ValueError("no such product")
+            raise Unproved("no such product")
         x, y = space.products[index]
         z = len(space.free) + index
         linear = [ZERO] * space.size
         (a, b), (c, d) = (box[0][x], box[1][x]), (box[0][y], box[1][y])
         if part == 4:
             if x != y:
-                raise ValueError("a tangent in the middle is for squares")
+                raise Unproved("a tangent in the middle is for squares")
             linear[z], linear[x] = Fraction(-1), a + b
             return linear, (a + b) ** 2 / 4
         # sign·z + (slope of x)·x + (slope of y)·y ≤ constant
@@ -114,7 +121,7 @@ class Ends:
     def row(self, index: int, part: int) -> Row:
         polynomial = self.polynomials[index] if index < len(self.polynomials) and part in (0, 1) else None
         if polynomial is None:
-            raise ValueError("no such event or expression")
+            raise Unproved("no such event or expression")
         linear, constant = self.space.affine(polynomial)
         if part == 0:
             return linear, Fraction(float(self.upper[index])) - constant

@@ -18,15 +18,19 @@ PLANNED = "the amount of data was fixed in advance; the policy may have been ada
 ANY = "any policy, any stopping rule, at all times at once"
 
 
-def assumptions(problem: Problem, planned: bool) -> tuple[list[str], bool]:
-    """(what is assumed, in words; whether the confidence is nominal). `planned`: the likelihood's pilot is."""
+def support_words(least: float) -> str:
+    return f"every transition that can happen has at least probability {least:g}, or its upper bound if that is smaller"
+
+
+def assumptions(problem: Problem, planned: bool) -> list[str]:
+    """What is assumed, in words; where the confidence is nominal, that comes first. `planned`: the pilot is."""
     data = problem.data
     assert data is not None
-    words, nominal = ["the model is right: its structure, its expressions, its domain"], False
+    words, nominal = [], False
     if problem.assumed_support is not None:
-        words.append(f"a transition that can happen has at least probability {problem.assumed_support:g}")
+        words.append(support_words(problem.assumed_support))
     if data.method == "domain":
-        return words, nominal
+        return words
     if data.method in ("clopper-pearson", "hoeffding", "weissman"):
         assumed = FIXED
         once = data.design == "trajectories" and not data.repeats and data.sets == "untied"
@@ -34,11 +38,11 @@ def assumptions(problem: Problem, planned: bool) -> tuple[list[str], bool]:
     else:
         assumed = PLANNED if data.method == "likelihood" and planned else ANY
         nominal = assumed == PLANNED and data.design == "adaptive"
-    words.append(f"how the data were collected: {assumed} (they say: {data.design})")
+    words.append(f"{assumed} (the data say: {data.design})")
     if data.method == "likelihood":
         words.append("batches were cut without looking at outcomes")
-    if nominal:
-        words.append("NOMINAL: the data were not collected in this way, so the confidence level is not guaranteed")
     if data.censored:
-        words.append("NOMINAL: rows were left out by their outcomes, so the confidence level is not guaranteed")
-    return words, nominal or data.censored
+        words.insert(0, "NOMINAL confidence: rows of the data were left out by their outcomes")
+    if nominal:
+        words.insert(0, "NOMINAL confidence: the data were not collected the way the method needs")
+    return words

@@ -18,12 +18,15 @@ from tightrope.certificate.region.polynomials import Terms, added, is_constant
 from tightrope.certificate.region.rows import Row
 from tightrope.certificate.statistics.intervals import log_below
 from tightrope.certificate.statistics.outcomes import Outcomes
+from tightrope.certificate.verdict import Unproved
 
 
 class Balls:
     """The balls of all groups at level γ each."""
 
-    def __init__(self, n: Arithmetic, space: Space, polynomials: list[Polynomial], outcomes: Outcomes, delta: Fraction):
+    def __init__(
+        self, n: Arithmetic, space: Space, polynomials: list[Polynomial], outcomes: Outcomes, delta: Fraction
+    ):
         self.n, self.space, self.polynomials, self.outcomes = n, space, polynomials, outcomes
         unknown = np.array([not is_constant(p) for p in polynomials])[outcomes.expression]
         self.uncertain = np.logical_or.reduceat(unknown, outcomes.start[:-1])
@@ -37,7 +40,7 @@ class Balls:
         first, last = outcomes.start[group : group + 2].tolist() if group >= 0 else (0, 0)
         width, trials = last - first, int(outcomes.seen[first:last].sum())
         if not 0 < part < 2**width - 1 or trials == 0 or not self.uncertain[group]:
-            raise ValueError("no such set of outcomes")
+            raise Unproved("no such set of outcomes")
         log_sets = (n.log_up(n.array([2**width - 2])) - self.log_level) * (1 + 8 * n.epsilon)
         radius = n.root_up(2 * log_sets / trials * (1 + 8 * n.epsilon)) * (1 + 8 * n.epsilon)
         total: Terms = {}

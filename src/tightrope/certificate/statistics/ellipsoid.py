@@ -36,6 +36,7 @@ from tightrope.certificate.region.polynomials import ZERO, added, is_constant
 from tightrope.certificate.region.rows import Row
 from tightrope.certificate.statistics.intervals import log_below
 from tightrope.certificate.statistics.outcomes import Outcomes
+from tightrope.certificate.verdict import Unproved
 
 _RIDGE = Fraction(1, 10)
 _NO_WIDTH = Fraction(1, 2**600)
@@ -50,7 +51,9 @@ class Ellipsoid:
     What is worked out once is rational; bounds at the choices of a model are in the given arithmetic.
     """
 
-    def __init__(self, n: Arithmetic, space: Space, polynomials: list[Polynomial], outcomes: Outcomes, delta: Fraction):
+    def __init__(
+        self, n: Arithmetic, space: Space, polynomials: list[Polynomial], outcomes: Outcomes, delta: Fraction
+    ):
         self.n, self.size = n, space.size
         self.points = np.zeros((0, space.size))
         lower, upper = space.start_box()
@@ -70,7 +73,7 @@ class Ellipsoid:
     def row(self, index: int, part: int) -> Row:
         """The tangent in direction `index`."""
         if index >= len(self.points) or part != 0:
-            raise ValueError("no such tangent")
+            raise Unproved("no such tangent")
         direction = self.n.array(self.points[index : index + 1])
         return self.n.fractions(direction), self.n.fractions(self.upper_bounds(direction, None))[0]
 
@@ -92,7 +95,9 @@ class Ellipsoid:
         total: Numbers = value + self._radius * norm + error
         return total
 
-    def _normal_equations(self, space: Space, polynomials: list[Polynomial], outcomes: Outcomes) -> tuple[Any, Any]:
+    def _normal_equations(
+        self, space: Space, polynomials: list[Polynomial], outcomes: Outcomes
+    ) -> tuple[Any, Any]:
         """V and Σ Bᵀ(Y − c): outcomes are pooled by expression and multiplicity first."""
         kinds, number = np.unique(
             np.stack([outcomes.expression, outcomes.multiplicity], axis=1), axis=0, return_inverse=True
@@ -126,7 +131,7 @@ def _factored(matrix: Any) -> tuple[Any, Fraction, Fraction]:
     rest = (image - _exact(np.eye(size, dtype=int).tolist())).reshape(-1)
     epsilon = _root_up(Fraction(rest @ rest))
     if not (epsilon < Fraction(1, 2) and all(value > 0 for value in np.diag(factor))):
-        raise ValueError("the ellipsoid is too flat to be bounded")
+        raise Unproved("the ellipsoid is too flat to be bounded")
     logs = [_log(a)[1] - 2 * _log(g)[0] for a, g in zip(np.diag(image), np.diag(factor), strict=True)]
     return factor, sum(logs, ZERO), _root_up(1 / (1 - epsilon))
 

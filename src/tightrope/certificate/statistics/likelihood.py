@@ -31,6 +31,7 @@ from tightrope.certificate.region.coordinates import Space
 from tightrope.certificate.region.polynomials import is_constant
 from tightrope.certificate.statistics.intervals import log_below
 from tightrope.certificate.statistics.outcomes import Ints
+from tightrope.certificate.verdict import Unproved
 from tightrope.numerics.arrays import FloatArray
 
 _SMOOTHING = 0.5
@@ -111,10 +112,10 @@ class Likelihood:
         """−Σ t·f_linear·x ≤ Σ K·log(K/t) − Σ K − T + Σ t·f_constant."""
         n, linear, constant = self.n, self.linear[self.used], self.constant[self.used]
         if not 0 <= index < len(self.points) or part != 0 or self.threshold is None:
-            raise ValueError("no such cut")
+            raise Unproved("no such cut")
         chosen = n.floats(linear) @ self.points[index] + n.floats(constant)
         if not np.all(chosen > 0):
-            raise ValueError("a cut at a point where something seen has no probability")
+            raise Unproved("a cut at a point where something seen has no probability")
         tilt = n.array(self.weight / chosen)
         logs = self.weight * n.log_up(n.array(self.weight) / tilt)
         lower, upper = self.space.start_box()
@@ -172,7 +173,9 @@ class Maximiser:
         ends = self.bounds[alone] / self.faces[alone, j]
         return float(ends.min() if side > 0 else ends.max())
 
-    def _climb(self, t: FloatArray, linear: FloatArray, constant: FloatArray, count: FloatArray) -> FloatArray:
+    def _climb(
+        self, t: FloatArray, linear: FloatArray, constant: FloatArray, count: FloatArray
+    ) -> FloatArray:
         value = self._objective(t, linear, constant, count)
         for _ in range(_STEPS if np.isfinite(value) else 0):
             x, jacobian = self._lifted(t)

@@ -62,6 +62,18 @@ class Learned:
         self.region_box: Box | None = None
         self.planned = False
 
+    def show(self, certificate: Certificate) -> None:
+        """The same problem with other hints about its region: who writes certificates tries several."""
+        assert certificate.learned is not None
+        self.certificate, self.hints = certificate, certificate.learned
+        self._give_points()
+
+    def _give_points(self) -> None:
+        region = self.hints.region
+        for source in self.sources.values():
+            if region is not None and isinstance(source, Likelihood | Ellipsoid):
+                source.points = region.point
+
     @cached_property
     def outcomes(self) -> Outcomes:
         everything = np.arange(self.problem.graph.transitions)
@@ -102,6 +114,8 @@ class Learned:
             raise Unproved("bounds of events, or a region, do not fit the method")
         if untied and method not in METHODS:
             raise Unproved("untied sets come from intervals")
+        if hints.region is not None and hints.region.point.shape[1] != self.space.size:
+            raise Unproved("the region does not fit the coordinates")
         if method in METHODS:
             return [] if untied else [self._events()]
         about = self.n, self.space, self.polynomials
@@ -164,11 +178,7 @@ class Learned:
         self.bounds = Bounds(self.space, self.polynomials, *events)
         if region is None:
             return []
-        if region.point.shape[1] != self.space.size:
-            raise Unproved("the region does not fit the coordinates")
-        for source in self.sources.values():
-            if isinstance(source, Likelihood | Ellipsoid):
-                source.points = region.point
+        self._give_points()
         early = region.row[region.row[:, 0] != Origin.EXPRESSION]
         if not np.array_equal(early, region.row[: len(early)]):
             raise Unproved("rows that rest on proved bounds come last")

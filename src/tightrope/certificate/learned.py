@@ -129,11 +129,13 @@ class Learned:
             likelihood = Likelihood(*about, self.data)
             likelihood.learn(batch_totals(self.data, self.expression, len(self.polynomials)))
             self.sources[Origin.CUT], self.planned = likelihood, likelihood.planned
+            self._give_points()
             words = f"{self.data.batches} batches, a pilot of {likelihood.pilot}, δ = {self.data.delta:g} for one region"
             return [Check("every batch is predicted by those before it", True, words)]
         if method == "ellipsoid":
             ellipsoid = Ellipsoid(*about, self.outcomes, self.delta)
             self.sources[Origin.TANGENT] = ellipsoid
+            self._give_points()
             words = f"{self.space.size} coordinates, β = {float(ellipsoid.beta):.6f}, δ = {self.data.delta:g}"
             return [Check("the ellipsoid follows from the counts", True, words)]
         return [Check("no data", True, "the bounds hold for every instantiation in the domain")]

@@ -98,12 +98,9 @@ class HullFinder:
 
     def _vertices(self, rows: Rows, frame: Frame) -> tuple[OffsetArray, FloatArray] | None:
         """(simplices in the certificate's codes, points in the frame)."""
-        matrix, bound = rows.matrix, rows.bound
-        system = FrameRows(
-            matrix.astype(np.float64),
-            np.nextafter(bound.astype(np.float64), np.inf),
-            np.arange(len(bound), dtype=np.int64),
-        )
+        number = np.roll(np.arange(len(rows.bound)), -2 * self.size)  # the faces of the box come last
+        matrix, bound = rows.matrix[number].astype(np.float64), rows.bound[number].astype(np.float64)
+        system = FrameRows(matrix, np.nextafter(bound, np.inf), number)
         points = frame.to_x(frame.points)
         found = frame_of(system, points.mean(axis=0), np.ptp(points, axis=0))
         if found is None:

@@ -77,6 +77,7 @@ class Likelihood:
         """Predict every batch after the pilot; batches count all expressions, in time order."""
         n, unknown = self.n, self.unknown
         self.pilot, number = pilot_of(self.data, [int(seen.sum()) for seen in batches])
+        self.planned = number is None
         terms: list[Numbers | None] = [n.zeros(1) + log_below(n, Fraction(self.data.delta))]
         if number is not None:
             terms.append(-n.log_up(n.array([(number + 1) * (number + 2)])))

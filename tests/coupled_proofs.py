@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from tightrope.certificate.certificate import Problem
-from tightrope.certificate.coupled import CoupledProof
+from tightrope.certificate.old_coupled import CoupledProof
 from tightrope.certificate.learning import Data, Guarantee, LearningCertificate, RegionProof
 from tightrope.learning.certificate_data import coordinates_text, domain_text, expressions_text
 from tightrope.model.builder import build_from_rows

@@ -11,7 +11,7 @@ import pytest
 
 from coupled_proofs import Prover, base_certificate, loop_model, objective_of, value_at
 from learning_cases import FAMILIES, case, counts_of
-from tightrope.certificate.coupled import CoupledProof
+from tightrope.certificate.old_coupled import CoupledProof
 from tightrope.certificate.coupled_check import CoupledCheck
 from tightrope.certificate.learning import LearningCertificate
 from tightrope.certificate.learning_check import Chain, verify_learning

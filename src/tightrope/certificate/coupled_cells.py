@@ -24,7 +24,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.certificate.coupled import CoupledProof, Table
+from tightrope.certificate.old_coupled import CoupledProof, Table
 from tightrope.certificate.inner import EPSILON, Extended
 from tightrope.certificate.region_rows import Origin, Row, RowWriter
 from tightrope.certificate.space import Box, Space, product_range

@@ -22,7 +22,7 @@ import numpy as np
 
 from tightrope.certificate.certificate import Problem
 from tightrope.certificate.old_checker import boundary_of, is_bounded
-from tightrope.certificate.coupled import CoupledProof, misfit
+from tightrope.certificate.old_coupled import CoupledProof, misfit
 from tightrope.certificate.coupled_cells import Cells, hull_misfit
 from tightrope.certificate.coupled_models import Frame, Model, Walk, model_misfit
 from tightrope.certificate.coupled_steps import after_steps, bounded_model

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate.certificate import Problem
-from tightrope.certificate.coupled import Table, packed_size
+from tightrope.certificate.old_coupled import Table, packed_size
 from tightrope.certificate.inner import EPSILON, Extended
 from tightrope.certificate.learning import Guarantee
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.coupled import Table
+from tightrope.certificate.old_coupled import Table
 from tightrope.certificate.coupled_models import Frame, Model, Walk
 from tightrope.certificate.inner import EPSILON, Extended
 

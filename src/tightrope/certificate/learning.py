@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from tightrope.certificate.archive import DAMAGE, Archive, split
 from tightrope.certificate.certificate import Problem
-from tightrope.certificate.coupled import CoupledProof
+from tightrope.certificate.old_coupled import CoupledProof
 from tightrope.errors import InputError, Location
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 

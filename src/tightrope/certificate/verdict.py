@@ -29,6 +29,7 @@ class Check:
 class Verdict:
     """All checks, what they prove of each policy, and what that rests on. Every word here is the checker's own.
 
+    `nominal`: the data were not collected in the way that the confidence needs.
     `bound` says of "model", "property" and "data" whether the problem in the file was compared with the user's own
     (None: there are no data); `not_tied` says what was not, in words.
     """
@@ -37,6 +38,7 @@ class Verdict:
     values: Mapping[str, tuple[float, float]]
     kind: str
     assumes: tuple[str, ...]
+    nominal: bool = False
     bound: Mapping[str, bool | None] = field(default_factory=dict)
 
     @property

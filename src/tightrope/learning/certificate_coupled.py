@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.coupled import CoupledProof, Table, packed_size
+from tightrope.certificate.old_coupled import CoupledProof, Table, packed_size
 from tightrope.certificate.coupled_check import CoupledCheck, is_by_steps
 from tightrope.certificate.learning import LearningCertificate
 from tightrope.certificate.learning_check import Chain

@@ -1,0 +1,153 @@
+"""Cells of a region: what bounds them, and points whose convex hull contains them.
+
+A cell is the region met with the half-spaces of its path in the tree of splits. Its rows are named like those of
+the region; SPLIT rows are the half-spaces of the path, and McCormick's envelopes are written down in the cell's own
+box: the region's box met with the splits along free coordinates, and with the range of every product.
+
+*Covering.* Let simplices of rows be given, as many rows in each as there are coordinates, such that the rows of each
+are independent and every face of every simplex (all its rows but one) belongs to exactly one other simplex, whose
+additional row has a negative weight at the missing row when written as a combination of the simplex's rows. Then
+the cones spanned by the simplices' rows cover all directions: walk from inside a cone towards any direction,
+avoiding faces of codimension two; the last point covered would lie inside a face that another cone continues on the
+other side.
+
+*Hull.* If point p_k satisfies a_i·p_k ≥ b_i for all rows i of simplex k, then for x in the cell and a direction
+g = Σ λ_i a_i of that cone, λ ≥ 0, g·x ≤ Σ λ_i b_i ≤ g·p_k. All directions are covered, so x lies in the hull.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate.hints import CoupledHints
+from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.region.coordinates import Box
+from tightrope.certificate.region.duality import Rows
+from tightrope.certificate.region.rows import Origin, Row, Writer
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+
+
+class Cells:
+    """The cells that a proof speaks of; also the source of SPLIT rows."""
+
+    def __init__(self, hints: CoupledHints, writer: Writer, region_box: Box):
+        self.hints, self.n, self.space, self.region_box = hints, writer.n, writer.space, region_box
+        self.direction = [[Fraction(v) for v in row] for row in hints.split_direction.tolist()]
+        self.value = [Fraction(v) for v in hints.split_value.tolist()]
+        self.writer = Writer(writer.n, writer.space, {**writer.sources, Origin.SPLIT: self})
+
+    def row(self, index: int, part: int) -> Row:
+        if part == 0:
+            return self.direction[index], self.value[index]
+        return [-a for a in self.direction[index]], -self.value[index]
+
+    def rows(self, node: int, names: Any) -> Rows:
+        """These rows in the cell of a node, which may name only what holds there."""
+        path = self.hints.path(node)
+        for origin, index, part in names.tolist():
+            if origin == Origin.SPLIT and (index, part) not in path:
+                raise ValueError("a split that does not lead to its cell")
+        return self.writer.rows(names, self.box(path))
+
+    def box(self, path: list[tuple[int, int]]) -> Box:
+        """From splits along one free coordinate, and the ranges of products."""
+        lower, upper = list(self.region_box[0]), list(self.region_box[1])
+        for split, side in path:
+            along = [j for j, a in enumerate(self.direction[split]) if a]
+            if len(along) == 1 and along[0] < len(self.space.free):
+                j, a = along[0], self.direction[split][along[0]]
+                end = self.value[split] / a
+                if (side == 0) == (a > 0):
+                    upper[j] = min(upper[j], end)
+                else:
+                    lower[j] = max(lower[j], end)
+        return self.space.with_products(lower, upper)
+
+    def is_empty(self, proof: int) -> bool:
+        """Whether Σ multiplier·row contradicts the box: an upper bound of 0 over the cell is negative."""
+        rows = self.rows(int(self.hints.node[proof]), self.hints.rows_of(proof))
+        own = slice(2 * rows.size, None)
+        span = slice(int(self.hints.row_start[proof]), int(self.hints.row_start[proof + 1]))
+        weights = self.n.array(self.hints.multiplier[span])[None, :]
+        nothing = self.n.zeros((1, rows.size))
+        return bool(rows.bound_by(rows.matrix[None, own], rows.bound[None, own], nothing, weights)[0] < 0)
+
+
+def hull_misfit(rows: Rows, simplices: OffsetArray, points: FloatArray, centre: FloatArray, axes: FloatArray) -> str | None:
+    """Why the hull of the points centre + axes·y need not contain the cell, or None."""
+    n, (count, size) = rows.n, simplices.shape
+    if count != len(points) or count <= size or np.any(simplices >= len(rows.bound)):
+        return "too few simplices, or rows that are not there"
+    if np.any(np.diff(np.sort(simplices, axis=1), axis=1) == 0):
+        return "a simplex names a row twice"
+    x, along, y = n.array(centre), n.array(axes), n.array(points)
+    place, reach = x + y @ along.T, np.abs(x) + np.abs(y) @ np.abs(along).T
+    beyond = np.einsum("kij,kj->ki", rows.matrix[simplices], place) - rows.bound[simplices]
+    rounding = np.einsum("kij,kj->ki", np.abs(rows.matrix[simplices]), reach) + np.abs(rows.bound[simplices])
+    if not np.all(beyond >= 4 * (size + 2) * n.epsilon * rounding):
+        return "a point lies on the wrong side of a row of its simplex"
+    return _covering_misfit(n, rows, simplices)
+
+
+def _covering_misfit(n: Arithmetic, rows: Rows, simplices: OffsetArray) -> str | None:
+    """Why the cones of the simplices need not cover all directions, or None.
+
+    With an approximate inverse R of a simplex's rows A and E = 1 − A·R, ‖E‖ < 1, a row is the combination
+    row·A⁻¹ = row·R·(1 − E)⁻¹, off row·R by at most ‖row·R‖₁·‖E‖/(1 − ‖E‖). Rows and columns are scaled by positive
+    numbers first: that changes no sign.
+    """
+    size = simplices.shape[1]
+    rough = n.floats(rows.matrix)
+    scale = np.maximum(n.floats(rows.upper - rows.lower), 1e-300)
+    length = np.maximum(np.abs(rough * scale).sum(axis=1, keepdims=True), 1e-300)
+    matrix = rows.matrix * n.array(scale / length)
+    try:
+        inverse = np.linalg.inv(n.floats(matrix)[simplices])
+    except np.linalg.LinAlgError:
+        return "the rows of a simplex are dependent"
+    if not np.all(np.isfinite(inverse)):
+        return "the rows of a simplex are dependent"
+    own, near = matrix[simplices], n.array(inverse)
+    unit = n.array(np.eye(size))
+    defect = np.abs(unit - _product(own, near)) + (size + 8) * n.epsilon * _product(np.abs(own), np.abs(near))
+    worst = defect.sum(axis=2).max(axis=1)
+    if not np.all(64 * worst < 1):
+        return "the rows of a simplex are dependent"
+    newcomer = _newcomers(simplices)
+    if newcomer is None:
+        return "a face of a simplex does not belong to exactly two"
+    far = _product(matrix[newcomer], near)  # [simplex, i, j]: the newcomer across face i, its weight at row j
+    error = (size + 8) * n.epsilon * _product(np.abs(matrix[newcomer]), np.abs(near))
+    weight = far[:, np.arange(size), np.arange(size)]
+    spread = np.abs(far).sum(axis=2) + error.sum(axis=2)
+    if not np.all(weight + 2 * spread * worst[:, None] + error.max(axis=2) < 0):
+        return "two simplices lie on the same side of their common face"
+    return None
+
+
+def _product(left: Numbers, right: Numbers) -> Numbers:
+    result: Numbers = np.einsum("kij,kjm->kim", left, right)
+    return result
+
+
+def _newcomers(simplices: OffsetArray) -> OffsetArray | None:
+    """[simplex, i]: the additional row of the one other simplex that has the face without row i."""
+    count, size = simplices.shape
+    order = np.sort(simplices, axis=1)
+    faces = np.stack([np.delete(order, i, axis=1) for i in range(size)], axis=1).reshape(count * size, -1)
+    dropped = order.reshape(-1)
+    group = np.unique(faces, axis=0, return_inverse=True)[1].reshape(-1) if size > 1 else np.zeros(count, dtype=np.int64)
+    if np.any(np.bincount(group) != 2):
+        return None
+    place = np.argsort(group, kind="stable").reshape(-1, 2)
+    partner = np.empty(count * size, dtype=np.int64)
+    partner[place[:, 0]], partner[place[:, 1]] = place[:, 1], place[:, 0]
+    if np.any(dropped == dropped[partner]):
+        return None
+    # From the order of sorted rows back to that of the simplices' own rows.
+    rank = np.argsort(np.argsort(simplices, axis=1), axis=1)
+    result: OffsetArray = dropped[partner][rank + size * np.arange(count)[:, None]]
+    return result

@@ -1,0 +1,98 @@
+"""What a Taylor model says of the value at the initial state, over the hull of a cell's points.
+
+*By the polynomial.* A quadratic over a hull of points Y_k is bounded by its Bernstein coefficients: with y =
+Σ μ_k Y_k,
+
+    W(y) = Σ_kl μ_k μ_l B_kl,   B_kl = value + ½ slope·(Y_k + Y_l) + Y_kᵀ·curve·Y_l,
+
+so W lies between the least and the largest B_kl, and V within the error of that.
+
+*By an occupancy.* For any weights η of the open states and the true V at any x,
+
+    V_0 = η·r + a(y)·V,   a(y) = 1_0 − η + γ ηP(y),
+
+an identity, as V = r + γPV. With η the expected visits at one of the points, a vanishes there, and the value at that
+point bounds the cell where a(y)·V does not change sign. V = W¹ ± d, where W¹ is the part of W up to first order and
+d = |curve|·ϱ² + error; so a(y)·V ≥ Σ_kl μ_k μ_l ½[a_k·W¹_l + a_l·W¹_k − |a_k|·d − |a_l|·d] over points k, l.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate.coupled.models import Frame, Model, Walk, multiplicity
+from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.numerics.arrays import FloatArray
+
+_BLOCK = 1 << 20
+
+Ends = tuple[Fraction | float, Fraction | float]
+"""(lower, upper); a float is an infinity."""
+
+
+def polynomial_ends(n: Arithmetic, model: Model, state: int, points: FloatArray, radius: Any) -> Ends:
+    """Bounds of V at a state over the hull of the points."""
+    y, size = n.array(points), points.shape[1]
+    left, right = np.triu_indices(size)
+    square = n.zeros((size, size))
+    square[left, right] = model.curve[state]
+    square[right, left] = model.curve[state]
+    half = (y @ model.slope[state]) / 2
+    slack = model.error[state] + (size * size + 40) * n.epsilon * model.magnitude(radius)[state]
+    return _ends(n, model.value[state], _range_of_pairs(n, half, half, y @ square, y), slack)
+
+
+def occupancy_ends(
+    walk: Walk, frame: Frame, model: Model, initial: int, points: FloatArray, occupancy: FloatArray
+) -> Ends:
+    """Bounds of V at the initial state from weights of the open states."""
+    n, eta, y = walk.n, walk.n.array(occupancy), walk.n.array(points)
+    visits = np.repeat(eta, np.diff(walk.start)) * walk.weight * walk.discount
+    base, along = n.zeros(len(model.value)), n.zeros((len(model.value), frame.size))
+    base[initial] += 1
+    base[walk.state] -= eta
+    np.add.at(base, walk.successor, visits * frame.middle[walk.label])
+    np.add.at(along, walk.successor, visits[:, None] * frame.slope[walk.label])
+    # a_k·W¹_l = base·value + (along·Y_k)·value + base·(slope·Y_l) + (along·Y_k)·(slope·Y_l)
+    start = (eta * walk.reward).sum() + (base * model.value).sum()
+    half = (y @ (along.T @ model.value + base @ model.slope)) / 2
+    cross = along.T @ model.slope
+    doubt = n.root_up((model.curve * model.curve * multiplicity(frame.size)).sum(axis=1))
+    doubt = doubt * frame.radius * frame.radius + model.error
+    step = max(1, _BLOCK // len(base))
+    blurs = [doubt @ np.abs(base[:, None] + along @ y[i : i + step].T) for i in range(0, len(y), step)]
+    blur = np.concatenate(blurs) / 2 * (1 + (len(base) + 100) * n.epsilon)
+    pairs = _range_of_pairs(n, half - blur, half + blur, y @ ((cross + cross.T) / 2), y)
+    magnitude = model.magnitude(frame.radius)
+    there = magnitude[walk.successor]
+    moved = (np.abs(visits) * frame.reach()[walk.label] * there).sum()
+    size = magnitude[initial] + (np.abs(eta) * (magnitude[walk.state] + walk.reward_size)).sum() + moved
+    terms = len(walk.weight) + len(magnitude) + frame.size**2 + 100
+    slack = 2 * terms * n.epsilon * size + 2 * (np.abs(visits) * frame.fuzz[walk.label] * there).sum()
+    return _ends(n, start, pairs, slack)
+
+
+def _ends(n: Arithmetic, start: Any, pairs: tuple[Any, Any], slack: Any) -> Ends:
+    low, high = n.fractions(np.array([start + pairs[0] - slack, start + pairs[1] + slack]))
+    return low, high
+
+
+def _range_of_pairs(
+    n: Arithmetic, low_half: Numbers, high_half: Numbers, first: Numbers, second: Numbers
+) -> tuple[Any, Any]:
+    """Bounds of half_k + half_l + first_k·second_l over all pairs, which are symmetric in k and l."""
+    sizes = np.maximum(np.abs(low_half), np.abs(high_half))
+    size = 2 * sizes.max() + np.abs(first).sum(axis=1).max() * np.abs(second).max()
+    error = (second.shape[1] + 8) * n.epsilon * size
+    low, high = None, None
+    step = max(1, _BLOCK // len(first))
+    for begin in range(0, len(first), step):
+        rows = slice(begin, begin + step)
+        table = first[rows] @ second[begin:].T
+        least = (table + low_half[rows, None] + low_half[begin:]).min()
+        most = (table + high_half[rows, None] + high_half[begin:]).max()
+        low, high = least if low is None else min(low, least), most if high is None else max(high, most)
+    return low - error, high + error

@@ -1,0 +1,165 @@
+"""Coordinates of a parametric model: numbers x in which every expression is affine.
+
+They follow from domain and expressions alone, by a rule that leaves nothing to choose:
+
+* Free parameters. The domain's equalities, then lower = upper where a parameter is fixed, are solved one
+  after the other in rationals, each for the last parameter that is left in it; one parameter always stays
+  free. Every parameter is then an affine function of the free ones, whatever instantiation is meant.
+* Products. Every monomial of degree two or more that an expression has in the free parameters, and all its
+  prefixes, is a coordinate: the product of an earlier coordinate with a free parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from tightrope.certificate.problem import Domain, Polynomial
+from tightrope.certificate.region.polynomials import (
+    ONE,
+    ZERO,
+    Monomial,
+    Terms,
+    added,
+    product_range,
+    substituted,
+)
+
+Affine = tuple[list[Fraction], Fraction]
+"""linear·x + constant."""
+
+Box = tuple[list[Fraction], list[Fraction]]
+"""(lower, upper) of every coordinate."""
+
+
+class Space:
+    """Parameters with their domain, and the coordinates x built from the free ones."""
+
+    def __init__(self, domain: Domain, polynomials: Sequence[Polynomial]):
+        self.domain, self.parameters = domain, len(domain.lower)
+        self.free, self.substitution = _solved(domain)
+        self._known: dict[Monomial, Terms] = {}
+        wanted = {term for p in polynomials for monomial in p for term in self._in_free(monomial)}
+        chain: set[Monomial] = set()
+        for monomial in wanted:
+            while sum(e for _, e in monomial) >= 2:
+                chain.add(monomial)
+                monomial = _split(monomial)[0]
+        self.monomials: list[Monomial] = [((position, 1),) for position in range(len(self.free))]
+        self.monomials += sorted(chain, key=lambda m: (sum(e for _, e in m), m))
+        self._number = {monomial: j for j, monomial in enumerate(self.monomials)}
+        lifted = self.monomials[len(self.free) :]
+        self.products = [tuple(self._number[part] for part in _split(monomial)) for monomial in lifted]
+        self.size = len(self.monomials)
+
+    def affine(self, polynomial: Polynomial) -> Affine:
+        """A polynomial of the parameters in coordinates."""
+        linear, constant = [ZERO] * self.size, ZERO
+        for monomial, coefficient in self.in_free(polynomial).items():
+            if monomial:
+                linear[self._number[monomial]] = coefficient
+            else:
+                constant = coefficient
+        return linear, constant
+
+    def in_free(self, polynomial: Polynomial) -> Terms:
+        """The same polynomial of the free parameters, by their positions."""
+        total: Terms = {}
+        for monomial, coefficient in polynomial.items():
+            total = added(total, self._in_free(monomial), coefficient)
+        return total
+
+    def domain_rows(self) -> list[tuple[list[Fraction], Fraction] | None]:
+        """Rows a·x ≤ b by 2·number + part: parameters (upper, lower), then constraints (≤, ≥ of equalities)."""
+        forms = [(self.affine({((i, 1),): ONE}), u, w) for i, (w, u) in enumerate(self._ends())]
+        for coefficients, bound, is_equality in self.domain.constraints:
+            form = self.affine({((i, 1),): c for i, c in enumerate(coefficients) if c})
+            forms.append((form, bound, bound if is_equality else None))
+        rows: list[tuple[list[Fraction], Fraction] | None] = []
+        for (linear, constant), high, low in forms:
+            rows.append((linear, high - constant))
+            rows.append(None if low is None else ([-a for a in linear], constant - low))
+        return rows
+
+    def start_box(self) -> Box:
+        """Bounds of every coordinate over the domain's box."""
+        ends = [self._ends()[i] for i in self.free]
+        return self.with_products([low for low, _ in ends], [high for _, high in ends])
+
+    def with_products(self, lower: list[Fraction], upper: list[Fraction]) -> Box:
+        """A box of the free coordinates, or of all, met with what it says of the products."""
+        lower, upper = list(lower), list(upper)
+        for number, (left, right) in enumerate(self.products, start=len(self.free)):
+            ends = [(min(lower[j], upper[j]), upper[j]) for j in (left, right)]
+            low, high = product_range(ends[0], ends[1], left == right)
+            if number < len(lower):
+                lower[number], upper[number] = max(lower[number], low), min(upper[number], high)
+            else:
+                lower.append(low)
+                upper.append(high)
+        return lower, upper
+
+    def contains(self, free: Sequence[Fraction]) -> bool:
+        """Whether the parameters with these free ones lie in the domain."""
+        x = self.lifted(free)
+        return all(
+            sum((a * v for a, v in zip(row[0], x, strict=True) if a), ZERO) <= row[1]
+            for row in self.domain_rows()
+            if row is not None
+        )
+
+    def lifted(self, free: Sequence[Fraction]) -> list[Fraction]:
+        """All coordinates of a point."""
+        values = list(free)
+        for left, right in self.products:
+            values.append(values[left] * values[right])
+        return values
+
+    def _ends(self) -> list[tuple[Fraction, Fraction]]:
+        return list(zip(self.domain.lower, self.domain.upper, strict=True))
+
+    def _in_free(self, monomial: Monomial) -> Terms:
+        if monomial not in self._known:
+            self._known[monomial] = substituted({monomial: ONE}, self.substitution)
+        return self._known[monomial]
+
+
+def _split(monomial: Monomial) -> tuple[Monomial, Monomial]:
+    """The monomial without one factor of its last parameter, and that parameter."""
+    *head, (index, exponent) = monomial
+    rest = (*head, (index, exponent - 1)) if exponent > 1 else tuple(head)
+    return rest, ((index, 1),)
+
+
+def _solved(domain: Domain) -> tuple[list[int], list[Terms]]:
+    """The free parameters, and every parameter as an affine polynomial of these (by position)."""
+    size = len(domain.lower)
+    equalities = [[*a, b] for a, b, is_equality in domain.constraints if is_equality]
+    for i, (low, high) in enumerate(zip(domain.lower, domain.upper, strict=True)):
+        if low == high:
+            equalities.append([Fraction(int(j == i)) for j in range(size)] + [low])
+    solved: dict[int, list[Fraction]] = {}
+    for row in equalities:
+        for pivot, other in solved.items():
+            row = _without(row, other, pivot)
+        left = [j for j in range(size) if row[j]]
+        if not left or len(solved) == size - 1:
+            continue
+        row = [a / row[left[-1]] for a in row]
+        solved = {pivot: _without(other, row, left[-1]) for pivot, other in solved.items()}
+        solved[left[-1]] = row
+    free = [i for i in range(size) if i not in solved]
+    result: list[Terms] = []
+    for i in range(size):
+        if i in solved:
+            terms: Terms = {((p, 1),): -solved[i][j] for p, j in enumerate(free)} | {(): solved[i][size]}
+        else:
+            terms = {((free.index(i), 1),): ONE}
+        result.append({monomial: c for monomial, c in terms.items() if c})
+    return free, result
+
+
+def _without(row: list[Fraction], other: list[Fraction], pivot: int) -> list[Fraction]:
+    """The row minus the multiple of another one, whose entry at the pivot is 1, that cancels there."""
+    factor = row[pivot]
+    return [a - factor * b for a, b in zip(row, other, strict=True)] if factor else row

@@ -1,0 +1,126 @@
+"""Upper bounds of linear functions over a polytope, from bases: weak duality.
+
+For a direction g and a basis B of as many rows a·x ≤ b as there are coordinates (faces of the box included) the
+multipliers y = g·B⁻¹ are searched in float64, improved, and cut at 0. Whatever they are,
+
+    g·x = y·(B x) + (g − y·B)·x ≤ y·b + max over the box of (g − y·B)·x
+
+holds for every x in the polytope, with equality up to rounding for the optimal basis. A basis that is not one,
+or not optimal, gives a worse bound, never a wrong one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.region.coordinates import Box
+from tightrope.numerics.arrays import FloatArray
+
+Indices = npt.NDArray[Any]
+_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """{ x : matrix·x ≤ bound }; rows 2j and 2j + 1 are x_j ≤ upper_j and −x_j ≤ −lower_j, the box."""
+
+    n: Arithmetic
+    matrix: Numbers
+    bound: Numbers
+
+    @staticmethod
+    def of(n: Arithmetic, box: Box, rows: list[tuple[list[Fraction], Fraction]]) -> Rows:
+        """Bounds are raised by what rounding the entries may hide within the box."""
+        size = len(box[0])
+        table = n.zeros((2 * size + len(rows), size + 1))
+        lower, upper = n.array(box[0]), n.array(box[1])
+        for j in range(size):
+            table[2 * j, j], table[2 * j, size] = 1, upper[j]
+            table[2 * j + 1, j], table[2 * j + 1, size] = -1, -lower[j]
+        if rows:
+            table[2 * size :] = n.array([[*a, b] for a, b in rows])
+        matrix, bound = table[:, :-1], table[:, -1]
+        reach = np.maximum(np.abs(lower), np.abs(upper)) * (1 + 4 * n.epsilon)
+        return Rows(n, matrix, bound + n.epsilon * 4 * (np.abs(bound) + (np.abs(matrix) * reach).sum(axis=1)))
+
+    @property
+    def size(self) -> int:
+        return int(self.matrix.shape[1])
+
+    @property
+    def upper(self) -> Numbers:
+        return self.bound[0 : 2 * self.size : 2]
+
+    @property
+    def lower(self) -> Numbers:
+        return -self.bound[1 : 2 * self.size : 2]
+
+    @property
+    def reach(self) -> Numbers:
+        return np.maximum(np.abs(self.lower), np.abs(self.upper))
+
+    def bound_by(self, matrix: Numbers, bound: Numbers, directions: Numbers, multipliers: Numbers) -> Numbers:
+        """y·b + max over the box of (g − y·A)·x, rounded up; [i] with rows matrix[i] and y = multipliers[i] ≥ 0."""
+        eps, terms, size = self.n.epsilon, multipliers.shape[1], self.size
+        rest = directions - _times(multipliers, matrix)
+        error = (terms + 4) * eps * (np.abs(directions) + _times(multipliers, np.abs(matrix)))
+        over_box = np.maximum(rest * self.lower, rest * self.upper)
+        paid = multipliers * bound
+        spread = (np.abs(paid).sum(axis=1) + np.abs(over_box).sum(axis=1)) * (2 * (terms + size + 8)) * eps
+        total: Numbers = paid.sum(axis=1) + over_box.sum(axis=1) + spread
+        return total + 2 * (error * self.reach).sum(axis=1)
+
+
+class BasisTable:
+    """Bases with their approximate inverses, each used for many directions."""
+
+    def __init__(self, rows: Rows, basis: Indices):
+        if basis.ndim != 2 or basis.shape[1] != rows.size or np.any(basis >= len(rows.bound)):
+            raise ValueError("a basis does not fit the region's rows")
+        self.rows, self.n = rows, rows.n
+        self.matrix, self.bound = rows.matrix[basis], rows.bound[basis]
+        self.inverse = _inverses(self.n.floats(self.matrix))
+
+    def upper_bounds(self, directions: Numbers, which: Indices) -> Numbers:
+        """Upper bounds of directions·x, direction i by basis which[i]."""
+        blocks = [slice(start, start + _BLOCK) for start in range(0, len(directions), _BLOCK)]
+        parts = [self._bounds(directions[block], which[block]) for block in blocks]
+        return np.concatenate([self.n.zeros(0), *parts])
+
+    def _bounds(self, directions: Numbers, which: Indices) -> Numbers:
+        matrix, inverse = self.matrix[which], self.inverse[which]
+        multipliers = self.n.zeros(directions.shape)
+        for _ in range(3):
+            rest = self.n.floats(directions - _times(multipliers, matrix))
+            step = np.einsum("nj,nji->ni", rest, inverse)
+            multipliers = multipliers + self.n.array(np.where(np.isfinite(step), step, 0.0))
+        return self.rows.bound_by(matrix, self.bound[which], directions, np.maximum(multipliers, 0))
+
+
+def upper_bounds(rows: Rows, directions: Numbers, basis: Indices) -> Numbers:
+    """Upper bounds of directions·x, one basis each."""
+    return BasisTable(rows, basis).upper_bounds(directions, np.arange(len(basis)))
+
+
+def _times(vectors: Numbers, matrices: Numbers) -> Numbers:
+    """Σ_i vectors[n, i]·matrices[n, i, j]."""
+    result: Numbers = np.einsum("ni,nij->nj", vectors, matrices)
+    return result
+
+
+def _inverses(matrix: FloatArray) -> FloatArray:
+    """Approximate inverses; zeros where there is none."""
+    try:
+        return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        result = np.zeros(matrix.shape)
+        for i, one in enumerate(matrix):
+            if np.linalg.matrix_rank(one) == len(one):
+                result[i] = np.linalg.inv(one)
+        return result

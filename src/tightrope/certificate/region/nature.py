@@ -1,0 +1,94 @@
+"""Nature's problem over a region: p = f(x) at every choice, bounded by weak duality.
+
+Σ_j f_j = 1, so p·v = v_0 + Σ_j δ_j·f_j(x) with δ_j = v_j − v_0: a linear function of the coordinates x, whose
+largest value over the region a basis bounds (`tightrope.certificate.region.duality`), or the closed form of an
+ellipsoid (`tightrope.certificate.statistics.ellipsoid`). The transitions' bounds hold as well, and the better of
+the two counts. Only a maximum from above and a minimum from below are improved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from tightrope.certificate.game.nature import Boxes, Vector, rows_of
+from tightrope.certificate.numbers import Numbers
+from tightrope.certificate.problem import Polynomial
+from tightrope.certificate.region.coordinates import Space
+from tightrope.numerics.arrays import BoolArray, OffsetArray
+
+_BLOCK = 1 << 15
+
+
+class Support(Protocol):
+    """Whoever bounds directions·x over the region, direction i in the way which[i]."""
+
+    def upper_bounds(self, directions: Numbers, which: Any) -> Numbers: ...
+
+
+@dataclass(frozen=True, eq=False)
+class RegionBoxes(Boxes):
+    """Boxes, and at choices with a basis (≥ 0) also the region. Expression e is linear[e]·x + constant[e]."""
+
+    expression: OffsetArray
+    linear: Numbers
+    constant: Numbers
+    extent: Numbers
+    support: Support
+    basis: OffsetArray
+
+    @staticmethod
+    def of(
+        boxes: Boxes,
+        expression: OffsetArray,
+        space: Space,
+        polynomials: list[Polynomial],
+        reach: Numbers,
+        support: Support,
+        basis: OffsetArray,
+    ) -> RegionBoxes:
+        n = boxes.n
+        linear, constant = n.zeros((len(polynomials), space.size)), n.zeros(len(polynomials))
+        joint = np.repeat(basis >= 0, np.diff(boxes.transition_start))
+        for e in np.unique(expression[joint]).tolist():
+            form, level = space.affine(polynomials[e])
+            linear[e], constant[e] = n.array(form), n.array([level])[0]
+        extent = np.abs(linear) @ reach + np.abs(constant)
+        return RegionBoxes(**vars(boxes), expression=expression, linear=linear, constant=constant,
+                           extent=extent, support=support, basis=basis)  # fmt: skip
+
+    def only(self, choices: OffsetArray) -> Self:
+        _, taken = rows_of(self.transition_start, choices)
+        return replace(super().only(choices), expression=self.expression[taken], basis=self.basis[choices])
+
+    def bound(self, values: Vector, maximise: bool, upward: bool) -> Vector:
+        result = super().bound(values, maximise, upward)
+        if maximise != upward:
+            return result
+        length, joint = np.diff(self.transition_start), np.flatnonzero(self.basis >= 0)
+        for k in np.unique(length[joint]).tolist():
+            rows = joint[length[joint] == k]
+            for first in range(0, len(rows), _BLOCK):
+                part = rows[first : first + _BLOCK]
+                bound, usable = self._over_region(values, part, k, maximise)
+                part, bound = part[usable], bound[usable]
+                known = result.number[part]
+                result.number[part] = np.minimum(known, bound) if maximise else np.maximum(known, -bound)
+        return result
+
+    def _over_region(self, values: Vector, choices: Any, k: int, maximise: bool) -> tuple[Numbers, BoolArray]:
+        """Upper bounds of ±p·v at these choices, and where all values are finite."""
+        n = self.n
+        table = self.transition_start[choices][:, None] + np.arange(k)
+        v = values.take(self.successor[table])
+        usable: BoolArray = ~np.any(v.infinite, axis=1)
+        number, e = v.number if maximise else -v.number, self.expression[table]
+        delta = number - number[:, :1]
+        direction = np.einsum("nk,nkd->nd", delta, self.linear[e])
+        level = number[:, 0] + (delta * self.constant[e]).sum(axis=1)
+        size = (np.abs(delta) * self.extent[e]).sum(axis=1)
+        error = (k + 8) * n.epsilon * (2 * size + np.abs(number[:, 0]) * (size > 0))
+        bound = level + self.support.upper_bounds(direction, self.basis[choices])
+        return bound + error + 4 * n.epsilon * np.abs(bound) * (size > 0), usable

@@ -1,0 +1,126 @@
+"""Exact polynomials: dictionaries from monomials, ((parameter, exponent), …) in order, to rationals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import comb
+
+from tightrope.certificate.problem import Polynomial
+
+Monomial = tuple[tuple[int, int], ...]
+Terms = dict[Monomial, Fraction]
+Key = tuple[tuple[Monomial, Fraction], ...]
+Interval = tuple[Fraction, Fraction]
+
+ZERO, ONE = Fraction(0), Fraction(1)
+MOST_TERMS = 20_000
+_MOST_CONTROLS = 4096
+
+
+def key(polynomial: Polynomial) -> Key:
+    """The same for equal polynomials."""
+    return tuple(sorted(polynomial.items()))
+
+
+def is_constant(polynomial: Polynomial) -> bool:
+    return all(not monomial for monomial in polynomial)
+
+
+def added(left: Polynomial, right: Polynomial, factor: Fraction | int = 1) -> Terms:
+    """left + factor·right."""
+    result = dict(left)
+    for monomial, c in right.items():
+        result[monomial] = result.get(monomial, ZERO) + factor * c
+    return {monomial: c for monomial, c in result.items() if c}
+
+
+def product(left: Monomial, right: Monomial) -> Monomial:
+    exponents = dict(left)
+    for i, e in right:
+        exponents[i] = exponents.get(i, 0) + e
+    return tuple(sorted(exponents.items()))
+
+
+def multiplied(left: Polynomial, right: Polynomial) -> Terms:
+    result: Terms = {}
+    for first, a in left.items():
+        for second, b in right.items():
+            monomial = product(first, second)
+            result[monomial] = result.get(monomial, ZERO) + a * b
+    if len(result) > MOST_TERMS:
+        raise ValueError(f"an expression has more than {MOST_TERMS} terms in the free parameters")
+    return {monomial: c for monomial, c in result.items() if c}
+
+
+def substituted(polynomial: Polynomial, values: Sequence[Polynomial]) -> Terms:
+    """The polynomial with polynomials in place of its parameters."""
+    result: Terms = {}
+    for monomial, coefficient in polynomial.items():
+        term: Terms = {(): ONE}
+        for i, exponent in monomial:
+            for _ in range(exponent):
+                term = multiplied(term, values[i])
+        result = added(result, term, coefficient)
+    return result
+
+
+def product_range(left: Interval, right: Interval, square: bool) -> Interval:
+    """The range of a product over two intervals; of a square where the factors are the same."""
+    corners = [a * b for a in left for b in right]
+    if square:
+        return (ZERO if left[0] <= 0 <= left[1] else min(corners)), max(corners)
+    return min(corners), max(corners)
+
+
+def polynomial_range(polynomial: Polynomial, lower: Sequence[Fraction], upper: Sequence[Fraction]) -> Interval:
+    """An enclosure over a box of the parameters: the least and the largest Bernstein coefficient.
+
+    Exact for multilinear polynomials, whose Bernstein coefficients are their values at the corners.
+    """
+    constant = polynomial.get((), ZERO)
+    if all(sum(e for _, e in monomial) <= 1 for monomial in polynomial):
+        low = high = constant
+        for monomial, c in polynomial.items():
+            for v, _ in monomial:
+                low, high = low + min(c * lower[v], c * upper[v]), high + max(c * lower[v], c * upper[v])
+        return low, high
+    controls, count = [dict(polynomial)], 1
+    for v in sorted({i for monomial in polynomial for i, _ in monomial}):
+        degree = max(dict(monomial).get(v, 0) for monomial in polynomial)
+        count *= degree + 1
+        if count > _MOST_CONTROLS:
+            return _term_by_term(polynomial, lower, upper)
+        table = [_blossom(degree, k, lower[v], upper[v]) for k in range(degree + 1)]
+        controls = [_replaced(control, v, powers) for control in controls for powers in table]
+    values = [control.get((), ZERO) for control in controls]
+    return min(values), max(values)
+
+
+def _replaced(polynomial: Polynomial, v: int, powers: Sequence[Fraction]) -> Terms:
+    """The polynomial with powers[e] in place of v^e."""
+    result: Terms = {}
+    for monomial, c in polynomial.items():
+        rest = tuple(factor for factor in monomial if factor[0] != v)
+        result[rest] = result.get(rest, ZERO) + c * powers[dict(monomial).get(v, 0)]
+    return result
+
+
+def _blossom(degree: int, k: int, low: Fraction, high: Fraction) -> list[Fraction]:
+    """[e]: the k-th Bernstein coefficient of x^e on [low, high], a mean of products of e of its points."""
+    sums = [ONE] + [ZERO] * degree
+    for point in [high] * k + [low] * (degree - k):
+        for e in range(degree, 0, -1):
+            sums[e] += sums[e - 1] * point
+    return [total / comb(degree, e) for e, total in enumerate(sums)]
+
+
+def _term_by_term(polynomial: Polynomial, lower: Sequence[Fraction], upper: Sequence[Fraction]) -> Interval:
+    low = high = ZERO
+    for monomial, coefficient in polynomial.items():
+        term = (coefficient, coefficient)
+        for v, exponent in monomial:
+            for _ in range(exponent):
+                term = product_range(term, (lower[v], upper[v]), False)
+        low, high = low + term[0], high + term[1]
+    return low, high

@@ -1,0 +1,44 @@
+"""What a statement assumes of its data, and whether they were collected that way: derived, in words.
+
+* FIXED (Clopper–Pearson, Hoeffding, Weissman's balls): the visits of every event were fixed in advance. Holds of
+  draws from a generative model, and of trajectories that meet an event at most once each (never a choice twice, and
+  events that pool no choices): whether one meets it is decided before its outcome is drawn.
+* PLANNED (likelihood, a pilot that follows from the plan): the amount of data was fixed in advance.
+* ANY (beta-binomial, likelihood otherwise, ellipsoid): any policy, any stopping rule, at all times at once.
+
+Rows that were left out by their outcomes (censored data) satisfy none of them.
+"""
+
+from __future__ import annotations
+
+from tightrope.certificate.problem import Problem
+
+FIXED = "the visits of every event were fixed in advance, independently of outcomes"
+PLANNED = "the amount of data was fixed in advance; the policy may have been adaptive"
+ANY = "any policy, any stopping rule, at all times at once"
+
+
+def assumptions(problem: Problem, planned: bool) -> tuple[list[str], bool]:
+    """(what is assumed, in words; whether the confidence is nominal). `planned`: the likelihood's pilot is."""
+    data = problem.data
+    assert data is not None
+    words, nominal = ["the model is right: its structure, its expressions, its domain"], False
+    if problem.assumed_support is not None:
+        words.append(f"a transition that can happen has at least probability {problem.assumed_support:g}")
+    if data.method == "domain":
+        return words, nominal
+    if data.method in ("clopper-pearson", "hoeffding", "weissman"):
+        assumed = FIXED
+        once = data.design == "trajectories" and not data.repeats and data.sets == "untied"
+        nominal = not (data.design == "generative-fixed" or once)
+    else:
+        assumed = PLANNED if data.method == "likelihood" and planned else ANY
+        nominal = assumed == PLANNED and data.design == "adaptive"
+    words.append(f"how the data were collected: {assumed} (they say: {data.design})")
+    if data.method == "likelihood":
+        words.append("batches were cut without looking at outcomes")
+    if nominal:
+        words.append("NOMINAL: the data were not collected in this way, so the confidence level is not guaranteed")
+    if data.censored:
+        words.append("NOMINAL: rows were left out by their outcomes, so the confidence level is not guaranteed")
+    return words, nominal or data.censored

@@ -1,0 +1,50 @@
+"""L1 balls around what was seen, one for each group of choices with the same outcomes: rows for sets of outcomes.
+
+Such choices draw from one distribution P; of N visits to them a share P̃(A) ended in the set A of outcomes. With
+probability at least 1 − γ, P(A) − P̃(A) ≤ ε/2 for all A at once, where (2ᵏ − 2)·exp(−N·ε²/2) = γ for k outcomes
+(Weissman et al. 2003). Each group with an unknown outcome takes a share γ of δ, visited or not.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.certificate.numbers import Arithmetic
+from tightrope.certificate.problem import Polynomial
+from tightrope.certificate.region.coordinates import Space
+from tightrope.certificate.region.polynomials import Terms, added, is_constant
+from tightrope.certificate.region.rows import Row
+from tightrope.certificate.statistics.intervals import log_below
+from tightrope.certificate.statistics.outcomes import Outcomes
+
+
+class Balls:
+    """The balls of all groups at level γ each."""
+
+    def __init__(self, n: Arithmetic, space: Space, polynomials: list[Polynomial], outcomes: Outcomes, delta: Fraction):
+        self.n, self.space, self.polynomials, self.outcomes = n, space, polynomials, outcomes
+        unknown = np.array([not is_constant(p) for p in polynomials])[outcomes.expression]
+        self.uncertain = np.logical_or.reduceat(unknown, outcomes.start[:-1])
+        self.statements = int(self.uncertain.sum())
+        self.log_level = log_below(n, delta / max(self.statements, 1))
+
+    def row(self, index: int, part: int) -> Row:
+        """Choice `index` and the set of outcomes in the bits of `part`."""
+        outcomes, n = self.outcomes, self.n
+        group = int(outcomes.of_choice[index]) if index < len(outcomes.of_choice) else -1
+        first, last = outcomes.start[group : group + 2].tolist() if group >= 0 else (0, 0)
+        width, trials = last - first, int(outcomes.seen[first:last].sum())
+        if not 0 < part < 2**width - 1 or trials == 0 or not self.uncertain[group]:
+            raise ValueError("no such set of outcomes")
+        log_sets = (n.log_up(n.array([2**width - 2])) - self.log_level) * (1 + 8 * n.epsilon)
+        radius = n.root_up(2 * log_sets / trials * (1 + 8 * n.epsilon)) * (1 + 8 * n.epsilon)
+        total: Terms = {}
+        share = 0
+        for j in range(width):
+            if part >> j & 1:
+                e, m = int(outcomes.expression[first + j]), int(outcomes.multiplicity[first + j])
+                total, share = added(total, self.polynomials[e], m), share + int(outcomes.seen[first + j])
+        linear, constant = self.space.affine(total)
+        return linear, Fraction(share, trials) + n.fractions(radius)[0] / 2 - constant

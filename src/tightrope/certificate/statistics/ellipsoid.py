@@ -1,0 +1,169 @@
+"""The confidence ellipsoid of least squares, worked out from counts and exact expressions.
+
+A visit to a choice is one observation: the indicators Y of its outcomes, with mean c + B·y at the true
+coordinates y = (x − origin)/half of the domain's box, |y| ≤ 1. With λ = 1/10, V = λ·1 + Σ BᵀB and
+V·ŷ = Σ Bᵀ(Y − c) over all visits, at all times together with probability at least 1 − δ,
+
+    ‖y − ŷ‖_V ≤ β = √(½·log(det V/λᵈ) + log(1/δ)) + √(λ·d)
+
+(Abbasi-Yadkori, Pál and Szepesvári 2011; z·Bᵀ(Y − c − By) has range at most √2·‖Bz‖, so that Hoeffding's
+lemma gives noise R = 1/√2). V and Σ Bᵀ(Y − c) are sums of rationals weighted by counts, and exact.
+
+Whatever the lower triangular G, M = G·V·Gᵀ is worked out exactly. With ε ≥ ‖M − 1‖ in Frobenius' norm and
+Hadamard's inequality,
+
+    det V ≤ ∏ M_ii / ∏ G_ii²,        ‖q‖²_{V⁻¹} = (Gq)ᵀM⁻¹(Gq) ≤ ‖Gq‖²/(1 − ε),
+
+and a centre that misses V·ŷ by ρ is off by ‖ρ‖_{V⁻¹}, which is added to β. G is the inverse Cholesky factor with
+more digits than float64 has; a worse one would give a larger ellipsoid, never a wrong one.
+
+So g·x ≤ g·origin + q·ŷ + β·‖q‖_{V⁻¹}, q = g·half, for every direction g: rows of the region (TANGENT) for the
+directions in the file, and nature's problem at every choice of rectangular sets.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, Arithmetic, Numbers
+from tightrope.certificate.problem import Polynomial
+from tightrope.certificate.region.coordinates import Space
+from tightrope.certificate.region.polynomials import ZERO, added, is_constant
+from tightrope.certificate.region.rows import Row
+from tightrope.certificate.statistics.intervals import log_below
+from tightrope.certificate.statistics.outcomes import Outcomes
+
+_RIDGE = Fraction(1, 10)
+_NO_WIDTH = Fraction(1, 2**600)
+"""Stands for half the width of a coordinate that the domain fixes."""
+
+_BLOCK = 1 << 14
+
+
+class Ellipsoid:
+    """{ x : ‖(x − origin)/half − centre‖_V ≤ β }, and tangents in the directions `points`.
+
+    What is worked out once is rational; bounds at the choices of a model are in the given arithmetic.
+    """
+
+    def __init__(self, n: Arithmetic, space: Space, polynomials: list[Polynomial], outcomes: Outcomes, delta: Fraction):
+        self.n, self.size = n, space.size
+        self.points = np.zeros((0, space.size))
+        lower, upper = space.start_box()
+        self.origin = [(a + b) / 2 for a, b in zip(lower, upper, strict=True)]
+        self.half = [(b - a) / 2 or _NO_WIDTH for a, b in zip(lower, upper, strict=True)]
+        matrix, vector = self._normal_equations(space, polynomials, outcomes)
+        factor, log_determinant, stretch = _factored(matrix)
+        centre, missed = _centred(matrix, vector, factor)
+        growth = log_determinant - self.size * _log(_RIDGE)[0]
+        level = growth / 2 - RATIONAL.fractions(np.array([log_below(RATIONAL, delta)]))[0]
+        self.beta = _root_up(level) + _root_up(_RIDGE * self.size)
+        self.radius = (self.beta + missed * stretch) * stretch
+        self.factor, self.centre = n.array(factor), n.array(centre)
+        self._radius = n.array([self.radius])[0] * (1 + 4 * n.epsilon)
+        self._origin, self._half = n.array(self.origin), n.array(self.half)
+
+    def row(self, index: int, part: int) -> Row:
+        """The tangent in direction `index`."""
+        if index >= len(self.points) or part != 0:
+            raise ValueError("no such tangent")
+        direction = self.n.array(self.points[index : index + 1])
+        return self.n.fractions(direction), self.n.fractions(self.upper_bounds(direction, None))[0]
+
+    def upper_bounds(self, directions: Numbers, which: Any) -> Numbers:
+        """Upper bounds of directions·x, whichever choice they belong to."""
+        starts = range(0, len(directions), _BLOCK)
+        return np.concatenate([self.n.zeros(0), *(self._bounds(directions[s : s + _BLOCK]) for s in starts)])
+
+    def _bounds(self, directions: Numbers) -> Numbers:
+        n, size = self.n, self.size
+        q = directions * self._half
+        image = q @ self.factor.T
+        blur = (size + 4) * n.epsilon * (np.abs(q) @ np.abs(self.factor).T)
+        norm = n.root_up((image * image).sum(axis=1)) + 2 * blur.sum(axis=1)
+        norm = norm * (1 + (size + 8) * n.epsilon) + np.where(np.any(q != 0, axis=1), n.tiny, 0)
+        value = directions @ self._origin + q @ self.centre
+        weight = np.abs(directions) @ np.abs(self._origin) + np.abs(q) @ (np.abs(self.centre) + 1)
+        error = 2 * (size + 8) * n.epsilon * weight + 4 * n.epsilon * (np.abs(value) + self._radius * norm)
+        total: Numbers = value + self._radius * norm + error
+        return total
+
+    def _normal_equations(self, space: Space, polynomials: list[Polynomial], outcomes: Outcomes) -> tuple[Any, Any]:
+        """V and Σ Bᵀ(Y − c): outcomes are pooled by expression and multiplicity first."""
+        kinds, number = np.unique(
+            np.stack([outcomes.expression, outcomes.multiplicity], axis=1), axis=0, return_inverse=True
+        )
+        times, hits = np.zeros((2, len(kinds)), dtype=np.int64)
+        np.add.at(times, number.reshape(-1), outcomes.visits[outcomes.owner])
+        np.add.at(hits, number.reshape(-1), outcomes.seen)
+        matrix = [[_RIDGE * (i == j) for j in range(self.size)] for i in range(self.size)]
+        vector = [ZERO] * self.size
+        for (e, m), tried, hit in zip(kinds.tolist(), times.tolist(), hits.tolist(), strict=True):
+            if tried == 0 or is_constant(polynomials[e]):
+                continue
+            linear, level = space.affine(added({}, polynomials[e], m))
+            slope = [(j, a * self.half[j]) for j, a in enumerate(linear) if a]
+            level += sum((linear[j] * self.origin[j] for j, _ in slope), ZERO)
+            for i, a in slope:
+                vector[i] += a * (hit - tried * level)
+                for j, b in slope:
+                    matrix[i][j] += tried * a * b
+        return _exact(matrix), _exact(vector)
+
+
+def _factored(matrix: Any) -> tuple[Any, Fraction, Fraction]:
+    """(G, an upper bound of log det V, 1/√(1 − ε) rounded up)."""
+    size = len(matrix)
+    rough = np.tril(np.linalg.inv(np.linalg.cholesky(matrix.astype(np.float64)))).astype(np.longdouble)
+    rest = LONGDOUBLE.array(_congruent(_fractions(rough), matrix) - _exact(np.eye(size, dtype=int).tolist()))
+    fine = rough - (np.tril(rest, -1) + np.diag(np.diag(rest) / 2)) @ rough
+    factor = _fractions(np.tril(fine))
+    image = _congruent(factor, matrix)
+    rest = (image - _exact(np.eye(size, dtype=int).tolist())).reshape(-1)
+    epsilon = _root_up(Fraction(rest @ rest))
+    if not (epsilon < Fraction(1, 2) and all(value > 0 for value in np.diag(factor))):
+        raise ValueError("the ellipsoid is too flat to be bounded")
+    logs = [_log(a)[1] - 2 * _log(g)[0] for a, g in zip(np.diag(image), np.diag(factor), strict=True)]
+    return factor, sum(logs, ZERO), _root_up(1 / (1 - epsilon))
+
+
+def _centred(matrix: Any, vector: Any, factor: Any) -> tuple[Any, Fraction]:
+    """A centre close to V⁻¹ times the vector, and ‖G·(what it misses)‖ rounded up."""
+    centre, near = np.zeros(len(vector), dtype=np.longdouble), LONGDOUBLE.array(factor)
+    for _ in range(3):
+        centre = centre + near.T @ (near @ LONGDOUBLE.array(vector - matrix @ _fractions(centre)))
+    missed = factor @ (vector - matrix @ _fractions(centre))
+    return _fractions(centre), _root_up(Fraction(missed @ missed))
+
+
+def _congruent(factor: Any, matrix: Any) -> Any:
+    """G·V·Gᵀ exactly, in integers over common denominators."""
+    units = [lcm(*(value.denominator for value in values.reshape(-1))) for values in (factor, matrix)]
+    left, middle = (
+        _exact([[int(value * unit) for value in row] for row in values])
+        for values, unit in zip((factor, matrix), units, strict=True)
+    )
+    unit = units[0] * units[0] * units[1]
+    return _exact([[Fraction(value, unit) for value in row] for row in left @ middle @ left.T])
+
+
+def _exact(values: Any) -> Any:
+    return np.array(values, dtype=object)
+
+
+def _fractions(values: Numbers) -> Any:
+    return _exact(LONGDOUBLE.fractions(values)).reshape(values.shape)
+
+
+def _root_up(value: Fraction) -> Fraction:
+    return RATIONAL.fractions(RATIONAL.root_up(_exact([value])))[0]
+
+
+def _log(value: Fraction) -> tuple[Fraction, Fraction]:
+    """(not above, not below) the logarithm."""
+    one = _exact([value])
+    return RATIONAL.fractions(RATIONAL.log_down(one))[0], RATIONAL.fractions(RATIONAL.log_up(one))[0]

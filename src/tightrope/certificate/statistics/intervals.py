@@ -1,0 +1,151 @@
+"""Is [lower, upper] an interval of the stated method for K successes in N trials, or a wider one?
+
+* clopper-pearson  P(Bin(N, lower) ≥ K) ≤ γ/2 and P(Bin(N, upper) ≤ K) ≤ γ/2. Both tails are monotone, so
+  every p outside the interval has a tail below γ/2 as well.
+* hoeffding        the ends are at least √(log(2/γ)/(2N)) away from K/N.
+* beta-binomial    at both ends the likelihood ratio of the mixture with the Beta(½, ½) distribution is at
+  least 1/γ; it is convex in log p around K/N, so it is at least that beyond them.
+
+0 and 1 are always fine, and an upper end is a lower one of the failures. With s(n) = log n! − n·log n + n,
+
+    log P(Bin(n, p) = k) = s(n) − s(k) − s(n−k) − k·log(k/(np)) − (n−k)·log((n−k)/(nq)),
+
+where s(n) = ½·log(2πn) + 1/(12n) − 1/(360n³) + …, an alternating series whose error is below the first term
+left out. A tail is the probability of its first point times 1 + r + r·r' + …, and what is left after some
+terms is below a geometric series, since the ratios fall. The mixture's likelihood is c(k)·c(n−k)/C(n, k), where
+c(k) = C(2k, k)/4ᵏ and log c(k) = s(2k) − 2·s(k).
+
+Every logarithm comes with its error, and errors are added up. In longdouble those of np and nq cost about n·ε:
+beyond n ≈ 10⁹ they are too large to confirm an interval.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.statistics.outcomes import Ints
+from tightrope.numerics.arrays import BoolArray, FloatArray
+
+METHODS = ("clopper-pearson", "hoeffding", "beta-binomial")
+_SMALL = 33
+_SERIES = [Fraction(1, 12), Fraction(-1, 360), Fraction(1, 1260), Fraction(-1, 1680), Fraction(1, 1188)]
+_SERIES.append(Fraction(-691, 360360))
+_LOG_TWO_PI = Fraction(18378770664093454835606594728112352797228, 10**40)
+_ENOUGH = Fraction(1, 10**13)
+_MOST_TERMS = 5_000_000
+_BLOCK = 1 << 16
+
+
+class Intervals:
+    """Intervals of one method at one level γ."""
+
+    def __init__(self, n: Arithmetic, method: str, gamma: Fraction):
+        self.n, self.method = n, method
+        self.log_level = log_below(n, gamma)
+        small = [Fraction(factorial(i), i**i) for i in range(_SMALL)]
+        value, error = self._log(n.array(small))
+        self._table = value + n.array(np.arange(_SMALL)), error + 100 * n.epsilon
+
+    def unproved(self, successes: Ints, trials: Ints, lower: FloatArray, upper: FloatArray) -> BoolArray:
+        """Where the interval does not follow from the counts."""
+        wrong = ~((successes <= trials) & (lower >= 0) & (lower <= upper) & (upper <= 1))
+        for end, trivial, upward in ((lower, lower <= 0, False), (upper, upper >= 1, True)):
+            rows = np.flatnonzero(~wrong & ~trivial)
+            names = np.stack([successes[rows].astype(np.float64), trials[rows].astype(np.float64), end[rows]])
+            _, first, inverse = np.unique(names, axis=1, return_index=True, return_inverse=True)
+            holds = np.zeros(len(first), dtype=np.bool_)
+            for start in range(0, len(first), _BLOCK):
+                part = rows[first[start : start + _BLOCK]]
+                holds[start : start + _BLOCK] = self._holds(successes[part], trials[part], end[part], upward)
+            wrong[rows] |= ~holds[inverse.reshape(-1)]
+        return wrong
+
+    def _holds(self, k: Ints, size: Ints, end: FloatArray, upward: bool) -> BoolArray:
+        """The condition at ends that are neither 0 nor 1."""
+        n = self.n
+        p = n.array(end)
+        q = 1 - p
+        if upward:
+            k, p, q = size - k, q, p
+        away = n.array(k) - size * p - 4 * n.epsilon * (n.array(k) + size * p)
+        result: BoolArray = np.asarray(away > 0, dtype=np.bool_)
+        rows = np.flatnonzero(result)
+        k, size, p, q, away = k[rows], size[rows], p[rows], q[rows], away[rows]
+        if len(rows) == 0:
+            return result
+        if self.method == "hoeffding":
+            needed = size * (n.log_up(n.array([2])) - self.log_level)
+            result[rows] = 2 * away * away * (1 - 16 * n.epsilon) >= needed * (1 + 8 * n.epsilon)
+            return result
+        value, error = self._log_point(k, size, p, q)
+        if self.method == "clopper-pearson":
+            total, found = self._series(k, size, p / q)
+            log_tail = value + error + n.log_up(total)
+            half = self.log_level - n.log_up(n.array([2]))[0]
+            result[rows] = found & (log_tail + 8 * n.epsilon * np.abs(log_tail) <= half)
+            return result
+        value = -value
+        for part in (k, size - k):
+            (twice, twice_error), (once, once_error) = self._stirling(2 * part), self._stirling(part)
+            value, error = value + twice - 2 * once, error + twice_error + 2 * once_error
+        result[rows] = value - error - 16 * n.epsilon * np.abs(value) >= -self.log_level
+        return result
+
+    def _log(self, x: Numbers) -> tuple[Numbers, Numbers]:
+        """(log x, a bound on its error), x itself being off by at most a few ε."""
+        up, down = self.n.log_up(x), self.n.log_down(x)
+        return (up + down) / 2, (up - down) + 8 * self.n.epsilon
+
+    def _stirling(self, counts: Ints) -> tuple[Numbers, Numbers]:
+        """(s(n), a bound on its error)."""
+        n, x = self.n, self.n.array(np.maximum(counts, _SMALL))
+        value, error = self._log(x)
+        value, power = (value + n.array([_LOG_TWO_PI])) / 2, 1 / x
+        for coefficient in _SERIES:
+            value, power = value + n.array([coefficient]) * power, power / (x * x)
+        error = error + n.array([Fraction(1, 10**39)]) + power / 156 + 16 * n.epsilon * (2 + np.abs(value))
+        small, place = counts < _SMALL, np.minimum(counts, _SMALL - 1)
+        return np.where(small, self._table[0][place], value), np.where(small, self._table[1][place], error)
+
+    def _log_point(self, k: Ints, size: Ints, p: Numbers, q: Numbers) -> tuple[Numbers, Numbers]:
+        """(log P(Bin(size, p) = k), a bound on its error)."""
+        value, error = self._stirling(size)
+        for part, expected in ((k, size * p), (size - k, size * q)):
+            own, own_error = self._stirling(part)
+            log, log_error = self._log(np.where(part > 0, part / expected, self.n.array([1])))
+            value, error = value - own - part * log, error + own_error + part * log_error
+            error = error + 8 * self.n.epsilon * (np.abs(value) + np.abs(part * log))
+        return value, error
+
+    def _series(self, k: Ints, size: Ints, odds: Numbers) -> tuple[Numbers, BoolArray]:
+        """Upper bounds of 1 + r + r·r' + … over the ratios of probabilities from k upwards, where found."""
+        n, enough = self.n, self.n.array([_ENOUGH])[0]
+        total, term = n.zeros(len(k)) + 1, n.zeros(len(k)) + 1
+        result, found = n.zeros(len(k)) + 1, np.zeros(len(k), dtype=np.bool_)
+        active, place = np.arange(len(k)), k.copy()
+        for done in range(_MOST_TERMS):
+            ratio: Any = n.array(size - place) / (place + 1) * odds * (1 + 8 * n.epsilon)
+            falling = np.asarray(ratio < 1, dtype=np.bool_)  # a first ratio of 1 never leads to a useful bound
+            rest = np.where(falling, term * ratio / np.where(falling, 1 - ratio, 1), 0)
+            leave = np.asarray(~falling | (rest <= enough * total), dtype=np.bool_)
+            good = leave & falling
+            result[active[good]] = (total + rest)[good] * (1 + (16 * done + 64) * n.epsilon)
+            found[active[good]] = True
+            stay = ~leave
+            if not stay.any():
+                break
+            active, place, size, odds = active[stay], place[stay] + 1, size[stay], odds[stay]
+            term = n.trim((term * ratio)[stay], True)
+            total = n.trim(total[stay] + term, True)
+        return result, found
+
+
+def log_below(n: Arithmetic, level: Fraction) -> Any:
+    """A number not above log(level)."""
+    value = n.log_down(n.array([level]))[0]
+    return value - 8 * n.epsilon * (abs(value) + 1)

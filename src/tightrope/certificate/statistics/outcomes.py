@@ -1,0 +1,154 @@
+"""What was seen, counted again from batches: outcomes of choices, and events that pool them.
+
+An *outcome* of a choice is a group of m transitions with one expression f; it has the probability m·f. Choices
+with the same outcomes draw from one distribution, so their counts are added up, outcome by outcome.
+
+An *event* is a polynomial g that is the probability of an outcome. A visit to a choice with an outcome of
+probability g is a trial of g that succeeds when the outcome shows; where g and 1 − g are one event (`paired`)
+and only an outcome of probability 1 − g is there, it succeeds when that one does not. Each visit is at most
+one trial of an event, chosen by the model alone. Every outcome of unknown probability belongs to an event,
+seen or not, so that nothing seen decides how δ is shared.
+
+Counts are at most 2⁵⁰ together (the door sees to that), so sums of them are exact, also in doubles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.certificate.problem import Data, Polynomial, Problem
+from tightrope.certificate.region.polynomials import ONE, Key, Terms, added, is_constant, key
+from tightrope.numerics.arrays import BoolArray
+
+Ints = npt.NDArray[np.int64]
+
+
+def batch_totals(data: Data, labels: Ints, size: int) -> list[Ints]:
+    """For every batch, how often each label was seen; `labels` belong to transitions."""
+    if np.any(data.batch_count < 0) or data.batch_count.astype(np.float64).sum() > 2.0**50:
+        raise ValueError("there are negative counts, or more than can be added up")
+    return [
+        np.bincount(labels[data.batch_transition[a:b]], data.batch_count[a:b], size).astype(np.int64)
+        for a, b in pairwise(data.batch_start.tolist())
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Outcome o of group owner[o] has probability multiplicity[o]·f, f = expression[o], and was seen[o].
+
+    Outcomes of group k are start[k] to start[k+1]; `visits` are those of groups, `of_choice` the group of
+    every choice.
+    """
+
+    start: Ints
+    expression: Ints
+    multiplicity: Ints
+    seen: Ints
+    of_choice: Ints
+
+    @property
+    def owner(self) -> Ints:
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    @property
+    def visits(self) -> Ints:
+        return np.add.reduceat(self.seen, self.start[:-1])
+
+    @staticmethod
+    def of(problem: Problem, counts: Ints) -> Outcomes:
+        transition_start, expression_of = problem.graph.transition_start, problem.expression
+        assert expression_of is not None
+        length = np.diff(transition_start)
+        of_choice = np.zeros(len(length), dtype=np.int64)
+        number: dict[bytes, int] = {}
+        rows: list[tuple[Ints, Ints]] = []
+        seen: list[Ints] = []
+        for k in np.flatnonzero(np.bincount(length)).tolist():
+            choices = np.flatnonzero(length == k)
+            table = transition_start[choices][:, None] + np.arange(k)
+            hits, table = counts[table], expression_of[table]
+            same = _numbered(table)
+            first = np.zeros(int(same.max()) + 1, dtype=np.int64)
+            first[same] = np.arange(len(same))
+            pooled = np.stack([np.bincount(same, hits[:, j], len(first)) for j in range(k)], axis=1)
+            place = np.zeros(len(first), dtype=np.int64)
+            for i, row in enumerate(table[first]):
+                distinct, where, times = np.unique(row, return_inverse=True, return_counts=True)
+                shown = np.bincount(where, pooled[i]).astype(np.int64)
+                name = distinct.tobytes() + times.tobytes()
+                place[i] = number.setdefault(name, len(rows))
+                if place[i] == len(rows):
+                    rows.append((distinct, times))
+                    seen.append(shown)
+                else:
+                    seen[place[i]] = seen[place[i]] + shown
+            of_choice[choices] = place[same]
+        start = np.concatenate([[0], np.cumsum([len(row) for row, _ in rows])]).astype(np.int64)
+        expression, multiplicity = (np.concatenate([row[i] for row in rows]).astype(np.int64) for i in (0, 1))
+        return Outcomes(start, expression, multiplicity, np.concatenate(seen), of_choice)
+
+    def unbalanced(self, polynomials: list[Polynomial]) -> list[int] | None:
+        """The expressions of a choice whose probabilities do not sum to the polynomial 1, if any."""
+        for a, b in pairwise(self.start.tolist()):
+            total: Terms = {}
+            for e, m in zip(self.expression[a:b].tolist(), self.multiplicity[a:b].tolist(), strict=True):
+                total = added(total, polynomials[e], m)
+            if total != {(): ONE}:
+                return list(self.expression[a:b].tolist())
+        return None
+
+
+def _numbered(table: Ints) -> Ints:
+    """A number for every row, the same for equal rows."""
+    number = np.zeros(len(table), dtype=np.int64)
+    radix = int(table.max(initial=0)) + 1
+    for column in table.T:
+        number = number * radix + column
+        number = np.searchsorted(np.unique(number), number)
+    return number
+
+
+class Events:
+    """The events of a model, in the order of their first expression, with successes and trials."""
+
+    def __init__(self, outcomes: Outcomes, polynomials: list[Polynomial], paired: bool):
+        pairs = np.stack([outcomes.expression, outcomes.multiplicity], axis=1)
+        distinct, of_pair = np.unique(pairs, axis=0, return_inverse=True)
+        number: dict[Key, tuple[int, bool]] = {}
+        self.polynomials: list[Terms] = []
+        self.links: dict[int, list[tuple[int, int, bool]]] = {}
+        event, flipped = np.full(len(distinct), -1), np.zeros(len(distinct), dtype=np.bool_)
+        for i, (e, m) in enumerate(distinct.tolist()):
+            if is_constant(polynomials[e]):
+                continue
+            polynomial = added({}, polynomials[e], m)
+            if key(polynomial) not in number:
+                if paired:
+                    number[key(added({(): ONE}, polynomial, -1))] = len(self.polynomials), True
+                number[key(polynomial)] = len(self.polynomials), False
+                self.polynomials.append(polynomial)
+            event[i], flipped[i] = number[key(polynomial)]
+            self.links.setdefault(e, []).append((int(event[i]), m, bool(flipped[i])))
+        of_pair = of_pair.reshape(-1)
+        self._count(outcomes, event[of_pair].astype(np.int64), flipped[of_pair])
+
+    def __len__(self) -> int:
+        return len(self.polynomials)
+
+    def _count(self, outcomes: Outcomes, event: Ints, flipped: BoolArray) -> None:
+        """One trial a visit and event: by an outcome of probability g where there is one, else 1 − g."""
+        owner = outcomes.owner
+        order = np.lexsort((outcomes.expression, flipped, event, owner))
+        order = order[event[order] >= 0]
+        new = np.ones(len(order), dtype=np.bool_)
+        new[1:] = (np.diff(owner[order]) != 0) | (np.diff(event[order]) != 0)
+        order = order[new]
+        visits, seen = outcomes.visits[owner[order]], outcomes.seen[order]
+        self.successes, self.trials = np.zeros((2, len(self)), dtype=np.int64)
+        np.add.at(self.trials, event[order], visits)
+        np.add.at(self.successes, event[order], np.where(flipped[order], visits - seen, seen))

@@ -120,7 +120,9 @@ def _claimed(claim: Claim, low: _End, high: _End, complement: bool) -> Check:
         low, high = 1 - high, 1 - low
     failed = [end for end, fails in (("lower", claim.lower > low), ("upper", claim.upper < high)) if fails]
     words = "the bounds at the initial state are those claimed, or tighter"
-    return Check("the claim", not failed, f"the {' and the '.join(failed)} end is not proved" if failed else words)
+    return Check(
+        "the claim", not failed, f"the {' and the '.join(failed)} end is not proved" if failed else words
+    )
 
 
 def tie(verdict: Verdict, bound: Mapping[str, bool | None]) -> Verdict:

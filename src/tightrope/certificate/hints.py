@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.format.fields import integers, is_offsets, part, parts, reals, require_shapes, whole
+from tightrope.certificate.format.fields import (
+    integers,
+    is_offsets,
+    part,
+    parts,
+    reals,
+    require_shapes,
+    whole,
+)
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 MOST_CODES = 2**31
@@ -94,7 +102,12 @@ class CoupledHints:
     dual: FloatArray = reals(dimensions=2)
 
     def trouble(self) -> str | None:
-        splits, proofs, opened, size = len(self.split_node), len(self.node), len(self.state), self.point.shape[1]
+        splits, proofs, opened, size = (
+            len(self.split_node),
+            len(self.node),
+            len(self.state),
+            self.point.shape[1],
+        )
         held = len(self.value)
         trouble = require_shapes(
             self,

@@ -95,7 +95,9 @@ class Learned:
         size = self.problem.graph.transitions if untied else len(self.polynomials)
         if hints.lower.shape != (size,) or hints.upper.shape != (size,):
             raise ValueError("the bounds fit neither expressions nor transitions")
-        if (hints.event_lower is not None) != (method in METHODS and not untied) or (untied and hints.region is not None):
+        if (hints.event_lower is not None) != (method in METHODS and not untied) or (
+            untied and hints.region is not None
+        ):
             raise ValueError("bounds of events, or a region, do not fit the method")
         if untied and method not in METHODS:
             raise ValueError("untied sets come from intervals")
@@ -105,7 +107,9 @@ class Learned:
         if method == "weissman":
             balls = Balls(*about, self.outcomes, self.delta)
             self.sources[Origin.L1] = balls
-            return [Check("δ is shared", True, f"{balls.statements} L1 balls at δ = {self.data.delta:g} together")]
+            return [
+                Check("δ is shared", True, f"{balls.statements} L1 balls at δ = {self.data.delta:g} together")
+            ]
         if method == "likelihood":
             likelihood = Likelihood(*about, self.data)
             likelihood.learn(batch_totals(self.data, self.expression, len(self.polynomials)))
@@ -128,8 +132,14 @@ class Learned:
         wrong = intervals.unproved(events.successes, events.trials, lower, upper)
         name = f"events' intervals follow from the counts by {self.data.method}"
         if wrong.any():
-            return Check(name, False, f"fails for {int(wrong.sum())} events, first for event {int(np.argmax(wrong))}")
-        return Check(name, True, f"{len(events)} events share δ = {self.data.delta:g}, {int(events.trials.sum())} trials")
+            return Check(
+                name, False, f"fails for {int(wrong.sum())} events, first for event {int(np.argmax(wrong))}"
+            )
+        return Check(
+            name,
+            True,
+            f"{len(events)} events share δ = {self.data.delta:g}, {int(events.trials.sum())} trials",
+        )
 
     def projected(self) -> list[Check]:
         """Links 2 to 4: rows, boxes, and the bounds of every expression, or every transition."""
@@ -145,7 +155,11 @@ class Learned:
     def written(self) -> list[Check]:
         """Links 2 and 3: the rows, the box that follows from them, and what bases prove."""
         hints, region = self.hints, self.hints.region
-        events = (self.events.links, hints.event_lower, hints.event_upper) if Origin.EVENT in self.sources else ({},)
+        events = (
+            (self.events.links, hints.event_lower, hints.event_upper)
+            if Origin.EVENT in self.sources
+            else ({},)
+        )
         self.bounds = Bounds(self.space, self.polynomials, *events)
         if region is None:
             return []
@@ -189,8 +203,13 @@ class Learned:
         graph, hints, outcomes = self.problem.graph, self.hints, self.outcomes
         del outcomes
         everything = np.arange(graph.transitions)
-        counts = sum(batch_totals(self.data, everything, graph.transitions), np.zeros(graph.transitions, dtype=np.int64))
-        trials = np.repeat(np.add.reduceat(counts, graph.transition_start[:-1]), np.diff(graph.transition_start))
+        counts = sum(
+            batch_totals(self.data, everything, graph.transitions),
+            np.zeros(graph.transitions, dtype=np.int64),
+        )
+        trials = np.repeat(
+            np.add.reduceat(counts, graph.transition_start[:-1]), np.diff(graph.transition_start)
+        )
         constant = np.array([is_constant(p) for p in self.polynomials])[self.expression]
         unknown = np.flatnonzero(~constant)
         intervals = Intervals(self.n, self.data.method, self.delta / max(len(unknown), 1))

@@ -76,7 +76,9 @@ class Cells:
         return bool(rows.bound_by(rows.matrix[None, own], rows.bound[None, own], nothing, weights)[0] < 0)
 
 
-def hull_misfit(rows: Rows, simplices: OffsetArray, points: FloatArray, centre: FloatArray, axes: FloatArray) -> str | None:
+def hull_misfit(
+    rows: Rows, simplices: OffsetArray, points: FloatArray, centre: FloatArray, axes: FloatArray
+) -> str | None:
     """Why the hull of the points centre + axes·y need not contain the cell, or None."""
     n, (count, size) = rows.n, simplices.shape
     if count != len(points) or count <= size or np.any(simplices >= len(rows.bound)):
@@ -139,7 +141,11 @@ def _newcomers(simplices: OffsetArray) -> OffsetArray | None:
     order = np.sort(simplices, axis=1)
     faces = np.stack([np.delete(order, i, axis=1) for i in range(size)], axis=1).reshape(count * size, -1)
     dropped = order.reshape(-1)
-    group = np.unique(faces, axis=0, return_inverse=True)[1].reshape(-1) if size > 1 else np.zeros(count, dtype=np.int64)
+    group = (
+        np.unique(faces, axis=0, return_inverse=True)[1].reshape(-1)
+        if size > 1
+        else np.zeros(count, dtype=np.int64)
+    )
     if np.any(np.bincount(group) != 2):
         return None
     place = np.argsort(group, kind="stable").reshape(-1, 2)

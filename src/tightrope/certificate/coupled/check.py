@@ -135,7 +135,10 @@ class CoupledCheck:
         if self.by_steps:
             return bounded_model(self.objective, self.walk, frame)
         model = Model.constant(n, self.value, frame.size)
-        model = model.at(hints.state, *(n.array(part[proof]) for part in (hints.value, hints.slope, hints.curve, hints.error)))
+        model = model.at(
+            hints.state,
+            *(n.array(part[proof]) for part in (hints.value, hints.slope, hints.curve, hints.error)),
+        )
         wrong = model_misfit(self.walk, frame, model)
         if wrong.any():
             return f"the error is too small at {int(wrong.sum())} states, first at state {int(hints.state[np.argmax(wrong)])}"
@@ -143,7 +146,9 @@ class CoupledCheck:
             assert self.everywhere is not None
             known = self.decided.copy()
             known[hints.state] = True
-            model, known = after_steps(self.objective, self.everywhere, self.frame(proof, self.everywhere), model, known)
+            model, known = after_steps(
+                self.objective, self.everywhere, self.frame(proof, self.everywhere), model, known
+            )
             if not known[self.initial]:
                 return "nothing is known after the first steps"
         return model

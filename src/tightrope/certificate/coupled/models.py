@@ -100,7 +100,14 @@ class Frame:
     radius: Any
 
     @staticmethod
-    def of(n: Arithmetic, linear: Numbers, constant: Numbers, centre: FloatArray, axes: FloatArray, points: FloatArray) -> Frame:
+    def of(
+        n: Arithmetic,
+        linear: Numbers,
+        constant: Numbers,
+        centre: FloatArray,
+        axes: FloatArray,
+        points: FloatArray,
+    ) -> Frame:
         """From expressions linear·x + constant in coordinates, each number off by at most ε relatively."""
         x, along, y = n.array(centre), n.array(axes), n.array(points)
         radius = norm_up(n, y).max()
@@ -129,7 +136,9 @@ class Model:
     @staticmethod
     def constant(n: Arithmetic, value: FloatArray, size: int) -> Model:
         count = len(value)
-        return Model(n.array(value), n.zeros((count, size)), n.zeros((count, packed_size(size))), n.zeros(count))
+        return Model(
+            n.array(value), n.zeros((count, size)), n.zeros((count, packed_size(size))), n.zeros(count)
+        )
 
     def at(self, state: Any, *parts: Any) -> Model:
         """The same with these polynomials (value, slope, curve, error) at these states."""
@@ -142,7 +151,9 @@ class Model:
         """A bound on |W| + e on the ball, and on the sum of its terms there."""
         twice = multiplicity(self.slope.shape[1])
         square = (np.abs(self.curve) * twice).sum(axis=1)
-        result: Numbers = np.abs(self.value) + radius * np.abs(self.slope).sum(axis=1) + radius * radius * square
+        result: Numbers = (
+            np.abs(self.value) + radius * np.abs(self.slope).sum(axis=1) + radius * radius * square
+        )
         return result + self.error
 
 
@@ -207,11 +218,15 @@ def model_misfit(walk: Walk, frame: Frame, model: Model) -> BoolArray:
     n, backed, radius = walk.n, backup(walk, frame, model), frame.radius
     twice, state = multiplicity(frame.size), walk.state
     square = backed.curve - model.curve[state]
-    residual = np.abs(backed.value - model.value[state]) + radius * norm_up(n, backed.slope - model.slope[state])
+    residual = np.abs(backed.value - model.value[state]) + radius * norm_up(
+        n, backed.slope - model.slope[state]
+    )
     residual = residual + radius * radius * n.root_up((square * square * twice).sum(axis=1)) + backed.cubic
     needed = residual + 16 * n.epsilon * model.magnitude(radius)[state] + backed.rounding + backed.carried
     safe, error = 1 + (frame.size**2 + 100) * n.epsilon, model.error[state]
-    fits: BoolArray = np.asarray((error >= needed * safe) & (error > (backed.carried + backed.rounding) * safe), dtype=np.bool_)
+    fits: BoolArray = np.asarray(
+        (error >= needed * safe) & (error > (backed.carried + backed.rounding) * safe), dtype=np.bool_
+    )
     return ~fits
 
 

@@ -73,7 +73,9 @@ def product_range(left: Interval, right: Interval, square: bool) -> Interval:
     return min(corners), max(corners)
 
 
-def polynomial_range(polynomial: Polynomial, lower: Sequence[Fraction], upper: Sequence[Fraction]) -> Interval:
+def polynomial_range(
+    polynomial: Polynomial, lower: Sequence[Fraction], upper: Sequence[Fraction]
+) -> Interval:
     """An enclosure over a box of the parameters: the least and the largest Bernstein coefficient.
 
     Exact for multilinear polynomials, whose Bernstein coefficients are their values at the corners.

@@ -70,7 +70,9 @@ def proved_by_bases(rows: Rows, space: Space, polynomials: list[Polynomial], hin
     forms = [space.affine(polynomials[e]) for e, _ in names]
     if not forms:
         return ends
-    directions = n.array([[a if side else -a for a in form] for (form, _), (_, side) in zip(forms, names, strict=True)])
+    directions = n.array(
+        [[a if side else -a for a in form] for (form, _), (_, side) in zip(forms, names, strict=True)]
+    )
     best = upper_bounds(rows, directions, hints.bound_basis)
     best = best + 4 * n.epsilon * (np.abs(directions) * rows.reach).sum(axis=1)
     for name, (_, constant), value in zip(names, forms, n.fractions(best), strict=True):
@@ -83,7 +85,9 @@ def proved_by_bases(rows: Rows, space: Space, polynomials: list[Polynomial], hin
 class Bounds:
     """What is proved of the ends of expressions; `bases` and `box` are added when they are known."""
 
-    def __init__(self, space: Space, polynomials: list[Polynomial], links: Links, lower: Any = (), upper: Any = ()):
+    def __init__(
+        self, space: Space, polynomials: list[Polynomial], links: Links, lower: Any = (), upper: Any = ()
+    ):
         self.space, self.polynomials, self.links = space, polynomials, links
         self.event_lower, self.event_upper = lower, upper
         self.bases: Ends = {}

@@ -61,7 +61,9 @@ class Writer:
 
     def rows(self, names: Any, box: Box) -> Rows:
         """The named rows in the given box, after its faces."""
-        return Rows.of(self.n, box, [self.row(origin, index, part, box) for origin, index, part in names.tolist()])
+        return Rows.of(
+            self.n, box, [self.row(origin, index, part, box) for origin, index, part in names.tolist()]
+        )
 
     def row(self, origin: int, index: int, part: int, box: Box) -> Row:
         name = (origin, index, part)
@@ -69,7 +71,11 @@ class Writer:
             return self._envelope(index, part, box)
         if name not in self._known:
             if origin == Origin.DOMAIN:
-                row = self._domain[2 * index + part] if part in (0, 1) and 2 * index < len(self._domain) else None
+                row = (
+                    self._domain[2 * index + part]
+                    if part in (0, 1) and 2 * index < len(self._domain)
+                    else None
+                )
             elif origin not in self.sources:
                 raise ValueError(f"rows of origin {origin} where there are none")
             else:

@@ -38,7 +38,11 @@ def assumptions(problem: Problem, planned: bool) -> tuple[list[str], bool]:
     if data.method == "likelihood":
         words.append("batches were cut without looking at outcomes")
     if nominal:
-        words.append("NOMINAL: the data were not collected in this way, so the confidence level is not guaranteed")
+        words.append(
+            "NOMINAL: the data were not collected in this way, so the confidence level is not guaranteed"
+        )
     if data.censored:
-        words.append("NOMINAL: rows were left out by their outcomes, so the confidence level is not guaranteed")
+        words.append(
+            "NOMINAL: rows were left out by their outcomes, so the confidence level is not guaranteed"
+        )
     return words, nominal or data.censored

@@ -23,7 +23,9 @@ from tightrope.certificate.statistics.outcomes import Outcomes
 class Balls:
     """The balls of all groups at level γ each."""
 
-    def __init__(self, n: Arithmetic, space: Space, polynomials: list[Polynomial], outcomes: Outcomes, delta: Fraction):
+    def __init__(
+        self, n: Arithmetic, space: Space, polynomials: list[Polynomial], outcomes: Outcomes, delta: Fraction
+    ):
         self.n, self.space, self.polynomials, self.outcomes = n, space, polynomials, outcomes
         unknown = np.array([not is_constant(p) for p in polynomials])[outcomes.expression]
         self.uncertain = np.logical_or.reduceat(unknown, outcomes.start[:-1])

@@ -50,7 +50,9 @@ class Ellipsoid:
     What is worked out once is rational; bounds at the choices of a model are in the given arithmetic.
     """
 
-    def __init__(self, n: Arithmetic, space: Space, polynomials: list[Polynomial], outcomes: Outcomes, delta: Fraction):
+    def __init__(
+        self, n: Arithmetic, space: Space, polynomials: list[Polynomial], outcomes: Outcomes, delta: Fraction
+    ):
         self.n, self.size = n, space.size
         self.points = np.zeros((0, space.size))
         lower, upper = space.start_box()
@@ -92,7 +94,9 @@ class Ellipsoid:
         total: Numbers = value + self._radius * norm + error
         return total
 
-    def _normal_equations(self, space: Space, polynomials: list[Polynomial], outcomes: Outcomes) -> tuple[Any, Any]:
+    def _normal_equations(
+        self, space: Space, polynomials: list[Polynomial], outcomes: Outcomes
+    ) -> tuple[Any, Any]:
         """V and Σ Bᵀ(Y − c): outcomes are pooled by expression and multiplicity first."""
         kinds, number = np.unique(
             np.stack([outcomes.expression, outcomes.multiplicity], axis=1), axis=0, return_inverse=True

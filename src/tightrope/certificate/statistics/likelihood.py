@@ -172,7 +172,9 @@ class Maximiser:
         ends = self.bounds[alone] / self.faces[alone, j]
         return float(ends.min() if side > 0 else ends.max())
 
-    def _climb(self, t: FloatArray, linear: FloatArray, constant: FloatArray, count: FloatArray) -> FloatArray:
+    def _climb(
+        self, t: FloatArray, linear: FloatArray, constant: FloatArray, count: FloatArray
+    ) -> FloatArray:
         value = self._objective(t, linear, constant, count)
         for _ in range(_STEPS if np.isfinite(value) else 0):
             x, jacobian = self._lifted(t)

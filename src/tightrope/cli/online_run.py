@@ -17,6 +17,7 @@ from tightrope.cli.options import parse_constants
 from tightrope.cli.output import print_json, warn
 from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.simulator import DEFAULT_CAP, Simulator
+from tightrope.data.state_form import StateForm
 from tightrope.data.stopping import decided_states, deciding_steps
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
@@ -62,6 +63,7 @@ class Request:
     env: str | None
     convert_obs: str | None
     actions: str | None
+    states: StateForm | None
     json: bool
 
     def options(self) -> LearnOptions:
@@ -79,8 +81,8 @@ class Request:
 
 def run(asked: Request) -> None:
     """Run to the end, write what is wanted, print the records."""
-    if asked.env is None and (asked.convert_obs is not None or asked.actions is not None):
-        raise InputError("--convert-obs and --actions go with --env")
+    if asked.env is None and (asked.convert_obs or asked.actions or asked.states):
+        raise InputError("--convert-obs, --actions and --states go with --env")
     if asked.output is not None:
         check_run_directory(asked.output)
     subject = load_subject(
@@ -131,7 +133,9 @@ def _source(asked: Request, subject: Subject) -> tuple[Source, Truth | None, int
 
         convert = load_named(asked.convert_obs, "--convert-obs") if asked.convert_obs is not None else None
         actions = asked.actions.split(",") if asked.actions is not None else None
-        environment = SteppedEnvironment(make_environment(asked.env), model, stop, cap, convert, actions)
+        environment = SteppedEnvironment(
+            make_environment(asked.env), model, stop, cap, convert, actions, asked.states
+        )
         known = asked.at is not None
         truth = Truth(model.instantiate(subject.loaded.point(asked.at)), objective) if known else None
         return EnvironmentEpisodes(environment, asked.seed), truth, cap
@@ -162,6 +166,7 @@ def _question(asked: Request, subject: Subject, learner: OnlineLearner, cap: int
         "environment": asked.env,
         "conversion of observations": asked.convert_obs,
         "actions": asked.actions,
+        "states": asked.states.value if asked.states else None,
     }
 
 

@@ -93,9 +93,11 @@ def sample(
     Example: tightrope sample 'bench:betting(50)' --episodes 100000 --seed 1 -o data.parquet
     """
     from tightrope.data.writing import write_counts, write_trajectories
+    from tightrope.formats.atomic import check_target
     from tightrope.formats.data_table import is_parquet
 
     is_parquet(output)
+    check_target(output)
     if (episodes is None) == (generative is None):
         raise InputError("give either --episodes N or --generative N")
     if raw and (generative is not None or env is not None):

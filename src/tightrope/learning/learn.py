@@ -17,7 +17,7 @@ from tightrope.data.counts import Counts
 from tightrope.errors import InputError, chosen
 from tightrope.learning.binding import binding_events
 from tightrope.learning.coupled import Coupler
-from tightrope.learning.options import CHOICES, LearnOptions, decide
+from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, widths_of
 from tightrope.learning.stages import Progress, Stages
@@ -184,6 +184,10 @@ def with_names(
     options: LearnOptions, region: RegionKind | str | None, sets: SetsKind | str | None
 ) -> LearnOptions:
     """The options with a region and sets given by name; both at once, as they must go together."""
-    given = {"region": region, "sets": sets}
-    changed = {name: chosen(name, CHOICES[name], value) for name, value in given.items() if value is not None}
-    return replace(options, **changed) if changed else options
+    if region is None and sets is None:
+        return options
+    return replace(
+        options,
+        region=options.region if region is None else chosen("region", RegionKind, region),
+        sets=options.sets if sets is None else chosen("sets", SetsKind, sets),
+    )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tightrope.cli.learn_output import Outputs
 from tightrope.cli.learn_table import print_comparison, print_result
 from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.options import parse_constants, require_coupled
@@ -23,7 +24,6 @@ from tightrope.learning.learn import Learner, comparable_kinds
 from tightrope.learning.options import COUPLED_GAP, LearnOptions
 from tightrope.learning.policies import depends_on_step
 from tightrope.learning.result import Interval, LearningResult
-from tightrope.learning.result_files import check_directory, write_results
 from tightrope.learning.stages import EmptyRegion
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
@@ -33,6 +33,7 @@ from tightrope.statistics.ledger import Assumption
 from tightrope.uncertainty.sets import SetsKind
 
 if TYPE_CHECKING:
+    from tightrope.certificate.learning import LearningCertificate
     from tightrope.data.reading import Reading
     from tightrope.learning.learn import Policy
 
@@ -108,8 +109,7 @@ def run(asked: Request) -> None:
             hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
         )
     options = asked.options()
-    if asked.output is not None:
-        check_directory(asked.output)
+    outputs = Outputs.claimed(asked.output, asked.certificate)
     _look_at(asked.data)
     constants = parse_constants(asked.const)
     subject = load_subject(
@@ -141,39 +141,25 @@ def run(asked: Request) -> None:
             if asked.json:
                 print_json(_empty(error, loaded))
             raise
-        certified: dict[str, Interval] = {}
-        name: dict[str, str] = {}
-        if asked.certificate is not None:
-            digest, certified = _certify(results[0], reading.counts, asked.certificate, subject, progress)
-            name = {"digest": digest, "file": str(asked.certificate)}
-        if asked.output is not None:
-            setting = Setting(
-                model=asked.model,
-                property=question.text,
-                delta=asked.delta,
-                constants=constants,
-                data=_about(asked.data, reading),
-                command=["tightrope", *sys.argv[1:]],
-                policy=asked.policy,
-                truth=subject.point_text(asked.at),
-                true_value=true_value,
-            )
-            content = document(results, reading.counts, options, setting)
-            if name:
-                content["certificate"] = name
-            write_results(asked.output, results, content, models=asked.models, progress=progress)
+        proof = _proof(results[0], reading.counts, subject, progress) if asked.certificate else None
     _warn_about(results, reading)
-    written = None if asked.output is None else str(asked.output)
-    if asked.json:
-        facts = _json(results, loaded, asked.compares, written, true_value)
-        if name:
-            proved = {policy: interval.to_json() for policy, interval in certified.items()}
-            facts["certificate"] = {**name, "policies": proved}
-        print_json(facts)
-    elif asked.compares:
-        print_comparison(question.text, results, true_value, written)
-    else:
-        print_result(question.text, results[0], true_value, written, certified)
+    _print(asked, results, subject, true_value, proof)
+    content = None
+    if asked.output is not None:
+        setting = Setting(
+            model=asked.model,
+            property=question.text,
+            delta=asked.delta,
+            constants=constants,
+            data=_about(asked.data, reading),
+            command=["tightrope", *sys.argv[1:]],
+            policy=asked.policy,
+            truth=subject.point_text(asked.at),
+            true_value=true_value,
+        )
+        content = document(results, reading.counts, options, setting)
+    with phase_progress() as progress, outputs.writing(progress) as writer:
+        writer.write(proof, results, content, models=asked.models)
     stopped = [result for result in results if not result.is_certified]
     if stopped:
         raise CannotCertify(f"{stopped[0].kind.value} sets: {stopped[0].status}")
@@ -243,17 +229,41 @@ def _results(learner: Learner, options: LearnOptions, several: bool) -> list[Lea
     return [learner.result(options.with_sets(kind)) for kind in comparable_kinds(options)]
 
 
-def _certify(
-    result: LearningResult, counts: Counts, path: Path, subject: Subject, progress: PhaseProgress
-) -> tuple[str, dict[str, Interval]]:
-    """Write the certificate; its digest, and what it proves of each policy."""
+def _proof(
+    result: LearningResult, counts: Counts, subject: Subject, progress: PhaseProgress
+) -> LearningCertificate:
     from tightrope.learning.certificate import certificate_of
 
-    progress("write: the certificate")
+    progress("the certificate")
     about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.question.text}
-    certificate = certificate_of(result, counts, about)
-    digest = certificate.save(path)
-    return digest, {name: Interval(low, high) for name, (low, high) in certificate.values().items()}
+    return certificate_of(result, counts, about)
+
+
+def _print(
+    asked: Request,
+    results: list[LearningResult],
+    subject: Subject,
+    true_value: Interval | None,
+    proof: LearningCertificate | None,
+) -> None:
+    """The answer; it is on the screen before anything is written, which may fail."""
+    proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values().items()}
+    written = None if asked.output is None else str(asked.output)
+    if asked.json:
+        facts = _json(results, subject.loaded, asked.compares, written, true_value)
+        if proof is not None:
+            policies = {policy: interval.to_json() for policy, interval in proved.items()}
+            facts["certificate"] = {
+                "digest": proof.digest(),
+                "file": str(asked.certificate),
+                "policies": policies,
+            }
+        print_json(facts)
+    elif asked.compares:
+        print_comparison(subject.question.text, results, true_value, written)
+    else:
+        print_result(subject.question.text, results[0], true_value, written, proved)
+    sys.stdout.flush()
 
 
 def _about(data: Path, reading: Reading) -> dict[str, object]:

@@ -10,6 +10,8 @@ from tightrope.certificate.archive import Archive
 from tightrope.certificate.learning import KIND, LearningCertificate
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
+from tightrope.formats.manifest import read_manifest
+from tightrope.formats.output_directory import added_file
 from tightrope.report.page import page
 from tightrope.report.policy_map import PolicyMap, read_policy_map
 from tightrope.report.reading import Run, read_run
@@ -65,6 +67,10 @@ def write_report(
     run = load_run(result, beside, certificate)
     target = run.folder / REPORT if output is None else Path(output)
     text = page(run, load_policies(run))
+    if output is None or read_manifest(target.parent) is not None:
+        with added_file(target) as place:
+            place.write_text(text, encoding="utf-8", newline="\n")
+        return target
     with atomic_write(target) as file:
         file.write(text)
     return target

@@ -13,7 +13,6 @@ values, and for the way from data to sets in `tightrope.certificate.learned`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -49,7 +48,7 @@ def check(certificate: Certificate, n: Arithmetic = LONGDOUBLE) -> Verdict:
             run.checks.append(Check("hints", False, f"they do not fit the problem: {error}"))
     values = {claim.name: (claim.lower, claim.upper) for claim in certificate.claims}
     kind = "value" if certificate.learned is None else "learning"
-    return Verdict(tuple(run.checks), values, kind, tuple(run.assumes), run.nominal)
+    return Verdict(tuple(run.checks), values, kind, tuple(run.assumes), run.nominal, unbound(certificate))
 
 
 def _require_small(problem: Problem, n: Arithmetic) -> None:
@@ -125,6 +124,12 @@ def _claimed(claim: Claim, low: _End, high: _End, complement: bool) -> Check:
     )
 
 
-def tie(verdict: Verdict, bound: Mapping[str, bool | None]) -> Verdict:
-    """The verdict, which says what was compared with the user's own files."""
-    return replace(verdict, bound=dict(bound))
+def unbound(certificate: Certificate) -> dict[str, bool | None]:
+    """What a certificate could be tied to, and is not yet; None where it speaks of no such thing."""
+    data = certificate.problem.data
+    return {
+        "model": False,
+        "property": False,
+        "data": None if data is None or data.method == "domain" else False,
+        "policy": None if all(claim.policy == "free" for claim in certificate.claims) else False,
+    }

@@ -30,8 +30,8 @@ class Verdict:
     """All checks, what they prove of each policy, and what that rests on. Every word here is the checker's own.
 
     `nominal`: the data were not collected in the way that the confidence needs.
-    `bound` says of "model", "property" and "data" whether the problem in the file was compared with the user's own
-    (None: there are no data); `not_tied` says what was not, in words.
+    `bound` says of "model", "property", "data" and "policy" whether what is in the file was found to be the user's own
+    (None: there is no such thing in it).
     """
 
     checks: tuple[Check, ...]

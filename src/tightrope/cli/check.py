@@ -41,9 +41,11 @@ from tightrope.formats.policy import Policy, read_policy, write_policy
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.question import Question
+from tightrope.solver.certificate_file import save_certificate
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.to_certificate import to_certificate
+from tightrope.solver.to_problem import to_problem
 
 Props = Annotated[
     list[str] | None,
@@ -171,10 +173,12 @@ def check(
             "at": [str(value) for value in point or ()],
             "assume_support": assume_support,
         }
-        exact = (
-            (loaded.model, point) if isinstance(loaded.model, ParametricMDP) and point is not None else None
+        at_point = point if isinstance(loaded.model, ParametricMDP) else None
+        support = assume_support if isinstance(loaded.model, IntervalMDP) else None
+        problem = to_problem(
+            loaded.model, first.question.objective, theta=at_point, assumed_support=support
         )
-        to_certificate(first.solution, policy=fixed, point=exact, about=about).save(certificate)
+        save_certificate(to_certificate(problem, first.solution, fixed, about), certificate)
     if policy_out is not None:
         chosen = given or Policy.deterministic(loaded.model.structure, first.solution.policy)
         with atomic_write(policy_out) as file:

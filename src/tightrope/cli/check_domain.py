@@ -56,6 +56,7 @@ def check_domain(
     from tightrope.formats.atomic import atomic_write
     from tightrope.formats.policy import Policy, write_policy
     from tightrope.learning.domain import domain_certificate, over_domain
+    from tightrope.solver.certificate_file import as_file
 
     model, question = _subject(asked)
     with phase_progress() as progress:
@@ -79,9 +80,9 @@ def check_domain(
                 "property": question.text,
                 "policy": whose,
             }
-            proof = domain_certificate(result, about)
+            proof = as_file(domain_certificate(result, about))
     _report(
-        asked, question, result, whose, None if proof is None else next(iter(proof.values().values())), json
+        asked, question, result, whose, None if proof is None else next(iter(proof.values.values())), json
     )
     sys.stdout.flush()  # the answer comes before files, which may fail
     if proof is not None and certificate is not None:

@@ -46,6 +46,7 @@ def demo(
     from tightrope.experiments.suite import load, parse_bench, question
     from tightrope.formats.output_directory import claim
     from tightrope.learning.certificate import certificate_of
+    from tightrope.solver.certificate_file import as_file
     from tightrope.learning.document import Setting, document
     from tightrope.learning.learn import ALL_KINDS, learn_all
     from tightrope.learning.options import LearnOptions
@@ -96,8 +97,8 @@ def demo(
         progress("the certificate")
         certificate = output / "rover.cert"
         about_it = {"model": MODEL, "model_hash": model.hash(), "property": asked.text}
-        proof = certificate_of(tightest, counts, about_it)
-        content["certificate"] = {"digest": proof.digest(), "file": str(certificate)}
+        proof = as_file(certificate_of(tightest, counts, about_it))
+        content["certificate"] = {"digest": proof.digest, "file": str(certificate)}
     report = output / "report.html"
     results_file = results_at / RESULT
     if json:
@@ -145,7 +146,7 @@ def demo(
             f"results    {results_file}\n"
             f"policy     {results_at / tightest.decisions.sets.value / 'robust-policy.json'}\n"
             f"data       {data}\n"
-            f"check      tightrope verify {certificate}\n"
+            f"check      tightrope verify {certificate} --model '{MODEL}' --data {data}\n"
             f"again      tightrope learn '{MODEL}' --data {data} --sets all\n"
             f"seconds    {time.perf_counter() - begin:.1f}"
         )

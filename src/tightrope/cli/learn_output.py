@@ -19,8 +19,8 @@ from tightrope.formats.output_directory import OutputDirectory, claim
 from tightrope.learning.result_files import KIND, RESULT, fill_results
 
 if TYPE_CHECKING:
-    from tightrope.certificate.learning import LearningCertificate
     from tightrope.learning.result import LearningResult
+    from tightrope.solver.certificate_file import CertificateFile
 
 ANSWERED = "the answer above stands; only the files are missing"
 
@@ -69,7 +69,7 @@ class Writer:
 
     def write(
         self,
-        proof: LearningCertificate | None,
+        proof: CertificateFile | None,
         results: list[LearningResult],
         content: dict[str, object] | None,
         *,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightrope.cli.learn_output import Outputs
+from tightrope.cli.data_source import look_at, minari_name, read_data
 from tightrope.cli.learn_table import print_comparison, print_result
 from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.options import parse_constants, require_coupled
@@ -33,13 +34,12 @@ from tightrope.statistics.ledger import Assumption
 from tightrope.uncertainty.sets import SetsKind
 
 if TYPE_CHECKING:
-    from tightrope.certificate.learning import LearningCertificate
     from tightrope.data.reading import Reading
     from tightrope.learning.learn import Policy
+    from tightrope.solver.certificate_file import CertificateFile
 
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 ALL = "all"
-MINARI = "minari:"
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def run(asked: Request) -> None:
         )
     options = asked.options()
     outputs = Outputs.claimed(asked.output, asked.certificate)
-    _look_at(asked.data)
+    look_at(asked.data)
     constants = parse_constants(asked.const)
     subject = load_subject(
         asked.model,
@@ -125,7 +125,8 @@ def run(asked: Request) -> None:
     with phase_progress() as progress:
         given = _given_policy(subject, asked.policy, asked.at, progress)
         true_value = given.true_value if given is not None else None
-        reading = _read(subject, asked.data, asked.skip_invalid, progress)
+        progress(f"reading {asked.data.name}")
+        reading = read_data(asked.data, subject.model, asked.skip_invalid)
         learner = Learner(
             subject.model,
             reading.counts,
@@ -195,34 +196,6 @@ def _given_policy(
     return _Given(solution.policy, Interval(float(solution.lower[initial]), float(solution.upper[initial])))
 
 
-def _read(subject: Subject, data: Path, skip_invalid: bool, progress: PhaseProgress) -> Reading:
-    from tightrope.data.reading import Reading, read_counts
-
-    progress(f"reading {data.name}")
-    if (recorded := _minari_name(data)) is not None:
-        from tightrope.data.environments import count_minari, load_minari
-
-        if skip_invalid:
-            raise InputError("--skip-invalid goes with data files, not with Minari datasets")
-        counts = count_minari(load_minari(recorded), subject.model)
-        return Reading(counts, counts.steps, {}, None)
-    return read_counts(data, subject.model, skip_invalid=skip_invalid)
-
-
-def _look_at(data: Path) -> None:
-    """Refuse what is no data file before a model is built for it, which may take long."""
-    from tightrope.formats.data_table import open_table
-
-    if _minari_name(data) is None:
-        open_table(data)
-
-
-def _minari_name(data: Path) -> str | None:
-    """The NAME of `--data minari:NAME`, or None for a file."""
-    text = str(data)
-    return text.removeprefix(MINARI) if text.startswith(MINARI) else None
-
-
 def _results(learner: Learner, options: LearnOptions, several: bool) -> list[LearningResult]:
     if not several:
         return [learner.result(options)]
@@ -231,12 +204,13 @@ def _results(learner: Learner, options: LearnOptions, several: bool) -> list[Lea
 
 def _proof(
     result: LearningResult, counts: Counts, subject: Subject, progress: PhaseProgress
-) -> LearningCertificate:
+) -> CertificateFile:
     from tightrope.learning.certificate import certificate_of
+    from tightrope.solver.certificate_file import as_file
 
     progress("the certificate")
     about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.question.text}
-    return certificate_of(result, counts, about)
+    return as_file(certificate_of(result, counts, about))
 
 
 def _print(
@@ -244,17 +218,17 @@ def _print(
     results: list[LearningResult],
     subject: Subject,
     true_value: Interval | None,
-    proof: LearningCertificate | None,
+    proof: CertificateFile | None,
 ) -> None:
     """The answer; it is on the screen before anything is written, which may fail."""
-    proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values().items()}
+    proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values.items()}
     written = None if asked.output is None else str(asked.output)
     if asked.json:
         facts = _json(results, subject.loaded, asked.compares, written, true_value)
         if proof is not None:
             policies = {policy: interval.to_json() for policy, interval in proved.items()}
             facts["certificate"] = {
-                "digest": proof.digest(),
+                "digest": proof.digest,
                 "file": str(asked.certificate),
                 "policies": policies,
             }
@@ -270,7 +244,7 @@ def _about(data: Path, reading: Reading) -> dict[str, object]:
     from hashlib import sha256
 
     digest = sha256()
-    if _minari_name(data) is None:
+    if minari_name(data) is None:
         with data.open("rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tightrope.certificate.archive import Archive
-from tightrope.certificate.learning import KIND, LearningCertificate
+from tightrope.certificate.format.archive import load
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.manifest import read_manifest
@@ -34,15 +33,13 @@ def load_run(
 
 def _about_certificate(run: Run, path: Path) -> dict[str, str]:
     """Its digest and what it claims; refused where it names another model."""
-    archive = Archive.load(path)
-    named = archive.about.get("model_hash")
+    loaded = load(path)
+    named = loaded.certificate.about.get("model_hash")
     if named is not None and named != run.model_hash:
         raise InputError(f"{path} is a certificate of another model than {run.file}")
-    known = {"digest": archive.digest(), "file": str(path), "check": f"tightrope verify {path}"}
-    if archive.kind == KIND:
-        proved = LearningCertificate.of_archive(archive, path)
-        known |= {f"value of the {name}": interval_text(*span) for name, span in proved.values().items()}
-        known |= {"covers": "; ".join(proved.covers)} if proved.covers else {}
+    known = {"digest": loaded.digest, "file": str(path), "check": f"tightrope verify {path}"}
+    for claim in loaded.certificate.claims:
+        known[f"claimed of the {claim.name}"] = interval_text(claim.lower, claim.upper)
     return known
 
 

@@ -291,7 +291,7 @@ def test_values_no_objective_can_have_prove_nothing(words, certificate):
 def test_a_single_choice_with_a_weight_next_to_one_is_that_choice():
     certificate = loop("UNTIL", [0.0, 1, 0], [1.0, 1, 1], successor=(0, 1, 1, 2))
     almost = np.array([1.0 - 2.0**-52, 1.0, 1.0])
-    claim = replace(certificate.claims[0], policy="randomised", weight=almost)
+    claim = replace(certificate.claims[0], name="given policy", policy="randomised", weight=almost)
     hints = replace(certificate.values[0], witness=None)
     given = replace(certificate, claims=(claim,), values=(hints,))
     assert proved(given)

@@ -114,6 +114,7 @@ def test_the_written_policy_can_be_given_again(
         "optimistic-policy.json",
         "result.json",
         "robust-policy.json",
+        "tightrope-manifest.json",
     ]
     again = answer(capsys, *common, "--policy", str(tmp_path / "out" / "robust-policy.json"))
     assert again["value"]["lower"] == pytest.approx(first["robust_policy"]["lower"], rel=1e-6)
@@ -379,6 +380,7 @@ def test_coupled_sets(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         "optimistic-policy.json",
         "result.json",
         "robust-policy.json",
+        "tightrope-manifest.json",
     ]
     assert run(["verify", str(proof)]) == 0
     assert run(["export", str(out), "-o", str(tmp_path / "model.drn")]) == 2

@@ -89,6 +89,7 @@ def test_a_table_and_a_directory(walk: str, tmp_path: Path, capsys: pytest.Captu
         "result.json",
         "robust-policy.json",
         "optimistic-policy.json",
+        "tightrope-manifest.json",
     }
     model = load_prism(walk, {}, "p=0.1:0.9,q=0.1:0.9")
     assert read_policy(output / "robust-policy.json", model.structure).is_deterministic

@@ -141,12 +141,12 @@ def test_an_observation_that_is_no_state_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         count_environment(CorridorEnv("text"), model, 1, seed=1)
     assert caught.value.message == (
-        "episode 0, start: the observation 'here' does not give whole numbers for the variables x"
+        "episode 0, start: the observation 'here' is none of the model's own states: 1, 2, 0, 3, 4, 5"
     )
     assert caught.value.hint is not None and "--convert-obs" in caught.value.hint
     with pytest.raises(InputError, match=r"episode 0, start: \(x=77\) is not a reachable state of the model"):
         count_environment(CorridorEnv(), model, 1, seed=1, convert_obs=lambda x: {"x": 77})
-    with pytest.raises(InputError, match=r"episode 0, start: the observation 77 is no state; they are 0..5"):
+    with pytest.raises(InputError, match="start: the observation 77 is none of the model's own states"):
         count_environment(CorridorEnv(), model, 1, seed=1, convert_obs=lambda x: 77)
 
 

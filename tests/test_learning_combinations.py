@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from learning_cases import FAMILIES, case, counts_of, options
 from tightrope.errors import InputError
+from tightrope.learning.domain import over_domain
 from tightrope.learning.learn import Learner, learn
 from tightrope.learning.options import WITHOUT_REGION, LearnOptions, decide
 from tightrope.learning.result import LearningResult
+from tightrope.region.build import RegionOptions
 from tightrope.region.region import RegionKind
+from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.uncertainty.sets import SetsKind
 
@@ -95,31 +99,102 @@ def test_sets_without_a_region_refuse_one(kind: SetsKind) -> None:
             assert decide(known.model, counts_of("betting(8)"), options(region, kind)).region is None
             continue
         with pytest.raises(InputError, match=f"they have no use for the region {region.value}"):
-            learn(known.model, counts_of("betting(8)"), DELTA, known.objective, options=options(region, kind))
+            options(region, kind)
 
 
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (LearnOptions(sets=SetsKind.EXPRESSION, intersect=True), "lie within them already"),
-        (LearnOptions(sets=SetsKind.TIED, intersect=True), "are these intervals"),
+        ({"sets": "expression", "intersect": True}, "lie within them already"),
+        ({"sets": "tied", "intersect": True}, "are these intervals"),
         (
-            LearnOptions(region=RegionKind.ELLIPSOID, sets=SetsKind.PARAMETER, intersect=True),
+            {"region": "ellipsoid", "sets": "parameter", "intersect": True},
             "hold together only where the region is made of these intervals; ellipsoid is not",
         ),
         (
-            LearnOptions(
-                region=RegionKind.POLYTOPE, sets=SetsKind.EXPRESSION, ellipsoid=EllipsoidVersion.PAPER
-            ),
+            {"region": "polytope", "sets": "expression", "ellipsoid": "paper"},
             "but the region polytope is used",
         ),
-        (LearnOptions(sets=SetsKind.TIED, ellipsoid=EllipsoidVersion.PAPER), "but no region is used"),
+        ({"sets": "tied", "ellipsoid": "paper"}, "but no region is used"),
+        ({"sets": "tied", "region": "ellipsoid"}, "they have no use for the region ellipsoid"),
+        ({"sets": "untied", "region": "polytope"}, "they have no use for the region polytope"),
+        ({"sets": "coupled", "region": "ellipsoid"}, "half-spaces"),
+        ({"sets": "coupled", "ellipsoid": "paper", "region": "ellipsoid"}, "half-spaces"),
+        ({"sets": "untied", "budget": "paper"}, "--budget says how tied events share"),
+        ({"intersect": True, "region": "l1"}, "l1 is not"),
+        ({"intersect": True, "ellipsoid": "paper"}, "made of these intervals; ellipsoid is not"),
     ],
 )
-def test_combinations_without_a_meaning_are_refused(asked: LearnOptions, message: str) -> None:
-    known = case("betting(8)")
+def test_combinations_without_a_meaning_are_refused_when_the_options_are_made(
+    asked: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
-        learn(known.model, counts_of("betting(8)"), DELTA, known.objective, options=asked)
+        LearnOptions(**asked)
+
+
+def test_names_of_choices_are_the_choices() -> None:
+    """A name used to pass unchecked, and something else was computed than was asked for."""
+    asked = LearnOptions(sets="tied", interval="hoeffding", budget="paper")
+    assert asked.sets is SetsKind.TIED and asked.interval is IntervalMethod.HOEFFDING
+    known = case("betting(8)")
+    with pytest.raises(InputError, match="no use for the region ellipsoid"):
+        learn(known.model, counts_of("betting(8)"), DELTA, known.objective, options=asked, region="ellipsoid")
+    result = learn(known.model, counts_of("betting(8)"), DELTA, known.objective, options=asked)
+    assert result.kind is SetsKind.TIED
+    both = LearnOptions(sets=SetsKind.TIED)
+    result = learn(
+        known.model,
+        counts_of("betting(8)"),
+        DELTA,
+        known.objective,
+        options=both,
+        region="ellipsoid",
+        sets="expression",
+    )
+    assert result.kind is SetsKind.EXPRESSION
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            {"sets": "foo"},
+            "The 'sets' option must be one of untied, tied, parameter, expression, "
+            "rectangular, coupled, got 'foo'",
+        ),
+        ({"sets": 3}, "rectangular, coupled, got 3"),
+        ({"region": "sphere"}, "The 'region' option must be one of polytope, l1, ellipsoid, likelihood"),
+        ({"interval": ""}, "The 'interval' option must be one of .*, got ''"),
+        ({"budget": None}, "The 'budget' option must be one of tied, paper, got None"),
+        ({"ellipsoid": "round"}, "The 'ellipsoid' option must be one of .*, got 'round'"),
+        ({"device": "tpu"}, "The 'device' option must be one of cpu, cuda, got 'tpu'"),
+        ({"fallback": "no"}, "The 'fallback' option must be True or False, got 'no'"),
+        ({"intersect": 1}, "The 'intersect' option must be True or False, got 1"),
+        ({"precision": "1e-3"}, "The 'precision' option must be a number, got '1e-3'"),
+        ({"iterations": True}, "The 'iterations' option must be a number, got True"),
+        ({"seconds": float("nan")}, "the time limit is nan"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        LearnOptions(**asked)
+
+
+def test_the_options_of_a_region_are_checked_too() -> None:
+    assert RegionOptions(interval="hoeffding").interval is IntervalMethod.HOEFFDING
+    with pytest.raises(InputError, match=r"The 'interval' option must be one of .*, got 'wide'"):
+        RegionOptions(interval="wide")
+
+
+def test_options_that_speak_of_data_are_refused_without_data() -> None:
+    known = case("betting(8)")
+    with pytest.raises(InputError, match="The 'interval' option speaks of data"):
+        over_domain(
+            known.model,
+            known.objective,
+            sets="expression",
+            options=LearnOptions(interval=IntervalMethod.HOEFFDING),
+        )
 
 
 def test_parameter_sets_met_with_the_tied_intervals_are_tighter() -> None:

@@ -117,8 +117,8 @@ def test_a_coin_by_hand() -> None:
     [
         ({"delta": 0.0}, "0 < delta < 1"),
         ({"delta": 1.5}, "0 < delta < 1"),
-        ({"region": "sphere"}, "there is no region 'sphere'"),
-        ({"sets": "loose"}, "there is no sets 'loose'"),
+        ({"region": "sphere"}, "The 'region' option must be one of .*, got 'sphere'"),
+        ({"sets": "loose"}, "The 'sets' option must be one of .*, got 'loose'"),
         ({"objective": 'P>=0.5 [ F "heads" ]'}, "is true or false"),
         ({"objective": 'Pmax=? [ F "tails" ]'}, "tails"),
         ({"region": "likelihood"}, "time-ordered batches"),

@@ -213,7 +213,7 @@ def test_episodes_are_observed_in_many_forms() -> None:
         ([(0, "third", 1)], "'third' is not enabled"),
         ([(0, 2, 1)], "action 2 is not enabled"),
         ([(0, "first", 0)], "no transition"),
-        ([(7, "first", 1)], "is no state"),
+        ([(7, "first", 1)], "7 is none of the model's own states: 0, 1, 2"),
         ([(0, "first")], "is no step"),
         ([17], "there is no transition 17"),
         ([(0, "first", 1), (0, "first", 1)], "begins in state"),

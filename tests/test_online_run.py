@@ -17,6 +17,7 @@ import pytest
 from online_cases import learner, source, truth
 from tightrope.cli.app import run
 from tightrope.errors import InputError
+from tightrope.formats.manifest import Manifest
 from tightrope.learning.online.journal import CHECKPOINT, RECORDS, Journal
 from tightrope.learning.online.run import OnlineRun
 
@@ -103,7 +104,7 @@ def test_another_question_is_refused_and_nothing_is_touched(tmp_path: Path) -> N
 
 def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(InputError, match="holds other files"):
+    with pytest.raises(InputError, match=r"its own: thesis.tex; it is left alone"):
         records_of(tmp_path, 5)
     with pytest.raises(InputError, match="it is a file"):
         records_of(tmp_path / "thesis.tex", 5)
@@ -123,6 +124,9 @@ def test_a_broken_checkpoint_is_named(tmp_path: Path) -> None:
 
 def test_the_records_of_a_campaign_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / RECORDS).write_text('{"format": 1, "instance": "betting(50)"}\n')
+    with pytest.raises(InputError, match=r"its own: records.jsonl; it is left alone"):
+        records_of(tmp_path, 5)
+    Manifest("online", {RECORDS: None}).save(tmp_path)
     with pytest.raises(InputError, match="other records than a run's"):
         records_of(tmp_path, 5)
     assert "betting(50)" in (tmp_path / RECORDS).read_text()

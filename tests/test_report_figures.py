@@ -59,7 +59,7 @@ def test_files_for_papers_are_the_same_each_time(result: Path, tmp_path: Path) -
     page = str(tmp_path / "r.html")
     asked = ["report", str(result), "-o", page, "--figures", str(tmp_path / "f"), "--picture", str(picture)]
     assert command(asked) == 0
-    names = sorted(file.name for file in (tmp_path / "f").iterdir())
+    names = sorted(file.name for file in (tmp_path / "f").glob("*.pdf"))
     assert names == [
         f"{n}.pdf" for n in ("events", "intervals", "overview", "policy", "regions", "timings", "widths")
     ]

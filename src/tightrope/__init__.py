@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tightrope.learning.online.learner import OnlineLearner
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import LearningResult
+    from tightrope.learning.verification import verify
     from tightrope.model.builder import build_from_function, build_from_rows
     from tightrope.model.expressions import Expressions
     from tightrope.model.mdp import MDP, IntervalMDP
@@ -78,6 +79,7 @@ _HOME = {
     "read_drn": "formats.drn",
     "read_explicit": "formats.explicit",
     "solve": "solver.solve",
+    "verify": "learning.verification",
     "write_drn": "formats.drn",
     "write_explicit": "formats.explicit",
     "write_umb": "formats.umb",
@@ -123,6 +125,7 @@ __all__ = [
     "read_drn",
     "read_explicit",
     "solve",
+    "verify",
     "write_drn",
     "write_explicit",
     "write_umb",

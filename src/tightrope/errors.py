@@ -10,6 +10,10 @@ its text and leaves with its `exit_code`; nothing else of ours is ever shown as 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+E = TypeVar("E", bound=Enum)
 
 
 @dataclass(frozen=True)
@@ -74,3 +78,12 @@ class CannotCertify(TightropeError):
     """The input is fine, but a limit, a time-out or an empty region stands before an answer."""
 
     exit_code = 1
+
+
+def chosen(option: str, kinds: type[E], value: object) -> E:
+    """The choice that an option names; the choice itself is accepted as well."""
+    try:
+        return kinds(value)
+    except ValueError:
+        known = ", ".join(kind.value for kind in kinds)
+        raise InputError(f"The {option!r} option must be one of {known}, got {value!r}") from None

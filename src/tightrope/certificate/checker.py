@@ -13,89 +13,123 @@ values, and for the way from data to sets in `tightrope.certificate.learned`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from tightrope.certificate.claim import Certificate, Claim, checked
-from tightrope.certificate.game.nature import Vector
-from tightrope.certificate.game.operator import OutOfRange
-from tightrope.certificate.game.sets import boxes_of
+from tightrope.certificate.game.nature import Boxes, Vector
+from tightrope.certificate.game.sets import boxes_of, proper
 from tightrope.certificate.game.theorem import prove
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import LONGDOUBLE, Arithmetic, as_fraction
-from tightrope.certificate.statistics.assumption import support_words
-from tightrope.certificate.verdict import Check, Unproved, Verdict
+from tightrope.certificate.numbers import LONGDOUBLE, Arithmetic, OutOfRange, as_fraction
+from tightrope.certificate.problem import Problem
+from tightrope.certificate.verdict import Check, Verdict
+from tightrope.errors import InputError
 
-_End = Fraction | None
-"""A bound at the initial state, before `complement`; None is +∞."""
+MOST_EXACT_WORK = 20_000_000
+"""Transitions that --exact looks at, steps included."""
+
+_End = Fraction | float
+"""A bound at the initial state, before `complement`; a float is +∞."""
 
 
 def check(certificate: Certificate, n: Arithmetic = LONGDOUBLE) -> Verdict:
     """All checks. An `InputError` where a field does not hold what it should."""
-    checked(certificate)
+    _require_small(checked(certificate).problem, n)
+    run = _Run(certificate, n)
     with np.errstate(all="ignore"):
         try:
-            checks, assumes = _checks(certificate, n)
+            run.all()
         except OutOfRange:
-            checks, assumes = [Check("range", False, "a number left the range of the arithmetic")], []
-        except Unproved as error:
-            checks, assumes = [Check("hints", False, str(error))], []
+            run.checks.append(Check("range", False, "a number left the range of the arithmetic"))
+        except (ValueError, ArithmeticError, LookupError) as error:
+            run.checks.append(Check("hints", False, f"they do not fit the problem: {error}"))
     values = {claim.name: (claim.lower, claim.upper) for claim in certificate.claims}
-    kind = "learning" if certificate.problem.law == "domain" else "value"
-    return Verdict(tuple(checks), values, kind, tuple(assumes))
+    kind = "value" if certificate.learned is None else "learning"
+    return Verdict(tuple(run.checks), values, kind, tuple(run.assumes), run.nominal, unbound(certificate))
 
 
-def _checks(certificate: Certificate, n: Arithmetic) -> tuple[list[Check], list[str]]:
-    problem = certificate.problem
-    learned = Learned(certificate, n) if problem.law == "domain" else None
-    if learned is not None:
-        checks, assumes = learned.checks(), learned.assumes()
-    else:
-        boxes, proper = boxes_of(problem, n)
-        checks, assumes = [proper], []
-        if problem.assumed_support is not None:
-            assumes.append(support_words(problem.assumed_support))
-    if not all(one.passed for one in checks):
-        return checks, assumes
-    for number, (claim, hints) in enumerate(zip(certificate.claims, certificate.values, strict=True)):
+def _require_small(problem: Problem, n: Arithmetic) -> None:
+    steps = max(1, problem.objective.steps or 0, problem.objective.lower_steps)
+    if n.exact and steps * problem.graph.transitions > MOST_EXACT_WORK:
+        raise InputError(
+            f"{problem.graph.transitions:,} transitions and {steps:,} steps are too many to be checked in rationals",
+            hint="leave --exact out: the rounding of the check is on the safe side",
+        )
+
+
+class _Run:
+    """One check of a certificate: what has been found so far."""
+
+    def __init__(self, certificate: Certificate, n: Arithmetic):
+        self.certificate, self.problem, self.n = certificate, certificate.problem, n
+        self.checks: list[Check] = []
+        self.assumes: list[str] = []
+        self.nominal = False
+
+    def all(self) -> None:
+        self.assumes = assumed_of_values(self.problem)
+        learned, boxes = None, None
+        if self.problem.law == "domain":
+            learned = Learned(self.certificate, self.n)
+            self.checks += learned.checks()
+            self.assumes, self.nominal = learned.assumes()
+        else:
+            boxes, proper_sets = boxes_of(self.problem, self.n)
+            self.checks += [proper_sets]
+        for number in range(len(self.certificate.claims)):
+            if all(one.passed for one in self.checks):
+                self._claim(number, boxes, learned)
+
+    def _claim(self, number: int, boxes: Boxes | None, learned: Learned | None) -> None:
+        claim, hints = self.certificate.claims[number], self.certificate.values[number]
+        found: list[Check] = []
         ends: list[_End] = []
-        proofs: list[Check] = []
         for upward in (False, True):
             if learned is not None:
                 boxes = learned.boxes(number, upward)
-            found, bound = prove(problem, boxes, claim, hints, upward)
-            proofs += found
-            ends.append(_at(bound, problem.graph.initial))
-        low, high = ends
-        if learned is not None and all(one.passed for one in proofs):
-            found, (low, high) = learned.coupled(number, (low, high))
-            proofs += found
-        proofs.append(_claimed(claim, low, high, problem.objective.complement))
-        checks += [replace(one, name=f"{claim.name}: {one.name}") for one in proofs]
-    return checks, assumes
+                found.append(proper(boxes))
+            assert boxes is not None
+            proofs, bound = prove(self.problem, boxes, claim, hints, upward)
+            found += proofs
+            ends.append(_at(bound, self.problem.graph.initial))
+        if learned is not None and all(one.passed for one in found):
+            coupled, (ends[0], ends[1]) = learned.coupled(number, (ends[0], ends[1]))
+            found += coupled
+        found.append(_claimed(claim, ends[0], ends[1], self.problem.objective.complement))
+        self.checks += [replace(one, name=f"{claim.name}: {one.name}") for one in found]
+
+
+def assumed_of_values(problem: Problem) -> list[str]:
+    """What a value of this problem rests on beside the model, in words."""
+    if problem.assumed_support is None:
+        return []
+    return [f"a transition that can happen has at least probability {problem.assumed_support:g}"]
 
 
 def _at(vector: Vector, state: int) -> _End:
-    return None if vector.infinite[state] else as_fraction(vector.number[state])
+    return float("inf") if vector.infinite[state] else as_fraction(vector.number[state])
 
 
 def _claimed(claim: Claim, low: _End, high: _End, complement: bool) -> Check:
     """Is what the claim says no more than what was proved? Compared exactly."""
     if complement:
-        low, high = None if high is None else 1 - high, None if low is None else 1 - low
-        low = Fraction(0) if low is None else low
-    below = low is None or (np.isfinite(claim.lower) and Fraction(claim.lower) <= low)
-    above = np.isinf(claim.upper) or (high is not None and Fraction(claim.upper) >= high)
+        low, high = 1 - high, 1 - low
+    failed = [end for end, fails in (("lower", claim.lower > low), ("upper", claim.upper < high)) if fails]
     words = "the bounds at the initial state are those claimed, or tighter"
-    failed = [end for end, holds in (("lower", below), ("upper", above)) if not holds]
     return Check(
         "the claim", not failed, f"the {' and the '.join(failed)} end is not proved" if failed else words
     )
 
 
-def tie(verdict: Verdict, bound: Mapping[str, bool | None]) -> Verdict:
-    """The verdict, which says what was compared with the user's own files."""
-    return replace(verdict, bound=dict(bound))
+def unbound(certificate: Certificate) -> dict[str, bool | None]:
+    """What a certificate could be tied to, and is not yet; None where it speaks of no such thing."""
+    data = certificate.problem.data
+    return {
+        "model": False,
+        "property": False,
+        "data": None if data is None or data.method == "domain" else False,
+        "policy": None if all(claim.policy == "free" for claim in certificate.claims) else False,
+    }

@@ -94,7 +94,9 @@ class Certificate:
 def _misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
     """Why a claim and its hints do not fit the problem."""
     graph, objective = problem.graph, problem.objective
-    per_state = dict.fromkeys(("lower", "upper", "lower_ranking", "upper_ranking", "witness"), (graph.states,))
+    per_state = dict.fromkeys(
+        ("lower", "upper", "lower_ranking", "upper_ranking", "witness"), (graph.states,)
+    )
     trouble = require_shapes(hints, **per_state, lower_basis=(graph.choices,), upper_basis=(graph.choices,))
     trouble = trouble or require_shapes(claim, choice=(graph.states,), weight=(graph.choices,))
     if trouble:
@@ -111,8 +113,18 @@ def _misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
     has_vectors = objective.steps is None
     if (hints.lower is not None) != has_vectors or (hints.upper is not None) != has_vectors:
         return "vectors are for objectives without a bound on the steps, which need them"
-    if hints.lower is not None and objective.kind not in ("REACH_REWARD", "TOTAL") and np.isinf(hints.lower).any():
+    if (
+        hints.lower is not None
+        and objective.kind not in ("REACH_REWARD", "TOTAL")
+        and np.isinf(hints.lower).any()
+    ):
         return "a lower bound is infinite, the value is not"
+    depends_on_step = objective.steps is not None or objective.lower_steps > 0
+    named = {"value": "free", "given policy": "fixed, randomised", "robust policy": "fixed, randomised"}[
+        claim.name
+    ]
+    if claim.policy not in named and not (claim.name == "robust policy" and depends_on_step):
+        return f"a {claim.name} that is {claim.policy}"
     if claim.policy != "free" and hints.witness is not None:
         return "a witness beside a policy that is given"
     if problem.law != "domain" and (hints.lower_basis is not None or hints.upper_basis is not None):

@@ -39,7 +39,7 @@ from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.certificate.statistics.intervals import METHODS, Intervals
 from tightrope.certificate.statistics.likelihood import Likelihood
 from tightrope.certificate.statistics.outcomes import Events, Outcomes, batch_totals
-from tightrope.certificate.verdict import Check, Unproved
+from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray
 
 
@@ -91,8 +91,8 @@ class Learned:
             checks += self.projected()
         return checks
 
-    def assumes(self) -> list[str]:
-        """What the statement assumes; where its confidence is nominal, that comes first."""
+    def assumes(self) -> tuple[list[str], bool]:
+        """What the statement assumes, and whether its confidence is nominal."""
         return assumptions(self.problem, self.planned)
 
     def distributions(self) -> Check:
@@ -107,15 +107,15 @@ class Learned:
         hints = self.hints
         size = self.problem.graph.transitions if untied else len(self.polynomials)
         if hints.lower.shape != (size,) or hints.upper.shape != (size,):
-            raise Unproved("the bounds fit neither expressions nor transitions")
+            raise ValueError("the bounds fit neither expressions nor transitions")
         if (hints.event_lower is not None) != (method in METHODS and not untied) or (
             untied and hints.region is not None
         ):
-            raise Unproved("bounds of events, or a region, do not fit the method")
+            raise ValueError("bounds of events, or a region, do not fit the method")
         if untied and method not in METHODS:
-            raise Unproved("untied sets come from intervals")
+            raise ValueError("untied sets come from intervals")
         if hints.region is not None and hints.region.point.shape[1] != self.space.size:
-            raise Unproved("the region does not fit the coordinates")
+            raise ValueError("the region does not fit the coordinates")
         if method in METHODS:
             return [] if untied else [self._events()]
         about = self.n, self.space, self.polynomials
@@ -143,7 +143,7 @@ class Learned:
     def _events(self) -> Check:
         lower, upper, events = self.hints.event_lower, self.hints.event_upper, self.events
         if lower is None or upper is None or not len(lower) == len(upper) == len(events):
-            raise Unproved("the bounds of events do not fit the model's events")
+            raise ValueError("the bounds of events do not fit the model's events")
         self.sources[Origin.EVENT] = Ends(self.space, events.polynomials, lower, upper)
         intervals = Intervals(self.n, self.data.method, self.delta / max(len(events), 1))
         wrong = intervals.unproved(events.successes, events.trials, lower, upper)
@@ -183,7 +183,7 @@ class Learned:
         self._give_points()
         early = region.row[region.row[:, 0] != Origin.EXPRESSION]
         if not np.array_equal(early, region.row[: len(early)]):
-            raise Unproved("rows that rest on proved bounds come last")
+            raise ValueError("rows that rest on proved bounds come last")
         self.region_box, trouble = shrunk_box(self.writer, early, region)
         self.rows = self.writer.rows(early, self.region_box)
         self.bounds.bases = proved_by_bases(self.rows, self.space, self.polynomials, region)
@@ -256,7 +256,7 @@ class Learned:
         ellipsoid = self.sources.get(Origin.TANGENT)
         if self.data.sets != "rectangular" or region is None or self.rows is None:
             if basis is not None:
-                raise Unproved("bases without rectangular sets")
+                raise ValueError("bases without rectangular sets")
             return boxes
         about = self.expression, self.space, self.polynomials, self.rows.reach
         if isinstance(ellipsoid, Ellipsoid):
@@ -265,7 +265,7 @@ class Learned:
         if basis is None:
             return boxes
         if basis.max(initial=-1) >= len(region.choice_basis):
-            raise Unproved("bases of choices that are not there")
+            raise ValueError("bases of choices that are not there")
         return RegionBoxes.of(boxes, *about, BasisTable(self.rows, region.choice_basis), basis)
 
     def coupled(self, number: int, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
@@ -280,7 +280,7 @@ class Learned:
     def coupled_check(self, hints: CoupledHints) -> CoupledCheck:
         """The check of one proof, once the region's rows and box are known."""
         if self.region_box is None or hints.claim >= len(self.certificate.claims):
-            raise Unproved("a coupled proof without a region, or of no claim")
+            raise ValueError("a coupled proof without a region, or of no claim")
         ground = Ground(self.problem, self.writer, self.region_box)
         about = self.certificate.claims[hints.claim], self.certificate.values[hints.claim]
         return CoupledCheck(ground, hints, *about)

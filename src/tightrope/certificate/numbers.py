@@ -34,6 +34,10 @@ _BITS = 160
 """Bits of the fixed-point numbers in which logarithms are enclosed."""
 
 
+class OutOfRange(ArithmeticError):
+    """A number left the range of the arithmetic: nothing follows from it."""
+
+
 class Arithmetic:
     """One of the two: see `LONGDOUBLE` and `RATIONAL`."""
 
@@ -57,6 +61,10 @@ class Arithmetic:
     def is_finite(self, *arrays: Numbers) -> bool:
         return self.exact or all(bool(np.all(np.isfinite(array))) for array in arrays)
 
+    def require_finite(self, *arrays: Numbers) -> None:
+        if not self.is_finite(*arrays):
+            raise OutOfRange
+
     def fractions(self, array: Numbers) -> list[Fraction]:
         """The numbers held, exactly, as a flat list."""
         raise NotImplementedError
@@ -67,6 +75,7 @@ class Arithmetic:
 
     def up(self, array: Numbers) -> FloatArray:
         """The smallest doubles that are not below the numbers."""
+        self.require_finite(array)
         near = self.floats(array)
         return np.where(self.array(near) < array, np.nextafter(near, np.inf), near)
 
@@ -113,6 +122,7 @@ class _LongDouble(Arithmetic):
         return np.array(flat, dtype=np.longdouble).reshape(given.shape)
 
     def fractions(self, array: Numbers) -> list[Fraction]:
+        self.require_finite(array)
         mantissa, exponent = np.frexp(np.asarray(array, dtype=np.longdouble).reshape(-1))
         result = [Fraction(0)] * len(mantissa)
         for part in range(5):  # 5 · 32 bits hold every mantissa
@@ -128,16 +138,23 @@ class _LongDouble(Arithmetic):
             return np.asarray(array, dtype=np.longdouble).astype(np.float64)
 
     def root_up(self, array: Numbers) -> Numbers:
+        self.require_finite(array)
         root: Numbers = np.sqrt(np.maximum(array, 0))
         return root + 2 * self.epsilon * root
 
     def log_up(self, array: Numbers) -> Numbers:
-        value: Numbers = np.log(array)
+        value = self._log(array)
         return value + 4 * self.epsilon * (np.abs(value) + 1)
 
     def log_down(self, array: Numbers) -> Numbers:
-        value: Numbers = np.log(array)
+        value = self._log(array)
         return value - 4 * self.epsilon * (np.abs(value) + 1)
+
+    def _log(self, array: Numbers) -> Numbers:
+        if not np.all(array > 0):
+            raise OutOfRange
+        self.require_finite(array)
+        return np.asarray(np.log(array))
 
 
 class _Rational(Arithmetic):
@@ -261,6 +278,8 @@ def _log(value: Fraction) -> tuple[Fraction, Fraction]:
 
     With |z| ≤ 1/3 each of the at most 52 terms is off by a few units, and so is ln 2.
     """
+    if value <= 0:
+        raise OutOfRange
     mantissa, shift = _scaled(value, _BITS)
     exponent = mantissa.bit_length() - 1 - shift
     fixed = mantissa << (_BITS + 1 - mantissa.bit_length())  # 1 ≤ fixed / 2^_BITS < 2

@@ -44,8 +44,8 @@ MOST_STEPS = 1_000_000
 MOST_COUNTS = 2**50
 """Sums of counts, also over all outcomes, stay far below what int64 and doubles hold."""
 
-MOST_WORK = 10**11
-"""Steps times transitions of a bounded horizon, and bit operations of evaluating expressions at a point."""
+MOST_WORK = 10**10
+"""Steps times transitions of a bounded horizon; a step of a small model counts as one of 10,000 transitions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,8 +254,10 @@ class Data:
             return "the transitions of a batch do not rise strictly"
         if self.batch_count.astype(np.float64).sum() > MOST_COUNTS:
             return f"there are more than {MOST_COUNTS} counts"
-        if (self.method == "domain") != (self.delta == 0 and len(self.batch_start) == 1) or self.delta == 1:
-            return "the confidence does not fit the method"
+        if self.method == "domain" and not (self.delta == 0 and self.batches == 0):
+            return "data, or a confidence, beside a statement about the whole domain"
+        if self.method != "domain" and not 0 < self.delta < 1:
+            return "the confidence is not between 0 and 1"
         return None
 
     @property
@@ -334,7 +336,7 @@ class Problem:
 
     def _work_trouble(self) -> str | None:
         steps = (self.objective.upper_steps or 0) + self.objective.lower_steps
-        if steps * self.graph.transitions > MOST_WORK:
+        if steps * max(self.graph.transitions, 10_000) > MOST_WORK:
             return (
                 f"{steps} steps over {self.graph.transitions} transitions are more than this program checks"
             )

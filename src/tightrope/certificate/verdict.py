@@ -8,10 +8,6 @@ from dataclasses import dataclass, field
 from tightrope.numerics.arrays import BoolArray
 
 
-class Unproved(Exception):
-    """A hint that means nothing for this problem: nothing follows from it."""
-
-
 @dataclass(frozen=True)
 class Check:
     """One thing that was checked; `detail` says what went wrong, or what holds."""
@@ -33,14 +29,16 @@ class Check:
 class Verdict:
     """All checks, what they prove of each policy, and what that rests on. Every word here is the checker's own.
 
-    `bound` says of "model", "property" and "data" whether the problem in the file was compared with the user's own
-    (None: there are no data); `not_tied` says what was not, in words.
+    `nominal`: the data were not collected in the way that the confidence needs.
+    `bound` says of "model", "property", "data" and "policy" whether what is in the file was found to be the user's own
+    (None: there is no such thing in it).
     """
 
     checks: tuple[Check, ...]
     values: Mapping[str, tuple[float, float]]
     kind: str
     assumes: tuple[str, ...]
+    nominal: bool = False
     bound: Mapping[str, bool | None] = field(default_factory=dict)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,14 +36,16 @@ from tightrope.cli.options import (
 from tightrope.cli.output import print_facts, print_json, print_table
 from tightrope.cli.questions import read_properties
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.atomic import atomic_write
+from tightrope.formats.atomic import atomic_write, check_target
 from tightrope.formats.policy import Policy, read_policy, write_policy
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.question import Question
+from tightrope.solver.certificate_file import save_certificate
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.to_certificate import to_certificate
+from tightrope.solver.to_problem import to_problem
 
 Props = Annotated[
     list[str] | None,
@@ -121,6 +124,9 @@ def check(
     questions = asked.questions(loaded, constants, discount, terminal_reward)
     if len(questions) > 1 and (certificate or policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(questions)}")
+    for target in (certificate, policy_out):
+        if target is not None:
+            check_target(target)
     given = None if policy is None else read_policy(policy, loaded.model.structure)
     if sets is not None:
         if absolute or all_states:
@@ -154,6 +160,8 @@ def check(
             device=device.value,
         )
         answers.append(_Answer(question, solution, time.perf_counter() - begin))
+    _report(model, loaded, answers, all_states, json)
+    sys.stdout.flush()  # the answer comes before files, which may fail
     first = answers[0]
     if certificate is not None:
         about = {
@@ -165,15 +173,16 @@ def check(
             "at": [str(value) for value in point or ()],
             "assume_support": assume_support,
         }
-        exact = (
-            (loaded.model, point) if isinstance(loaded.model, ParametricMDP) and point is not None else None
+        at_point = point if isinstance(loaded.model, ParametricMDP) else None
+        support = assume_support if isinstance(loaded.model, IntervalMDP) else None
+        problem = to_problem(
+            loaded.model, first.question.objective, theta=at_point, assumed_support=support
         )
-        to_certificate(first.solution, policy=fixed, point=exact, about=about).save(certificate)
+        save_certificate(to_certificate(problem, first.solution, fixed, about), certificate)
     if policy_out is not None:
         chosen = given or Policy.deterministic(loaded.model.structure, first.solution.policy)
         with atomic_write(policy_out) as file:
             write_policy(chosen, file, loaded.model.hash())
-    _report(model, loaded, answers, all_states, json)
     if not all(answer.is_answered for answer in answers):
         raise CannotCertify("; ".join(answer.trouble for answer in answers if not answer.is_answered))
 

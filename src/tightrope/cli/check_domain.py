@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -50,11 +51,12 @@ def check_domain(
     policy_out: Path | None,
     json: bool,
 ) -> None:
-    """Compute, write what is wanted, print the interval."""
+    """Compute, print the interval, write what is wanted."""
     from tightrope.cli.phases import phase_progress
     from tightrope.formats.atomic import atomic_write
     from tightrope.formats.policy import Policy, write_policy
     from tightrope.learning.domain import domain_certificate, over_domain
+    from tightrope.solver.certificate_file import as_file
 
     model, question = _subject(asked)
     with phase_progress() as progress:
@@ -67,9 +69,9 @@ def check_domain(
             options=options,
             progress=progress,
         )
-        proved = None
+        proof = None
         if certificate is not None:
-            progress("write: the certificate")
+            progress("the certificate")
             about = {
                 "tightrope": __version__,
                 "model": asked.source,
@@ -78,14 +80,17 @@ def check_domain(
                 "property": question.text,
                 "policy": whose,
             }
-            made = domain_certificate(result, about)
-            made.save(certificate)
-            proved = next(iter(made.values().values()))
+            proof = as_file(domain_certificate(result, about))
+    _report(
+        asked, question, result, whose, None if proof is None else next(iter(proof.values.values())), json
+    )
+    sys.stdout.flush()  # the answer comes before files, which may fail
+    if proof is not None and certificate is not None:
+        proof.save(certificate)
     if policy_out is not None:
         chosen = asked.policy or Policy.deterministic(model.structure, result.robust.policy.astype("int64"))
         with atomic_write(policy_out) as file:
             write_policy(chosen, file, model.hash())
-    _report(asked, question, result, whose, proved, json)
     if not result.is_certified:
         raise CannotCertify(f"{question.text}: {result.status}")
 

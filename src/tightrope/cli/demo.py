@@ -12,7 +12,6 @@ import typer
 from tightrope.cli.options import Json
 from tightrope.cli.output import grouped, print_json
 from tightrope.cli.phases import phase_progress
-from tightrope.errors import InputError
 
 MODEL = "bench:rover(10,10)"
 DELTA = 0.001
@@ -45,12 +44,14 @@ def demo(
     from tightrope.data.stopping import decided_states
     from tightrope.data.writing import write_counts
     from tightrope.experiments.suite import load, parse_bench, question
+    from tightrope.formats.output_directory import claim
     from tightrope.learning.certificate import certificate_of
+    from tightrope.solver.certificate_file import as_file
     from tightrope.learning.document import Setting, document
     from tightrope.learning.learn import ALL_KINDS, learn_all
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import Interval
-    from tightrope.learning.result_files import check_directory, write_results
+    from tightrope.learning.result_files import RESULT, fill_results
     from tightrope.report.regions import regions_beside
     from tightrope.report.write import write_report
     from tightrope.solver.solve import solve
@@ -59,9 +60,8 @@ def demo(
     # Coupled sets gain little on this model, and would take longer than all others together.
     kinds = tuple(kind for kind in ALL_KINDS if kind is not SetsKind.COUPLED)
     begin = time.perf_counter()
-    _prepare(output)
+    claimed = claim(output, "demo")
     data, results_at = output / "data.parquet", output / "results"
-    check_directory(results_at)
     if not json:
         typer.echo(STORY + "\n")
     with phase_progress() as progress:
@@ -74,7 +74,6 @@ def demo(
         stop = decided_states(asked.objective, model.states)
         counts = Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
         about: dict[str, object] = {"source": MODEL, "seed": seed, "policy": "uniform"}
-        write_counts(data, counts, model.structure, extra=about)
         results = learn_all(model, counts, DELTA, asked.objective, kinds=kinds, progress=progress)
         best = solve(truth, asked.objective)
         initial = model.initial
@@ -95,14 +94,13 @@ def demo(
         shown = content["regions"]
         assert isinstance(shown, list)
         shown += regions_beside(shown, model, counts, DELTA)
-        progress("write: the certificate")
+        progress("the certificate")
         certificate = output / "rover.cert"
         about_it = {"model": MODEL, "model_hash": model.hash(), "property": asked.text}
-        digest = certificate_of(tightest, counts, about_it).save(certificate)
-        content["certificate"] = {"digest": digest, "file": str(certificate)}
-        files = write_results(results_at, ordered, content, progress=progress)
-        progress("write: the report")
-        report = write_report(results_at, output / "report.html", certificate=certificate)
+        proof = as_file(certificate_of(tightest, counts, about_it))
+        content["certificate"] = {"digest": proof.digest, "file": str(certificate)}
+    report = output / "report.html"
+    results_file = results_at / RESULT
     if json:
         facts = {
             "model": MODEL,
@@ -115,37 +113,40 @@ def demo(
             "output": str(output),
             "report": str(report),
             "certificate": str(certificate),
-            "files": [str(file) for file in (report, certificate, data, *files)],
+            "files": [str(file) for file in (report, certificate, data, results_file)],
             "seconds": round(time.perf_counter() - begin, 6),
         }
         print_json(facts)
-        return
-    typer.echo(
-        f"model      {MODEL}: {grouped(model.states)} states, {grouped(model.transitions)} transitions, "
-        f"{len(model.parameters.names)} unknown weights\n"
-        f"data       {grouped(episodes)} random drives, {grouped(counts.steps)} steps (seed {seed})\n"
-        f"question   {asked.text}\n"
-    )
-    print_comparison("How safe is the robust policy?", ordered, optimum, str(results_at))
-    typer.echo(
-        f"The {tightest.decisions.sets.value} sets guarantee {tightest.guarantee:.4f} with confidence "
-        f"{1 - DELTA:g}. In the true world, which nobody\ntold the learner, that policy crosses with "
-        f"probability {float(earned.lower[initial]):.4f}; the best there is has {optimum.lower:.4f}.\n\n"
-        f"report     {report}\n"
-        f"results    {results_at / 'result.json'}\n"
-        f"policy     {results_at / tightest.decisions.sets.value / 'robust-policy.json'}\n"
-        f"data       {data}\n"
-        f"check      tightrope verify {certificate}\n"
-        f"again      tightrope learn '{MODEL}' --data {data} --sets all\n"
-        f"seconds    {time.perf_counter() - begin:.1f}"
-    )
-
-
-def _prepare(output: Path) -> None:
-    """The directory of the demo, made if needed; nothing else is touched."""
-    try:
-        output.mkdir(exist_ok=True)
-    except FileExistsError:
-        raise InputError(f"cannot write {output}: it is a file, but results go into a directory") from None
-    except OSError as error:
-        raise InputError(f"cannot write {output}: {error.strerror}") from None
+    else:
+        typer.echo(
+            f"model      {MODEL}: {grouped(model.states)} states, {grouped(model.transitions)} transitions, "
+            f"{len(model.parameters.names)} unknown weights\n"
+            f"data       {grouped(episodes)} random drives, {grouped(counts.steps)} steps (seed {seed})\n"
+            f"question   {asked.text}\n"
+        )
+        print_comparison("How safe is the robust policy?", ordered, optimum, str(results_at))
+        typer.echo(
+            f"The {tightest.decisions.sets.value} sets guarantee {tightest.guarantee:.4f} with confidence "
+            f"{1 - DELTA:g}. In the true world, which nobody\ntold the learner, that policy crosses with "
+            f"probability {float(earned.lower[initial]):.4f}; the best there is has {optimum.lower:.4f}.\n"
+        )
+    sys.stdout.flush()  # the answer comes before files, which may fail
+    with phase_progress() as progress:
+        with claimed.filling(f"results/{RESULT}") as folder:
+            progress("write: the results")
+            write_counts(folder / data.name, counts, model.structure, extra=about)
+            proof.save(folder / certificate.name)
+            (folder / results_at.name).mkdir()
+            fill_results(folder / results_at.name, ordered, content, progress=progress)
+        progress("write: the report")
+        write_report(results_at, report, certificate=certificate)
+    if not json:
+        typer.echo(
+            f"report     {report}\n"
+            f"results    {results_file}\n"
+            f"policy     {results_at / tightest.decisions.sets.value / 'robust-policy.json'}\n"
+            f"data       {data}\n"
+            f"check      tightrope verify {certificate} --model '{MODEL}' --data {data}\n"
+            f"again      tightrope learn '{MODEL}' --data {data} --sets all\n"
+            f"seconds    {time.perf_counter() - begin:.1f}"
+        )

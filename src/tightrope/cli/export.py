@@ -13,6 +13,7 @@ from tightrope.cli.model_source import AnyModel, LoadedModel, load_model
 from tightrope.cli.options import At, Const, Domain, Json, Model, Param
 from tightrope.cli.output import grouped, print_facts, print_json
 from tightrope.errors import InputError
+from tightrope.formats.atomic import check_target
 from tightrope.model.parametric_mdp import ParametricMDP
 
 DRN = ".drn"
@@ -54,6 +55,7 @@ def export(
             hint="write -o model.drn for DRN, -o model.umb for UMB, "
             "-o model.tra (or -o model) for PRISM's explicit files",
         )
+    check_target(output)
     loaded = load_model(_learned(model), const, param, domain)
     begin = time.perf_counter()
     written = _write(_at_point(loaded, at, output.suffix != DRN), output)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tightrope.cli.learn_output import Outputs
+from tightrope.cli.data_source import look_at, minari_name, read_data
 from tightrope.cli.learn_table import print_comparison, print_result
 from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.options import parse_constants, require_coupled
@@ -23,7 +25,6 @@ from tightrope.learning.learn import Learner, comparable_kinds
 from tightrope.learning.options import COUPLED_GAP, LearnOptions
 from tightrope.learning.policies import depends_on_step
 from tightrope.learning.result import Interval, LearningResult
-from tightrope.learning.result_files import check_directory, write_results
 from tightrope.learning.stages import EmptyRegion
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
@@ -35,10 +36,10 @@ from tightrope.uncertainty.sets import SetsKind
 if TYPE_CHECKING:
     from tightrope.data.reading import Reading
     from tightrope.learning.learn import Policy
+    from tightrope.solver.certificate_file import CertificateFile
 
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 ALL = "all"
-MINARI = "minari:"
 
 
 @dataclass(frozen=True)
@@ -108,9 +109,8 @@ def run(asked: Request) -> None:
             hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
         )
     options = asked.options()
-    if asked.output is not None:
-        check_directory(asked.output)
-    _look_at(asked.data)
+    outputs = Outputs.claimed(asked.output, asked.certificate)
+    look_at(asked.data)
     constants = parse_constants(asked.const)
     subject = load_subject(
         asked.model,
@@ -125,7 +125,8 @@ def run(asked: Request) -> None:
     with phase_progress() as progress:
         given = _given_policy(subject, asked.policy, asked.at, progress)
         true_value = given.true_value if given is not None else None
-        reading = _read(subject, asked.data, asked.skip_invalid, progress)
+        progress(f"reading {asked.data.name}")
+        reading = read_data(asked.data, subject.model, asked.skip_invalid)
         learner = Learner(
             subject.model,
             reading.counts,
@@ -141,39 +142,25 @@ def run(asked: Request) -> None:
             if asked.json:
                 print_json(_empty(error, loaded))
             raise
-        certified: dict[str, Interval] = {}
-        name: dict[str, str] = {}
-        if asked.certificate is not None:
-            digest, certified = _certify(results[0], reading.counts, asked.certificate, subject, progress)
-            name = {"digest": digest, "file": str(asked.certificate)}
-        if asked.output is not None:
-            setting = Setting(
-                model=asked.model,
-                property=question.text,
-                delta=asked.delta,
-                constants=constants,
-                data=_about(asked.data, reading),
-                command=["tightrope", *sys.argv[1:]],
-                policy=asked.policy,
-                truth=subject.point_text(asked.at),
-                true_value=true_value,
-            )
-            content = document(results, reading.counts, options, setting)
-            if name:
-                content["certificate"] = name
-            write_results(asked.output, results, content, models=asked.models, progress=progress)
+        proof = _proof(results[0], reading.counts, subject, progress) if asked.certificate else None
     _warn_about(results, reading)
-    written = None if asked.output is None else str(asked.output)
-    if asked.json:
-        facts = _json(results, loaded, asked.compares, written, true_value)
-        if name:
-            proved = {policy: interval.to_json() for policy, interval in certified.items()}
-            facts["certificate"] = {**name, "policies": proved}
-        print_json(facts)
-    elif asked.compares:
-        print_comparison(question.text, results, true_value, written)
-    else:
-        print_result(question.text, results[0], true_value, written, certified)
+    _print(asked, results, subject, true_value, proof)
+    content = None
+    if asked.output is not None:
+        setting = Setting(
+            model=asked.model,
+            property=question.text,
+            delta=asked.delta,
+            constants=constants,
+            data=_about(asked.data, reading),
+            command=["tightrope", *sys.argv[1:]],
+            policy=asked.policy,
+            truth=subject.point_text(asked.at),
+            true_value=true_value,
+        )
+        content = document(results, reading.counts, options, setting)
+    with phase_progress() as progress, outputs.writing(progress) as writer:
+        writer.write(proof, results, content, models=asked.models)
     stopped = [result for result in results if not result.is_certified]
     if stopped:
         raise CannotCertify(f"{stopped[0].kind.value} sets: {stopped[0].status}")
@@ -209,58 +196,55 @@ def _given_policy(
     return _Given(solution.policy, Interval(float(solution.lower[initial]), float(solution.upper[initial])))
 
 
-def _read(subject: Subject, data: Path, skip_invalid: bool, progress: PhaseProgress) -> Reading:
-    from tightrope.data.reading import Reading, read_counts
-
-    progress(f"reading {data.name}")
-    if (recorded := _minari_name(data)) is not None:
-        from tightrope.data.environments import count_minari, load_minari
-
-        if skip_invalid:
-            raise InputError("--skip-invalid goes with data files, not with Minari datasets")
-        counts = count_minari(load_minari(recorded), subject.model)
-        return Reading(counts, counts.steps, {}, None)
-    return read_counts(data, subject.model, skip_invalid=skip_invalid)
-
-
-def _look_at(data: Path) -> None:
-    """Refuse what is no data file before a model is built for it, which may take long."""
-    from tightrope.formats.data_table import open_table
-
-    if _minari_name(data) is None:
-        open_table(data)
-
-
-def _minari_name(data: Path) -> str | None:
-    """The NAME of `--data minari:NAME`, or None for a file."""
-    text = str(data)
-    return text.removeprefix(MINARI) if text.startswith(MINARI) else None
-
-
 def _results(learner: Learner, options: LearnOptions, several: bool) -> list[LearningResult]:
     if not several:
         return [learner.result(options)]
     return [learner.result(options.with_sets(kind)) for kind in comparable_kinds(options)]
 
 
-def _certify(
-    result: LearningResult, counts: Counts, path: Path, subject: Subject, progress: PhaseProgress
-) -> tuple[str, dict[str, Interval]]:
-    """Write the certificate; its digest, and what it proves of each policy."""
+def _proof(
+    result: LearningResult, counts: Counts, subject: Subject, progress: PhaseProgress
+) -> CertificateFile:
     from tightrope.learning.certificate import certificate_of
+    from tightrope.solver.certificate_file import as_file
 
-    progress("write: the certificate")
+    progress("the certificate")
     about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.question.text}
-    certificate = certificate_of(result, counts, about)
-    digest = certificate.save(path)
-    return digest, {name: Interval(low, high) for name, (low, high) in certificate.values().items()}
+    return as_file(certificate_of(result, counts, about))
+
+
+def _print(
+    asked: Request,
+    results: list[LearningResult],
+    subject: Subject,
+    true_value: Interval | None,
+    proof: CertificateFile | None,
+) -> None:
+    """The answer; it is on the screen before anything is written, which may fail."""
+    proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values.items()}
+    written = None if asked.output is None else str(asked.output)
+    if asked.json:
+        facts = _json(results, subject.loaded, asked.compares, written, true_value)
+        if proof is not None:
+            policies = {policy: interval.to_json() for policy, interval in proved.items()}
+            facts["certificate"] = {
+                "digest": proof.digest,
+                "file": str(asked.certificate),
+                "policies": policies,
+            }
+        print_json(facts)
+    elif asked.compares:
+        print_comparison(subject.question.text, results, true_value, written)
+    else:
+        print_result(subject.question.text, results[0], true_value, written, proved)
+    sys.stdout.flush()
 
 
 def _about(data: Path, reading: Reading) -> dict[str, object]:
     from hashlib import sha256
 
     digest = sha256()
-    if _minari_name(data) is None:
+    if minari_name(data) is None:
         with data.open("rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)

@@ -21,6 +21,7 @@ from tightrope.cli.options import (
     TerminalReward,
     require_device,
 )
+from tightrope.data.state_form import StateForm
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
@@ -100,6 +101,14 @@ def online(
             "--actions", metavar="A,B,…", help="The names of its actions 0, 1, ….", show_default=False
         ),
     ] = None,
+    states: Annotated[
+        StateForm | None,
+        typer.Option(
+            "--states",
+            help="With --env: 'index' says that observed numbers are the model's indices of states.",
+            show_default=False,
+        ),
+    ] = None,
     device: Device = DeviceName.CPU,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object an update on stdout, nothing else.")
@@ -141,6 +150,7 @@ def online(
             env=env,
             convert_obs=convert_obs,
             actions=actions,
+            states=states,
             json=json,
         )
     )

@@ -5,7 +5,6 @@ Apart from the command's options, so that its help needs none of this.
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -17,18 +16,18 @@ from tightrope.cli.options import parse_constants
 from tightrope.cli.output import print_json, warn
 from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.simulator import DEFAULT_CAP, Simulator
+from tightrope.data.state_form import StateForm
 from tightrope.data.stopping import decided_states, deciding_steps
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.atomic import atomic_write
 from tightrope.learning.document import Setting, document
-from tightrope.learning.online.journal import Journal, check_run_directory
+from tightrope.learning.online.journal import LIVE, Journal, claim_run
 from tightrope.learning.online.learner import ITERATIONS, OnlineLearner
 from tightrope.learning.online.run import OnlineRun, Truth
 from tightrope.learning.online.sources import EnvironmentEpisodes, SimulatedEpisodes, Source
 from tightrope.learning.online.update import CERTIFIED
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
-from tightrope.learning.result_files import RESULT, plain, write_policies
+from tightrope.learning.result_files import RESULT, fill_results
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
@@ -62,6 +61,7 @@ class Request:
     env: str | None
     convert_obs: str | None
     actions: str | None
+    states: StateForm | None
     json: bool
 
     def options(self) -> LearnOptions:
@@ -79,10 +79,10 @@ class Request:
 
 def run(asked: Request) -> None:
     """Run to the end, write what is wanted, print the records."""
-    if asked.env is None and (asked.convert_obs is not None or asked.actions is not None):
-        raise InputError("--convert-obs and --actions go with --env")
+    if asked.env is None and (asked.convert_obs or asked.actions or asked.states):
+        raise InputError("--convert-obs, --actions and --states go with --env")
     if asked.output is not None:
-        check_run_directory(asked.output)
+        claim_run(asked.output)
     subject = load_subject(
         asked.model,
         parse_constants(asked.const),
@@ -107,11 +107,12 @@ def run(asked: Request) -> None:
                 if asked.json:
                     print_json(record)
         result = learner.result() if asked.output is not None or not asked.json else None
+        _warn_about(learner)
+        if result is not None and not asked.json:
+            print_run(subject, records, result, None if asked.output is None else str(asked.output))
+            sys.stdout.flush()
         if asked.output is not None and result is not None:
             _write(asked, subject, learner, result, records)
-    _warn_about(learner)
-    if result is not None and not asked.json:
-        print_run(subject, records, result, None if asked.output is None else str(asked.output))
     last = records[-1]
     if last["status"] != CERTIFIED:
         raise CannotCertify(f"the last update: {last['status']}")
@@ -131,7 +132,9 @@ def _source(asked: Request, subject: Subject) -> tuple[Source, Truth | None, int
 
         convert = load_named(asked.convert_obs, "--convert-obs") if asked.convert_obs is not None else None
         actions = asked.actions.split(",") if asked.actions is not None else None
-        environment = SteppedEnvironment(make_environment(asked.env), model, stop, cap, convert, actions)
+        environment = SteppedEnvironment(
+            make_environment(asked.env), model, stop, cap, convert, actions, asked.states
+        )
         known = asked.at is not None
         truth = Truth(model.instantiate(subject.loaded.point(asked.at)), objective) if known else None
         return EnvironmentEpisodes(environment, asked.seed), truth, cap
@@ -162,6 +165,7 @@ def _question(asked: Request, subject: Subject, learner: OnlineLearner, cap: int
         "environment": asked.env,
         "conversion of observations": asked.convert_obs,
         "actions": asked.actions,
+        "states": asked.states.value if asked.states else None,
     }
 
 
@@ -186,17 +190,14 @@ def _write(
         truth=subject.point_text(asked.at) if asked.env is None or asked.at else None,
     )
     content = document([result], learner.data.counts(), learner.options, setting)
-    names = write_policies(result, asked.output)
-    entries: Any = content["results"]
-    entries[0]["files"] = names
-    with atomic_write(asked.output / RESULT) as file:
-        file.write(json.dumps(plain(content), allow_nan=False) + "\n")
     about = {
         "title": f"{asked.model.removeprefix('bench:')}: {subject.question.text}",
         "value": "value",
         "sets": result.kind.value,
     }
-    write_curve(asked.output, records, about)
+    with claim_run(asked.output).filling(RESULT, LIVE) as folder:
+        fill_results(folder, [result], content, models=False)
+        write_curve(folder, records, about)
 
 
 def _warn_about(learner: OnlineLearner) -> None:

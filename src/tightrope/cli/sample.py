@@ -64,8 +64,14 @@ def sample(
         typer.Option("--generative", metavar="N", min=1, help="N draws from every choice, no trajectories."),
     ] = None,
     states: Annotated[
-        StateForm, typer.Option("--states", help="Write states by index or by the model's variables.")
-    ] = StateForm.INDEX,
+        StateForm | None,
+        typer.Option(
+            "--states",
+            help="Write states by index (the default) or by the model's variables; with --env, 'index' also "
+            "says that observed numbers are indices of states.",
+            show_default=False,
+        ),
+    ] = None,
     env: Annotated[
         str | None,
         typer.Option("--env", metavar="MODULE:FACTORY", help="Step a Gymnasium environment instead."),
@@ -87,9 +93,11 @@ def sample(
     Example: tightrope sample 'bench:betting(50)' --episodes 100000 --seed 1 -o data.parquet
     """
     from tightrope.data.writing import write_counts, write_trajectories
+    from tightrope.formats.atomic import check_target
     from tightrope.formats.data_table import is_parquet
 
     is_parquet(output)
+    check_target(output)
     if (episodes is None) == (generative is None):
         raise InputError("give either --episodes N or --generative N")
     if raw and (generative is not None or env is not None):
@@ -102,9 +110,11 @@ def sample(
     if setting.policy is not None:
         extra["policy_sha256"] = sha256(setting.policy.probability.tobytes()).hexdigest()
     begin = time.perf_counter()
+    written = states or StateForm.INDEX
     if env is not None:
-        counts = _step_environment(loaded, setting, env, convert_obs, actions, episodes, seed)
-        write_counts(output, counts, loaded.model.structure, states=states, extra={**extra, "env": env})
+        shown = _Shown(env, convert_obs, actions, states)
+        counts = _step_environment(loaded, setting, shown, episodes, seed)
+        write_counts(output, counts, loaded.model.structure, states=written, extra={**extra, "env": env})
     else:
         simulator, point = _simulator(loaded, setting, at)
         extra["at"] = point
@@ -115,9 +125,9 @@ def sample(
         structure = loaded.model.structure
         if raw and episodes is not None:
             blocks = simulator.trajectories(episodes, seed)
-            write_trajectories(output, blocks, counts, structure, states=states, extra=extra)
+            write_trajectories(output, blocks, counts, structure, states=written, extra=extra)
         else:
-            write_counts(output, counts, structure, states=states, extra=extra)
+            write_counts(output, counts, structure, states=written, extra=extra)
     _report(model, output, counts, time.perf_counter() - begin, setting, json)
 
 
@@ -175,12 +185,20 @@ def _at_point(loaded: LoadedModel, at: str | None) -> tuple[MDP, dict[str, str]]
     return model.instantiate(point), {name: decimal_text(value) for name, value in named}
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """An environment by its name, and how its observations and actions are read."""
+
+    env: str
+    convert: str | None
+    actions: str | None
+    states: StateForm | None
+
+
 def _step_environment(
     loaded: LoadedModel,
     setting: _Setting,
-    env: str,
-    convert_obs: str | None,
-    actions: str | None,
+    shown: _Shown,
     episodes: int | None,
     seed: int,
 ) -> Counts:
@@ -189,15 +207,16 @@ def _step_environment(
     if episodes is None:
         raise InputError("--env goes with --episodes, not with --generative")
     return count_environment(
-        make_environment(env),
+        make_environment(shown.env),
         loaded.model,
         episodes,
         seed,
         policy=setting.policy,
         stop=setting.stop,
         cap=setting.cap,
-        convert_obs=load_named(convert_obs, "--convert-obs") if convert_obs is not None else None,
-        actions=actions.split(",") if actions is not None else None,
+        convert_obs=None if shown.convert is None else load_named(shown.convert, "--convert-obs"),
+        actions=None if shown.actions is None else shown.actions.split(","),
+        states=shown.states,
     )
 
 

@@ -3,23 +3,60 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tightrope.certificate.archive import Archive
-from tightrope.certificate.shape import Check
-from tightrope.cli.options import Json
+from tightrope.certificate.checker import check
+from tightrope.certificate.format.archive import Loaded, load
+from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.verdict import Verdict
+from tightrope.cli.options import (
+    MODEL_HELP,
+    At,
+    Const,
+    Discount,
+    Domain,
+    Json,
+    Param,
+    Prop,
+    TerminalReward,
+    parse_constants,
+)
 from tightrope.cli.output import print_json, print_table
 from tightrope.errors import CannotCertify, InputError
-
 
 def verify(
     certificate: Annotated[
         Path,
         typer.Argument(metavar="CERTIFICATE", help="A file written by --certificate.", show_default=False),
     ],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", metavar="MODEL", help=f"Is it about this model? {MODEL_HELP}", show_default=False
+        ),
+    ] = None,
+    prop: Prop = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="FILE", help="Is it about these data?", show_default=False),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option("--policy", metavar="FILE", help="Is it about this policy?", show_default=False),
+    ] = None,
+    at: At = None,
+    const: Const = None,
+    param: Param = None,
+    domain: Domain = None,
+    discount: Discount = None,
+    terminal_reward: TerminalReward = None,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Read --data as 'learn --skip-invalid' does.")
+    ] = False,
     exact: Annotated[
         bool, typer.Option("--exact", help="Check in exact rationals; for small models.")
     ] = False,
@@ -30,75 +67,88 @@ def verify(
     Of a value, every inequality behind the bounds is checked again. Of a learned result, also the way from
     the counts to the bounds: intervals, confidence, region, projections. Rounding is on the safe side.
 
-    Example: tightrope verify betting.cert
+    A certificate is about the problem that is written in it. With --model, --prop, --data and --policy that
+    problem is built again from your own files, under the options they were used with, and compared; without
+    them the first line says what was not tied to anything.
+
+    Example: tightrope verify betting.cert --model 'bench:betting(50)' --data data.parquet
     """
     begin = time.perf_counter()
-    archive = Archive.load(certificate)
-    if archive.kind == "learning":
-        checks, values, facts = _learned(archive, certificate, exact)
-    else:
-        checks, values, facts = _value(archive, certificate, exact)
-    valid = all(check.passed for check in checks)
-    head = next(iter(values.values()))
-    result = {
-        "valid": valid,
-        "checked": [{"name": check.name, "passed": check.passed, "detail": check.detail} for check in checks],
-        "lower": head[0],
-        "upper": head[1],
-        **facts,
-        "digest": archive.digest(),
-        "about": dict(archive.about),
-        "seconds": round(time.perf_counter() - begin, 6),
+    rest = {
+        "--prop": prop,
+        "--data": data,
+        "--policy": policy,
+        "--at": at,
+        "--const": const,
+        "--param": param,
+        "--domain": domain,
+        "--discount": discount,
+        "--terminal-reward": terminal_reward,
     }
+    if model is None and (given := [name for name, value in rest.items() if value is not None]):
+        raise InputError(f"{given[0]} goes with --model: it says something about a model of yours")
+    if skip_invalid and data is None:
+        raise InputError("--skip-invalid goes with --data")
+    loaded = load(certificate)
+    bound = None
+    if model is not None:
+        from tightrope.cli.verify_own import Sources, own_problem
+        from tightrope.learning.verification import tied
+
+        sources = Sources(model, prop, at, param, domain, discount, terminal_reward, parse_constants(const))
+        law = loaded.certificate.problem.law
+        bound = tied(loaded.certificate, own_problem(sources, data, policy, skip_invalid, law == "point"))
+    verdict = check(loaded.certificate, RATIONAL if exact else LONGDOUBLE)
+    verdict = verdict if bound is None else replace(verdict, bound=bound)
     if json:
-        print_json(result)
+        print_json(_facts(verdict, loaded, time.perf_counter() - begin))
     else:
-        title = "; ".join(f"{name} in [{low:.9g}, {high:.9g}]" for name, (low, high) in values.items())
-        rows = [(check.name, "holds" if check.passed else "FAILS", check.detail) for check in checks]
-        rows += [("covers", "", line) for line in facts.get("covers", [])]
-        print_table(f"{certificate}: {title}", ("check", "", ""), rows, numeric=False)
-    if not valid:
+        _print(certificate, verdict, loaded)
+    if not verdict.valid:
         raise CannotCertify(f"{certificate} does not prove its claim")
 
 
-_Report = tuple[list[Check], dict[str, tuple[float, float]], dict[str, Any]]
-
-
-def _value(archive: Archive, path: Path, exact: bool) -> _Report:
-    from tightrope.certificate.certificate import Certificate
-    from tightrope.certificate.old_checker import verify as check_all
-    from tightrope.certificate.exact import verify_exactly
-
-    loaded = Certificate.of_archive(archive, path)
-    if exact:
-        _small_enough(path, len(loaded.problem.successor))
-    checks = verify_exactly(loaded) if exact else check_all(loaded)
-    return checks, {"value": loaded.value}, {"kind": "value"}
-
-
-def _learned(archive: Archive, path: Path, exact: bool) -> _Report:
-    from tightrope.certificate.learning import LearningCertificate
-    from tightrope.certificate.learning_check import verify_learning
-
-    loaded = LearningCertificate.of_archive(archive, path)
-    if exact:
-        _small_enough(path, len(loaded.problem.successor))
-    values = loaded.values()
-    facts = {
-        "kind": "learning",
-        "policies": {name: {"lower": low, "upper": high} for name, (low, high) in values.items()},
-        "delta": loaded.data.delta,
-        "assumption": loaded.data.assumption,
-        "covers": list(loaded.covers),
+def _facts(verdict: Verdict, loaded: Loaded, seconds: float) -> dict[str, Any]:
+    """DESIGN's keys; the first policy's bounds are the head."""
+    values = {name: {"lower": low, "upper": high} for name, (low, high) in verdict.values.items()}
+    facts: dict[str, Any] = {
+        "valid": verdict.valid,
+        "bound": dict(verdict.bound),
+        "assumes": list(verdict.assumes),
+        "nominal": verdict.nominal,
+        "checked": [vars(one) for one in verdict.checks],
+        **next(iter(values.values())),
+        "kind": verdict.kind,
+        "policies": values,
     }
-    return verify_learning(loaded, exact), values, facts
+    data = loaded.certificate.problem.data
+    if data is not None:
+        facts |= {"delta": data.delta, "method": data.method, "sets": data.sets}
+    return facts | {
+        "digest": loaded.digest,
+        "about": dict(loaded.certificate.about),
+        "seconds": round(seconds, 6),
+    }
 
 
-def _small_enough(path: Path, transitions: int) -> None:
-    from tightrope.certificate.exact import MOST_TRANSITIONS
-
-    if transitions > MOST_TRANSITIONS:
-        raise InputError(
-            f"{path} has {transitions:,} transitions, --exact is for at most {MOST_TRANSITIONS:,}",
-            hint="leave --exact out: the rounding of the check is on the safe side",
+def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
+    if verdict.not_tied:
+        typer.echo(
+            f"NOT TIED to your {', '.join(verdict.not_tied)}: the certificate speaks of what is written in it; "
+            "--model, --prop, --data and --policy compare"
         )
+    else:
+        typer.echo(f"about your {', '.join(name for name, tied in verdict.bound.items() if tied)}")
+    title = "; ".join(f"{name} in [{low:.9g}, {high:.9g}]" for name, (low, high) in verdict.values.items())
+    data = loaded.certificate.problem.data
+    if data is not None and data.delta > 0:
+        title += f" with confidence {1 - data.delta:.9g}{' (NOMINAL)' if verdict.nominal else ''}"
+    rows = [(one.name, "holds" if one.passed else "FAILS", one.detail) for one in verdict.checks]
+    rows += [("assumes", "", line) for line in verdict.assumes]
+    rows += [("the file says", "", f"{shown(name)}: {shown(text)}") for name, text in loaded.certificate.about.items()]
+    print_table(f"{path}: {title}", ("check", "", ""), rows, numeric=False)
+
+
+def shown(text: str) -> str:
+    """Text of a file as it may be shown: nothing in it that a terminal would act on."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

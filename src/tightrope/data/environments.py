@@ -23,6 +23,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.observations import ConvertObservation, ObservationMap
 from tightrope.data.reading import Model
 from tightrope.data.simulator import DEFAULT_CAP
+from tightrope.data.state_form import StateForm
 from tightrope.data.stopping import absorbing_states, can_repeat_choice
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
@@ -77,12 +78,13 @@ class SteppedEnvironment:
         cap: int = DEFAULT_CAP,
         convert_obs: ConvertObservation | None = None,
         actions: Sequence[str] | None = None,
+        states: StateForm | str | None = None,
     ):
         absorbing = absorbing_states(model.structure)
         self.stopping: BoolArray = absorbing if stop is None else absorbing | stop
         self.cap = cap
         self._environment = environment
-        self._shown = ObservationMap(model.structure, convert_obs, actions)
+        self._shown = ObservationMap(model.structure, convert_obs, actions, states)
 
     def episode(self, number: int, choose: Callable[[int], int], seed: int | None = None) -> OffsetArray:
         """One episode: `choose` gives the choice to take in a state. A seed is for the environment."""
@@ -112,13 +114,14 @@ def count_environment(
     cap: int = DEFAULT_CAP,
     convert_obs: ConvertObservation | None = None,
     actions: Sequence[str] | None = None,
+    states: StateForm | str | None = None,
 ) -> Counts:
     """Step an environment for a number of episodes and count the model's transitions.
 
-    When an episode ends: `SteppedEnvironment`.
+    When an episode ends: `SteppedEnvironment`. What an observation means, and `states`: `observations`.
     """
     structure = model.structure
-    stepped = SteppedEnvironment(environment, model, stop, cap, convert_obs, actions)
+    stepped = SteppedEnvironment(environment, model, stop, cap, convert_obs, actions, states)
     taken = policy if policy is not None else Policy.uniform(structure)
     # A child of the seed: environments seed numpy's generator with the number itself, and a policy that
     # draws the same numbers as the environment would choose by the outcome.
@@ -155,21 +158,22 @@ def count_minari(
     *,
     convert_obs: ConvertObservation | None = None,
     actions: Sequence[str] | None = None,
+    states: StateForm | str | None = None,
 ) -> Counts:
     """Count the transitions of a Minari dataset (anything with `iterate_episodes`)."""
     structure = model.structure
-    shown = ObservationMap(structure, convert_obs, actions)
+    shown = ObservationMap(structure, convert_obs, actions, states)
     accumulator = BatchAccumulator(structure.transitions)
     steps = episodes = 0
     for record in dataset.iterate_episodes():
-        states = [
+        visited = [
             shown.state(_entry(record.observations, i), f"episode {episodes}, observation {i}")
             for i in range(len(record.actions) + 1)
         ]
         seen = np.empty(len(record.actions), dtype=np.int64)
         for i, action in enumerate(record.actions):
             where = f"episode {episodes}, step {i}"
-            seen[i] = shown.transition(shown.choice(states[i], action, where), states[i + 1], where)
+            seen[i] = shown.transition(shown.choice(visited[i], action, where), visited[i + 1], where)
         accumulator.add(seen, np.arange(steps, steps + len(seen), dtype=np.int64))
         steps += len(seen)
         episodes += 1

@@ -1,9 +1,16 @@
 """From what an environment shows to states and choices of the model.
 
-An observation is the index of a state (an integer), or the values of the model's variables: a mapping by
-name, or a sequence in the order of their declaration. Anything else goes through `convert_obs` first, which
-must return one of these. An environment's action number k stands for the k-th of `actions`, by default the
-model's action names in their order (the unlabelled one left out).
+An observation is one of the model's own states, where the model was built in Python from such
+(`tightrope.model.own_states`), or the values of the model's variables: a mapping by name, or a sequence in
+the order of their declaration. Anything else goes through `convert_obs` first, which must return
+one of these.
+
+A bare number is not taken for the model's internal number of a state: environments number their states in
+their own way, and a wrong reading would look as good as the right one. Whoever means the internal number says
+`states="index"`.
+
+An environment's action number k stands for the k-th of `actions`, by default the model's action names in
+their order (the unlabelled one left out).
 """
 
 from __future__ import annotations
@@ -14,7 +21,9 @@ from typing import Any
 import numpy as np
 
 from tightrope.data.locate import ModelIndex
+from tightrope.data.state_form import StateForm, state_form
 from tightrope.errors import InputError
+from tightrope.model.own_states import plain
 from tightrope.model.structure import UNLABELLED, Structure
 
 ConvertObservation = Callable[[Any], Any]
@@ -28,8 +37,10 @@ class ObservationMap:
         structure: Structure,
         convert_obs: ConvertObservation | None = None,
         actions: Sequence[str] | None = None,
+        states: StateForm | str | None = None,
     ):
         self.structure = structure
+        self.form = state_form(states)
         self.index = ModelIndex(structure)
         self.convert_obs = convert_obs
         names = [name for name in structure.action_names if name != UNLABELLED]
@@ -44,15 +55,45 @@ class ObservationMap:
 
     def state(self, observation: Any, where: str) -> int:
         """The state that an observation shows; `where` goes into the error when it shows none."""
-        shown = self.convert_obs(observation) if self.convert_obs is not None else observation
+        shown = plain(self.convert_obs(observation) if self.convert_obs is not None else observation)
+        own = self.structure.own_states
+        if self.form is StateForm.INDEX:
+            return self._by_index(shown, where)
+        if own is not None and self.form is None:
+            state = own.find(shown)
+            if state < 0 and not self.structure.valuations and isinstance(shown, tuple) and len(shown) == 1:
+                state = own.find(shown[0])
+            if state >= 0:
+                return state
+            if not self._gives_variables(shown):
+                raise InputError(
+                    f"{where}: the observation {shown!r} is none of the model's own states: {own.listing()}",
+                    hint="turn observations into states with convert_obs (--convert-obs module:function)",
+                )
+        return self._by_variables(shown, where)
+
+    def _gives_variables(self, shown: Any) -> bool:
+        """Whether an observation that is no own state may still be the values of variables."""
+        own = self.structure.own_states
+        if not self.structure.valuations or own is None:
+            return False
+        return isinstance(shown, Mapping) or (isinstance(shown, tuple) and not own.has_sequences)
+
+    def _by_index(self, shown: Any, where: str) -> int:
+        states = self.structure.states
+        if _is_whole(shown) and 0 <= int(shown) < states:
+            return int(shown)
+        raise InputError(f"{where}: the observation {shown!r} is no state's index; they are 0..{states - 1}")
+
+    def _by_variables(self, shown: Any, where: str) -> int:
         names = tuple(self.structure.valuations)
-        if isinstance(shown, np.ndarray):
-            shown = shown.tolist()
         if _is_whole(shown):
-            if 0 <= int(shown) < self.structure.states:
-                return int(shown)
+            variables = f" Its variables go by name or as a sequence: ({', '.join(names)})" if names else ""
             raise InputError(
-                f"{where}: the observation {shown} is no state; they are 0..{self.structure.states - 1}"
+                f"{where}: the observation {shown} does not say which state it is: the model numbers its "
+                f"states in its own order, and an environment in another.{variables}",
+                hint="where it is the model's index of the state, say states='index' (--states index); "
+                "else turn it into a state with convert_obs (--convert-obs module:function)",
             )
         if isinstance(shown, Mapping):
             values: list[Any] = [shown.get(name) for name in names]
@@ -61,7 +102,7 @@ class ObservationMap:
         else:
             values = []
         if not names or not values or not all(_is_whole(value) for value in values):
-            wanted = f"whole numbers for the variables {', '.join(names)}" if names else "a state's index"
+            wanted = f"whole numbers for the variables {', '.join(names)}" if names else "a state"
             raise InputError(
                 f"{where}: the observation {shown!r} does not give {wanted}",
                 hint="turn observations into states with convert_obs (--convert-obs module:function)",

@@ -1,6 +1,7 @@
 """One episode as people write it down: steps (state, action, next state), for many steps the same model.
 
-A state is its index, or its variables' values (a mapping by name, or a sequence in the model's order). An
+A state is one of the model's own states, or its variables' values (a mapping by name, or a sequence in the
+model's order), or its index where `states="index"` says so. An
 action is its name, or the number of the choice within its state, counted from 0.
 """
 
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.data.observations import ObservationMap
+from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
@@ -20,9 +22,9 @@ from tightrope.numerics.arrays import OffsetArray
 class StepReader:
     """Finds the transitions of steps; built once for a structure."""
 
-    def __init__(self, structure: Structure):
+    def __init__(self, structure: Structure, states: StateForm | str | None = None):
         self.structure = structure
-        self._shown = ObservationMap(structure)
+        self._shown = ObservationMap(structure, states=states)
 
     def transitions(self, episode: Sequence[Any] | OffsetArray, name: str) -> OffsetArray:
         """The transitions of an episode, which may also give these by their index; `name` is for errors."""

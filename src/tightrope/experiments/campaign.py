@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tightrope.errors import InputError
+from tightrope.experiments.campaign_directory import claim_campaign
 from tightrope.experiments.cells import Cell, CellLimits
 from tightrope.experiments.engines import Engine
 from tightrope.experiments.records import FILE_NAME, Record, RecordFile
@@ -30,18 +30,15 @@ class Campaign:
         An interrupted campaign goes on where it stopped. A cell that timed out or ran out of memory is run
         again under larger limits only, one that ended in an error always.
         """
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot make the directory {self.directory}: {error.strerror}") from None
+        claim_campaign(self.directory)
         total = len(self.cells)
         with RecordFile(self.directory / FILE_NAME) as file:
             waiting = file.open_cells(self.cells, self.limits)
             done, expected = total - len(waiting), set(waiting)
             for record in self.engine.run(waiting, self.limits, str(self.directory.resolve())):
                 expected.remove(record.cell)
-                file.append(record)
                 done += 1
-                if progress is not None:
+                if progress is not None:  # shown first: writing may fail
                     progress(record, done, total)
+                file.append(record)
             return [file.records[cell] for cell in self.cells]

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from tightrope.errors import InputError
+from tightrope.formats.atomic import explained
 
 
 def whole_lines(path: Path) -> list[bytes]:
@@ -59,9 +60,10 @@ class LineFile:
     def append_line(self, line: str) -> None:
         """Add a line; it is on the disk when this returns."""
         data = (line + "\n").encode()
-        while data:
-            data = data[os.write(self._descriptor, data) :]
-        os.fsync(self._descriptor)
+        with explained(self.path):
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+            os.fsync(self._descriptor)
 
 
 def _whole(data: bytes) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import InputError
+from tightrope.experiments.campaign_directory import claim_campaign
 from tightrope.experiments.machine import machine, versions
 from tightrope.experiments.online_cells import ONLINE_METHODS, OnlineCell
 from tightrope.experiments.online_records import ONLINE_FILE, OnlineFile, OnlineRecord, thinned
@@ -28,18 +29,15 @@ def run_online_campaign(
     cells: Sequence[OnlineCell], directory: Path, jobs: int | None = None, progress: Progress | None = None
 ) -> list[OnlineRecord]:
     """Run what has no record yet; the records of all cells, in their order."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the directory {directory}: {error.strerror}") from None
+    claim_campaign(directory)
     with OnlineFile(directory / ONLINE_FILE) as file:
         waiting = [cell for cell in cells if cell not in file.records]
         done = len(cells) - len(waiting)
         for record in _run(waiting, jobs or len(os.sched_getaffinity(0))):
-            file.append(record)
             done += 1
-            if progress is not None:
+            if progress is not None:  # shown first: writing may fail
                 progress(record, done, len(cells))
+            file.append(record)
         return [file.records[cell] for cell in cells]
 
 

@@ -28,7 +28,7 @@ def atomic_write(path: str | Path) -> Iterator[TextIO]:
     """A text file (UTF-8, lines ending in a line feed) that takes its place when the block ends."""
     with (
         atomic_path(path) as temporary,
-        _explained(path),
+        explained(path),
         open(temporary, "w", encoding="utf-8", newline="\n") as file,
     ):
         yield file
@@ -37,39 +37,49 @@ def atomic_write(path: str | Path) -> Iterator[TextIO]:
 @contextmanager
 def atomic_write_bytes(path: str | Path) -> Iterator[BinaryIO]:
     """A binary file that takes its place when the block ends."""
-    with atomic_path(path) as temporary, _explained(path), open(temporary, "wb") as file:
+    with atomic_path(path) as temporary, explained(path), open(temporary, "wb") as file:
         yield file
 
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """A path to write to, for writers that want a name; what is there moves to `path` in the end."""
+    check_target(path)
     target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise InputError(f"cannot write {path}: it is a directory")
     if target.exists() and not target.is_file():
         yield target
         return
-    if not target.parent.is_dir():
-        raise InputError(f"cannot write {path}: there is no directory {target.parent}")
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
     try:
-        with _explained(path):
+        with explained(path):
             os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
             if target.exists():
                 os.chmod(temporary, target.stat().st_mode & 0o777)
         yield temporary
-        with _explained(path):
-            _sync(temporary)
+        with explained(path):
+            sync(temporary)
             os.replace(temporary, target)
-            _sync(target.parent)
+            sync(target.parent)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
 
 
+def check_target(path: str | Path) -> None:
+    """Refuse a file that cannot be written; asked before something long is computed for it."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise InputError(f"cannot write {path}: it is a directory")
+    if target.exists() and not target.is_file():
+        return
+    if not target.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no directory {target.parent}")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {path}: no permission to write to {target.parent}")
+
+
 @contextmanager
-def _explained(path: str | Path) -> Iterator[None]:
+def explained(path: str | Path) -> Iterator[None]:
     """Say of an operating system's error which file could not be written."""
     try:
         yield
@@ -79,7 +89,7 @@ def _explained(path: str | Path) -> Iterator[None]:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -7,6 +7,7 @@ model. Rewards of a choice are written on each of its transitions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
@@ -52,10 +53,12 @@ def write_explicit(model: MDP | IntervalMDP | ParametricMDP, path: str | Path) -
             files[f"{infix}.trew"] = _choice_reward_lines(name, reward.choice, structure)
     targets = {base.with_name(base.name + suffix): lines for suffix, lines in files.items()}
     _refuse_leftovers(base, set(targets))
-    for target, lines in targets.items():
-        with atomic_write(target) as file:
+    with ExitStack() as together:  # all take their places in the end, or none
+        for target, lines in targets.items():
+            file = together.enter_context(atomic_write(target))
             while chunk := list(islice(lines, _LINES_AT_ONCE)):
                 file.write("\n".join(chunk) + "\n")
+            file.flush()
     return list(targets)
 
 

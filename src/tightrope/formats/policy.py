@@ -8,13 +8,16 @@
 
 States with a single choice are left out. `choice` is the number of the choice within its state, counted
 from 0; it is what tells two choices of the same action apart. A file written by hand may leave it out
-where the action's name is enough. A model without state variables names its states by index: "state": 17.
+where the action's name is enough. A model without state variables names its states as its author does
+("state": "hungry"; `tightrope.model.own_states`), or by index ("state": 17) where it was read from a file
+that numbers them. Where own states cannot be written in JSON, the head says that indices are meant:
+"states": "index".
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +33,7 @@ from tightrope.numerics.arrays import FloatArray, IndexArray
 FORMAT = "tightrope policy"
 VERSION = 1
 SUM_TOLERANCE = 1e-9
+INDEX = "index"
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,16 +102,31 @@ class Policy:
 
 def write_policy(policy: Policy, stream: IO[str], model_hash: str | None = None) -> None:
     """Write the policy as JSON, one line a state that has a choice to make."""
+    own = _written_states(policy.structure)
     head = {"format": FORMAT, "version": VERSION, "model": model_hash}
+    if own is None and policy.structure.own_states is not None and not policy.structure.valuations:
+        head["states"] = INDEX
     stream.write(json.dumps(head)[:-1] + ', "policy": [')
     separator = "\n"
-    for record in _records(policy):
+    for record in _records(policy, own):
         stream.write(separator + json.dumps(record))
         separator = ",\n"
     stream.write("\n]}\n")
 
 
-def _records(policy: Policy) -> Iterator[dict[str, object]]:
+def _written_states(structure: Structure) -> Sequence[object] | None:
+    """The model's own states, where each is the same state again when it is read from JSON."""
+    own = structure.own_states
+    if own is None or structure.valuations:
+        return None
+    try:
+        read = json.loads(json.dumps(list(own), allow_nan=False))
+    except (TypeError, ValueError):
+        return None
+    return own if all(own.find(state) == number for number, state in enumerate(read)) else None
+
+
+def _records(policy: Policy, own: Sequence[object] | None) -> Iterator[dict[str, object]]:
     structure = policy.structure
     columns = {name: column.tolist() for name, column in structure.valuations.items()}
     start = structure.choice_start.tolist()
@@ -116,7 +135,9 @@ def _records(policy: Policy) -> Iterator[dict[str, object]]:
     for state in np.flatnonzero(np.diff(structure.choice_start) > 1).tolist():
         first, last = start[state], start[state + 1]
         taken = [c for c in range(first, last) if policy.probability[c] > 0]
-        shown: object = {name: column[state] for name, column in columns.items()} if columns else state
+        shown: object = own[state] if own is not None else state
+        if columns:
+            shown = {name: column[state] for name, column in columns.items()}
         named = [{"action": names[action[c]], "choice": c - first} for c in taken]
         if len(taken) == 1:
             yield {"state": shown, **named[0]}
@@ -138,6 +159,7 @@ class _PolicyReader:
         self.file = file
         self.structure = structure
         columns = [column.tolist() for column in structure.valuations.values()]
+        self.by_index = structure.own_states is None and not columns
         valuations = zip(*columns, strict=True)
         self.state_of = {values: s for s, values in enumerate(valuations)} if columns else None
 
@@ -151,6 +173,9 @@ class _PolicyReader:
             raise self._error(
                 f"version {document.get('version')!r} of the format; this program reads {VERSION}"
             )
+        if document.get("states") not in (None, INDEX):
+            raise self._error(f'"states" can be "{INDEX}", not {json.dumps(document["states"])}')
+        self.by_index = self.by_index or document.get("states") == INDEX
         probability = np.zeros(structure.choices)
         forced = np.diff(structure.choice_start) == 1
         probability[structure.choice_start[:-1][forced]] = 1.0
@@ -189,16 +214,28 @@ class _PolicyReader:
 
     def _state(self, shown: object, number: int) -> int:
         structure = self.structure
-        if isinstance(shown, int) and not isinstance(shown, bool):
+        is_number = isinstance(shown, int) and not isinstance(shown, bool)
+        if is_number and isinstance(shown, int) and self.by_index:
             if 0 <= shown < structure.states:
                 return shown
             raise self._error(
                 f"entry {number} names state {shown}, but the states are 0..{structure.states - 1}"
             )
         names = list(structure.valuations)
+        own = structure.own_states
+        if own is not None and not isinstance(shown, dict):
+            if (state := own.find(shown)) >= 0:
+                return state
+            raise self._error(
+                f"entry {number}: {json.dumps(shown)} is none of the model's own states: {own.listing()}"
+            )
         if self.state_of is None or not isinstance(shown, dict) or set(shown) != set(names):
             wanted = f"the variables {', '.join(names)}" if names else "its index"
-            raise self._error(f"entry {number}: a state is given by {wanted}, not by {json.dumps(shown)}")
+            hint = f'where numbers are indices of states, say "states": "{INDEX}" beside "format"'
+            raise self._error(
+                f"entry {number}: a state is given by {wanted}, not by {json.dumps(shown)}",
+                hint=hint if is_number else None,
+            )
         values = tuple(shown[name] for name in names)
         if all(isinstance(value, int) for value in values) and values in self.state_of:
             return self.state_of[values]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -132,17 +133,15 @@ def _proof(
         parts = [parts[number] for number in good]
         proof = _written(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
     ends = {int(part.node): found[number] for part, number in zip(parts, good, strict=True)}
-    low, high = check.tree_ends({n: e for n, e in ends.items() if not isinstance(e, str)}, (None, None))
+    low, high = check.tree_ends({n: e for n, e in ends.items() if not isinstance(e, str)}, (-inf, inf))
     return (proof, _tighter(link.certificate.claims[claim], low, high, objective.complement)) if parts else None
 
 
-def _tighter(claim: Claim, low: Fraction | None, high: Fraction | None, complement: bool) -> Claim:
+def _tighter(claim: Claim, low: Fraction | float, high: Fraction | float, complement: bool) -> Claim:
     """The claim met with these bounds at the initial state, rounded outward."""
     if complement:
-        low, high = None if high is None else 1 - high, None if low is None else 1 - low
-    lower = claim.lower if low is None else max(claim.lower, _below(low))
-    upper = claim.upper if high is None else min(claim.upper, -_below(-high))
-    return replace(claim, lower=lower, upper=upper)
+        low, high = 1 - high, 1 - low
+    return replace(claim, lower=max(claim.lower, _below(low)), upper=min(claim.upper, -_below(-high)))
 
 
 def _open_states(link: Learned, claim: int, value: CoupledValue) -> tuple[OffsetArray, OffsetArray]:
@@ -266,7 +265,7 @@ def _starts(parts: Sequence[FloatArray | OffsetArray]) -> OffsetArray:
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
 
 
-def _below(end: Fraction) -> float:
+def _below(end: Fraction | float) -> float:
     """The next float64 at or below."""
     nearest = float(end)
-    return nearest if Fraction(nearest) <= end else float(np.nextafter(nearest, -np.inf))
+    return nearest if nearest <= end else float(np.nextafter(nearest, -inf))

@@ -51,6 +51,7 @@ def over_domain(
 
     With a `policy`, `value` and `robust` of the result are both its interval.
     """
+    _refuse_data_options(options or LearnOptions())
     options = with_names(options or LearnOptions(), None, sets)
     kind, asked, say = options.sets, objective_of(objective, model), progress or (lambda what: None)
     if kind not in OVER_THE_DOMAIN:
@@ -106,6 +107,17 @@ def over_domain(
         synthesis=synthesis,
         assumed_support=options.assume_support,
     )
+
+
+def _refuse_data_options(options: LearnOptions) -> None:
+    """Options that speak of data have no effect without them."""
+    default = LearnOptions()
+    for name in ("region", "interval", "budget", "ellipsoid", "intersect"):
+        if getattr(options, name) != getattr(default, name):
+            raise InputError(
+                f"The {name!r} option speaks of data, and over a domain there are none",
+                hint=f"leave {name} out",
+            )
 
 
 def domain_certificate(result: LearningResult, about: Mapping[str, Any] | None = None) -> Certificate:

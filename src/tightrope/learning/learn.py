@@ -12,10 +12,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError
+from tightrope.errors import InputError, chosen
 from tightrope.learning.binding import binding_events
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.options import LearnOptions, decide
@@ -85,7 +84,7 @@ def learn_all(
     Each result holds with confidence 1 − delta on its own. Those over a polytope hold together with the tied
     ones, which are made of the same intervals; picking another one after looking costs confidence.
     """
-    asked = replace(with_names(options or LearnOptions(), region, None), sets=None)
+    asked = with_names(replace(options or LearnOptions(), sets=None), region, None)
     learner = Learner(model, counts, delta, objective, options=asked, policy=policy, progress=progress)
     chosen = comparable_kinds(asked) if kinds is None else kinds
     return {kind: learner.result(asked.with_sets(kind)) for kind in chosen}
@@ -185,20 +184,11 @@ def objective_of(objective: Objective | str, model: ParametricMDP) -> Objective:
 def with_names(
     options: LearnOptions, region: RegionKind | str | None, sets: SetsKind | str | None
 ) -> LearnOptions:
-    """The options with a region and sets given by name."""
-    if region is not None:
-        options = replace(options, region=_named(RegionKind, region, "region"))
-    if sets is not None:
-        options = replace(options, sets=_named(SetsKind, sets, "sets"))
-    return options
-
-
-K = TypeVar("K", RegionKind, SetsKind)
-
-
-def _named(kinds: type[K], name: K | str, what: str) -> K:
-    try:
-        return kinds(name)
-    except ValueError:
-        known = ", ".join(kind.value for kind in kinds)
-        raise InputError(f"there is no {what} {name!r}", hint=f"it is one of {known}") from None
+    """The options with a region and sets given by name; both at once, as they must go together."""
+    if region is None and sets is None:
+        return options
+    return replace(
+        options,
+        region=options.region if region is None else chosen("region", RegionKind, region),
+        sets=options.sets if sets is None else chosen("sets", SetsKind, sets),
+    )

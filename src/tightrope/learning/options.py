@@ -8,9 +8,10 @@ are refused here, with the reason.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError
+from tightrope.errors import InputError, chosen
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.region.build import RegionOptions
 from tightrope.region.region import RegionKind
@@ -34,11 +35,27 @@ COUPLED_GAP = 0.02
 """Share of a coupled interval's width that may stay without witnesses."""
 
 
+CHOICES: dict[str, type[Enum]] = {
+    "region": RegionKind,
+    "sets": SetsKind,
+    "interval": IntervalMethod,
+    "budget": Budget,
+    "ellipsoid": EllipsoidVersion,
+}
+NEVER_OPEN = ("budget", "ellipsoid")
+SHOWN = ("cpu", "cuda")
+DEVICES = (*SHOWN, "cuda-emulated")
+"""The last one is for tests: every kernel of the GPU without one."""
+
+
 @dataclass(frozen=True)
 class LearnOptions:
     """None leaves a choice to `decide`. `seconds` limits the refinement of all values together, `iterations`
     that of each; `device` is where they are computed, as for `solve`. Coupled values are refined until no
     more than the share `coupled_gap` of their width is left open.
+
+    Choices may be given by name (`sets="tied"`). Values that mean nothing, and combinations of which one part
+    would have no effect, are refused when the options are made.
     """
 
     region: RegionKind | None = None
@@ -56,6 +73,24 @@ class LearnOptions:
     coupled_gap: float = COUPLED_GAP
 
     def __post_init__(self) -> None:
+        for name, kinds in CHOICES.items():
+            value = getattr(self, name)
+            if value is not None or name in NEVER_OPEN:
+                object.__setattr__(self, name, chosen(name, kinds, value))
+        for name in ("intersect", "fallback"):
+            _check_flag(name, getattr(self, name))
+        for name in ("precision", "assume_support", "seconds", "iterations", "coupled_gap"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float | None):
+                raise InputError(f"The {name!r} option must be a number, got {value!r}")
+        if self.device not in DEVICES:
+            raise InputError(f"The 'device' option must be one of {', '.join(SHOWN)}, got {self.device!r}")
+        self._check_numbers()
+        if self.sets is not None and self.sets in WITHOUT_REGION:
+            _refuse_region(self.sets, self.region)
+        _refuse_what_is_known(self)
+
+    def _check_numbers(self) -> None:
         if not 0 < self.precision < 1:
             raise InputError(f"the precision is {self.precision}, not within (0, 1)")
         if self.assume_support is not None and not 0 < self.assume_support < 1:
@@ -169,6 +204,34 @@ def _refuse_region(sets: SetsKind, region: RegionKind | None) -> None:
         f"{sets.value} sets are intervals from {whose}: they have no use for the region {region.value}",
         hint="leave --region out, or choose --sets parameter, expression, rectangular or coupled",
     )
+
+
+def _check_flag(option: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise InputError(f"The {option!r} option must be True or False, got {value!r}")
+
+
+def _refuse_what_is_known(options: LearnOptions) -> None:
+    """Combinations that stay without meaning whatever is decided for what is left open."""
+    refusal = InputError("these options do not go together")
+    for region in [options.region] if options.region is not None else _open_regions(options):
+        for sets in [options.sets] if options.sets is not None else OPEN_SETS:
+            try:
+                _refuse_combinations(sets, None if sets in WITHOUT_REGION else region, options)
+                return
+            except InputError as error:
+                refusal = error
+    raise refusal
+
+
+OPEN_SETS = [*(kind for kind in SetsKind if kind is not SetsKind.PARAMETER), SetsKind.PARAMETER]
+"""The sets that may be decided on; last those that a refusal is best explained with."""
+
+
+def _open_regions(options: LearnOptions) -> list[RegionKind]:
+    """The regions that may be decided on; last the one that a refusal is best explained with."""
+    last = RegionKind.ELLIPSOID if options.ellipsoid is EllipsoidVersion.PAPER else RegionKind.POLYTOPE
+    return [*(kind for kind in RegionKind if kind is not last), last]
 
 
 def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: LearnOptions) -> None:

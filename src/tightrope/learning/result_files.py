@@ -11,27 +11,24 @@ With several kinds of sets, the files of each lie in a directory of its name. Re
 intervals: their model is the hull, as in expression sets. Coupled sets are no interval model at all, and have
 policies alone.
 
-All is written beside the target first and renamed in the end, so that Ctrl-C leaves nothing behind. An
-existing directory is replaced only if it is empty or holds an earlier result.
+All is written to a hidden directory first and takes its place in the end, so that Ctrl-C leaves nothing
+behind. Only files that an earlier run of the same kind wrote, and that nobody has changed since, are replaced
+(`tightrope.formats.output_directory`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import secrets
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.drn import write_drn
 from tightrope.formats.explicit import write_explicit
+from tightrope.formats.output_directory import claim
 from tightrope.formats.policy import Policy, write_policy
 from tightrope.formats.umb import umb_is_available, write_umb
 from tightrope.learning.result import LearningResult
@@ -40,21 +37,8 @@ from tightrope.uncertainty.sets import SetsKind
 RESULT = "result.json"
 LEARNED = "learned"
 
-
-def check_directory(path: Path) -> None:
-    """Refuse a place that cannot be written, before anything is computed."""
-    path = Path(os.path.realpath(path))
-    if path == Path.cwd() or path in Path.cwd().parents:
-        raise InputError(f"cannot replace {path}: it is where the program runs", hint="name a new directory")
-    if not path.parent.is_dir():
-        raise InputError(f"cannot write {path}: there is no directory {path.parent}")
-    if path.exists() and not path.is_dir():
-        raise InputError(f"cannot write {path}: it is a file, but results go into a directory")
-    if path.is_dir() and any(path.iterdir()) and not (path / RESULT).is_file():
-        raise InputError(
-            f"{path} holds other files than results, and is left alone",
-            hint="name a new directory, or an earlier result to replace",
-        )
+KIND = "learn"
+"""The command that such a directory belongs to."""
 
 
 def write_results(
@@ -66,26 +50,40 @@ def write_results(
     progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
     """Write the directory; the paths of its files. `content` is the document, which lists them as well."""
-    check_directory(path)
+    with claim(path, KIND).filling(RESULT) as folder:
+        names = fill_results(folder, results, content, models=models, progress=progress)
+    return [path / name for name in names]
+
+
+def fill_results(
+    folder: Path,
+    results: Sequence[LearningResult],
+    content: dict[str, object],
+    *,
+    models: bool = True,
+    progress: Callable[[str], None] | None = None,
+) -> list[str]:
+    """Write all files into an empty folder; their names, the document's first."""
     say = progress or (lambda what: None)
-    with _new_directory(path) as folder:
-        several = len(results) > 1
-        names: list[list[str]] = []
-        for result in results:
-            inner = folder / result.decisions.sets.value if several else folder
-            inner.mkdir(exist_ok=True)
-            write_policies(result, inner)
-            if models and result.kind is not SetsKind.COUPLED:
-                say(f"write: the learned model ({result.sets.kind.value})")
-                _write_models(result, inner)
-            names.append(sorted(str(file.relative_to(folder)) for file in inner.iterdir()))
-        entries = content["results"]
-        assert isinstance(entries, list)
-        for entry, files in zip(entries, names, strict=True):
-            entry["files"] = files
-        text = json.dumps(plain(content), allow_nan=False)
-        (folder / RESULT).write_text(text + "\n", encoding="utf-8")
-    return [path / RESULT, *(path / name for files in names for name in files)]
+    several = len(results) > 1
+    names: list[list[str]] = []
+    for result in results:
+        inner = folder / result.decisions.sets.value if several else folder
+        inner.mkdir(exist_ok=True)
+        there = {file.name for file in inner.iterdir()}
+        write_policies(result, inner)
+        if models and result.kind is not SetsKind.COUPLED:
+            say(f"write: the learned model ({result.sets.kind.value})")
+            _write_models(result, inner)
+        new = sorted(file for file in inner.iterdir() if file.name not in there)
+        names.append([str(file.relative_to(folder)) for file in new])
+    entries = content["results"]
+    assert isinstance(entries, list)
+    for entry, files in zip(entries, names, strict=True):
+        entry["files"] = files
+    with atomic_write(folder / RESULT) as file:
+        file.write(json.dumps(plain(content), allow_nan=False) + "\n")
+    return [RESULT, *(name for files in names for name in files)]
 
 
 def plain(value: object) -> object:
@@ -118,28 +116,3 @@ def _write_models(result: LearningResult, folder: Path) -> None:
     write_explicit(model, folder / LEARNED)
     if umb_is_available():
         write_umb(model, folder / f"{LEARNED}.umb")
-
-
-@contextmanager
-def _new_directory(path: Path) -> Iterator[Path]:
-    """A directory to fill, which takes the place of `path` when the block ends without an error."""
-    path = Path(os.path.realpath(path))
-    token = secrets.token_hex(8)
-    folder = path.with_name(f".{path.name}.{token}.part")
-    old = path.with_name(f".{path.name}.{token}.old")
-    try:
-        folder.mkdir()
-        yield folder
-        if path.exists():
-            os.replace(path, old)
-        try:
-            os.replace(folder, path)
-        except BaseException:
-            if old.exists():
-                os.replace(old, path)
-            raise
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)

@@ -27,6 +27,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.mdp import IntervalMDP
+from tightrope.model.own_states import OwnStates
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Number, Polynomial, as_polynomial, exact
@@ -52,7 +53,8 @@ def build_from_function(
 ) -> ParametricMDP | IntervalMDP:
     """Explore from `initial`; `successors(state)` gives {action: {next state: probability}}.
 
-    States are any hashable values. A NamedTuple's fields become the model's state variables,
+    States are any hashable values; the model keeps them (`structure.own_states`), and data, environments and
+    policies find its states by them. A NamedTuple's fields become the model's state variables,
     others say theirs through `variables`.
     """
     number: dict[State, int] = {initial: 0}
@@ -85,6 +87,7 @@ def build_from_function(
             for name, reward in (choice_rewards or {}).items()
         },
         valuations=_valuations(states, variables),
+        own_states=states,
     )
 
 
@@ -98,8 +101,11 @@ def build_from_rows(
     state_rewards: Mapping[str, Sequence[float]] | None = None,
     choice_rewards: Mapping[str, Sequence[float]] | None = None,
     valuations: Mapping[str, Sequence[int | bool]] | None = None,
+    own_states: Sequence[Hashable] | None = None,
 ) -> ParametricMDP | IntervalMDP:
     """From explicit rows in any order of states; labels list their states.
+
+    The numbers of the rows are the model's own states, unless `own_states` gives what to call each of them.
 
     Choice rewards are given in the order of the rows. The labels "init" and "deadlock" are added
     where they are missing.
@@ -122,6 +128,7 @@ def build_from_rows(
         state_rewards or {},
         {name: [values[i] for i in order] for name, values in (choice_rewards or {}).items()},
         valuations or {},
+        OwnStates(range(total) if own_states is None else own_states),
     )
     if any(isinstance(p, tuple) for p in probabilities):
         return _interval_model(structure, probabilities)
@@ -155,6 +162,7 @@ class _Skeleton:
         state_rewards: Mapping[str, Sequence[float]],
         choice_rewards: Mapping[str, Sequence[float]],
         valuations: Mapping[str, Sequence[int | bool]],
+        own_states: OwnStates,
     ) -> Structure:
         if states <= 0:
             raise InputError("a model needs at least one state")
@@ -184,6 +192,7 @@ class _Skeleton:
             bitmaps,
             rewards,
             {name: np.asarray(column) for name, column in valuations.items()},
+            own_states,
         )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
+from tightrope.model.own_states import OwnStates
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 
 UNLABELLED = ""
@@ -44,7 +45,10 @@ class RewardStructure:
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """Validated on construction; all arrays are read-only afterwards."""
+    """Validated on construction; all arrays are read-only afterwards.
+
+    `own_states` are the states as the author of the model calls them, where it was built from such.
+    """
 
     choice_start: OffsetArray
     transition_start: OffsetArray
@@ -55,6 +59,7 @@ class Structure:
     labels: Mapping[str, BoolArray] = field(default_factory=dict)
     rewards: Mapping[str, RewardStructure] = field(default_factory=dict)
     valuations: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    own_states: OwnStates | None = None
 
     def __post_init__(self) -> None:
         action = self.action if self.action is not None else np.zeros(self.choices, np.int32)
@@ -105,6 +110,14 @@ class Structure:
         for name, column in self.valuations.items():
             if column.shape != (states,):
                 raise InputError(f"variable '{name}' has {column.shape[0]} values for {states} states")
+        if self.own_states is not None and len(self.own_states) != states:
+            raise InputError(f"{len(self.own_states)} own states are given for {states} states")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as the arguments of the constructor: mappings that cannot be written to have no pickles."""
+        named = (dict(self.labels), dict(self.rewards), dict(self.valuations))
+        arrays = (self.choice_start, self.transition_start, self.successor)
+        return Structure, (*arrays, self.initial, self.action, self.action_names, *named, self.own_states)
 
     def _checked_reward(self, name: str, reward: RewardStructure) -> RewardStructure:
         parts: dict[str, FloatArray | None] = {}
@@ -161,9 +174,9 @@ class Structure:
     # --- names -----------------------------------------------------------------------------
 
     def state_name(self, state: int) -> str:
-        """`(x=1,y=2)` where the model has variables, else the index."""
+        """`(x=1,y=2)` where the model has variables, else what its author calls it, else the index."""
         if not self.valuations:
-            return str(state)
+            return str(state) if self.own_states is None else repr(self.own_states[state])
         values = ",".join(f"{name}={_shown(column[state])}" for name, column in self.valuations.items())
         return f"({values})"
 

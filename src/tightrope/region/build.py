@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.data.counts import Counts
+from tightrope.errors import chosen
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.region.conflict import conflicting_events
@@ -39,6 +40,11 @@ class RegionOptions:
     excess: float = DEFAULT_EXCESS
     rounds: int = DEFAULT_ROUNDS
     tolerance: float = DEFAULT_TOLERANCE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "interval", chosen("interval", IntervalMethod, self.interval))
+        object.__setattr__(self, "budget", chosen("budget", Budget, self.budget))
+        object.__setattr__(self, "ellipsoid", chosen("ellipsoid", EllipsoidVersion, self.ellipsoid))
 
 
 def build_region(

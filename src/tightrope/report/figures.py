@@ -19,6 +19,7 @@ from matplotlib.patches import Patch, Polygon, Rectangle
 
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_path
+from tightrope.formats.output_directory import added_file
 from tightrope.report.before import ranges_before_data
 from tightrope.report.figure_style import (
     ACTIONS,
@@ -237,7 +238,13 @@ def write_figures(
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror}") from error
-    return [_save(f, Path(folder) / f"{name}{suffix}") for name, f in drawn.items() if f is not None]
+    written = []
+    for name, figure in drawn.items():
+        if figure is not None:
+            written.append(Path(folder) / f"{name}{suffix}")
+            with added_file(written[-1], "report") as place:
+                _save(figure, place)
+    return written
 
 
 def write_picture(result: str | Path, target: str | Path, *, beside: Sequence[str | Path] = ()) -> Path:

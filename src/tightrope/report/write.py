@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tightrope.certificate.archive import Archive
-from tightrope.certificate.learning import KIND, LearningCertificate
+from tightrope.certificate.format.archive import load
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
+from tightrope.formats.manifest import read_manifest
+from tightrope.formats.output_directory import added_file
 from tightrope.report.page import page
 from tightrope.report.policy_map import PolicyMap, read_policy_map
 from tightrope.report.reading import Run, read_run
@@ -32,15 +33,13 @@ def load_run(
 
 def _about_certificate(run: Run, path: Path) -> dict[str, str]:
     """Its digest and what it claims; refused where it names another model."""
-    archive = Archive.load(path)
-    named = archive.about.get("model_hash")
+    loaded = load(path)
+    named = loaded.certificate.about.get("model_hash")
     if named is not None and named != run.model_hash:
         raise InputError(f"{path} is a certificate of another model than {run.file}")
-    known = {"digest": archive.digest(), "file": str(path), "check": f"tightrope verify {path}"}
-    if archive.kind == KIND:
-        proved = LearningCertificate.of_archive(archive, path)
-        known |= {f"value of the {name}": interval_text(*span) for name, span in proved.values().items()}
-        known |= {"covers": "; ".join(proved.covers)} if proved.covers else {}
+    known = {"digest": loaded.digest, "file": str(path), "check": f"tightrope verify {path}"}
+    for claim in loaded.certificate.claims:
+        known[f"claimed of the {claim.name}"] = interval_text(claim.lower, claim.upper)
     return known
 
 
@@ -65,6 +64,10 @@ def write_report(
     run = load_run(result, beside, certificate)
     target = run.folder / REPORT if output is None else Path(output)
     text = page(run, load_policies(run))
+    if output is None or read_manifest(target.parent) is not None:
+        with added_file(target) as place:
+            place.write_text(text, encoding="utf-8", newline="\n")
+        return target
     with atomic_write(target) as file:
         file.write(text)
     return target

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,33 @@ from tightrope.certificate.format.fields import declared
 from tightrope.formats.atomic import atomic_write_bytes
 
 
+@dataclass(frozen=True, eq=False)
+class CertificateFile:
+    """A certificate as it is written."""
+
+    certificate: Certificate
+    content: bytes
+    digest: str
+
+    def save(self, path: str | Path) -> str:
+        """Write the file, and return its digest."""
+        with atomic_write_bytes(path) as file:
+            file.write(self.content)
+        return self.digest
+
+    @property
+    def values(self) -> dict[str, tuple[float, float]]:
+        """The certified interval of every claim."""
+        return {claim.name: (claim.lower, claim.upper) for claim in self.certificate.claims}
+
+
 def save_certificate(certificate: Certificate, path: str | Path) -> str:
     """Write the file, and return its digest."""
-    content, digest = to_bytes(certificate)
-    with atomic_write_bytes(path) as file:
-        file.write(content)
-    return digest
+    return as_file(certificate).save(path)
 
 
-def to_bytes(certificate: Certificate) -> tuple[bytes, str]:
-    """The file, and its digest."""
+def as_file(certificate: Certificate) -> CertificateFile:
+    """The bytes of the file, and its digest."""
     members: dict[str, bytes] = {}
     arrays: dict[str, list[Any]] = {}
     head = {
@@ -39,7 +57,7 @@ def to_bytes(certificate: Certificate) -> tuple[bytes, str]:
     content = _zipped(members, zipfile.ZIP_DEFLATED)
     if 8 * sum(map(len, members.values())) > max(ROOM, INFLATION * len(content)):
         content = _zipped(members, zipfile.ZIP_STORED)  # the door takes no file that grows too much
-    return content, digest
+    return CertificateFile(certificate, content, digest)
 
 
 def _zipped(members: dict[str, bytes], how: int) -> bytes:

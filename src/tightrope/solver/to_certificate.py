@@ -28,7 +28,7 @@ def to_certificate(
     """
     initial = problem.graph.initial
     bounds = float(solution.lower[initial]), float(solution.upper[initial])
-    claim = to_claim("value", bounds, policy)
+    claim = to_claim("value" if policy is None else "given policy", bounds, policy)
     return Certificate(problem, (claim,), (value_hints(solution, policy),), about=to_words(about or {}))
 
 

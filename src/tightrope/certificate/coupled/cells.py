@@ -27,7 +27,6 @@ from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.region.coordinates import Box
 from tightrope.certificate.region.duality import Rows
 from tightrope.certificate.region.rows import Origin, Row, Writer
-from tightrope.certificate.verdict import Unproved
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 
@@ -50,7 +49,7 @@ class Cells:
         path = self.hints.path(node)
         for origin, index, part in names.tolist():
             if origin == Origin.SPLIT and (index, part) not in path:
-                raise Unproved("a split that does not lead to its cell")
+                raise ValueError("a split that does not lead to its cell")
         return self.writer.rows(names, self.box(path))
 
     def box(self, path: list[tuple[int, int]]) -> Box:

@@ -29,7 +29,7 @@ from tightrope.certificate.numbers import Numbers
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.region.coordinates import Box
 from tightrope.certificate.region.rows import Writer
-from tightrope.certificate.verdict import Check, Unproved
+from tightrope.certificate.verdict import Check
 
 _EMPTY: Ends = (inf, -inf)
 
@@ -53,9 +53,9 @@ class CoupledCheck:
         self.by_steps, states = self.objective.steps is not None, self.problem.graph.states
         self.decided, self.value = np.zeros(states, dtype=np.bool_), np.zeros(states)
         if hints.point.shape[1] != ground.writer.space.size or hints.state.max(initial=0) >= states:
-            raise Unproved("a coupled proof does not fit the coordinates or the states")
+            raise ValueError("a coupled proof does not fit the coordinates or the states")
         if len(hints.value) != (0 if self.by_steps else len(hints.node)):
-            raise Unproved("models do not fit the proofs")
+            raise ValueError("models do not fit the proofs")
         if not self.by_steps:
             assert vectors.lower is not None and vectors.upper is not None
             self.finite = np.isfinite(vectors.upper)
@@ -170,7 +170,4 @@ class CoupledCheck:
             below, above = known[2 * split + 1], known[2 * split + 2]
             low, high = min(below[0], above[0]), max(below[1], above[1])
             known[node] = max(known[node][0], low), min(known[node][1], high)
-        low, high = known[0]
-        low = low if ends[0] is None else max(low, ends[0])
-        high = high if ends[1] is None else min(high, ends[1])
-        return (ends[0] if low == -inf else low), (None if high == inf else high)
+        return max(known[0][0], ends[0]), min(known[0][1], ends[1])

@@ -32,7 +32,6 @@ from tightrope.certificate.claim import Claim
 from tightrope.certificate.hints import packed_size
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.problem import Objective, Problem
-from tightrope.certificate.verdict import Unproved
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 _BLOCK = 1 << 21
@@ -68,7 +67,7 @@ class Walk:
             share = n.zeros(graph.choices)
             share[claim.choice] = 1
         else:
-            raise Unproved("coupled bounds need a policy that is a table")
+            raise ValueError("coupled bounds need a policy that is a table")
         wanted = np.zeros(graph.states, dtype=np.bool_)
         wanted[state] = True
         kept = wanted[owner] & np.asarray(share > 0, dtype=np.bool_)

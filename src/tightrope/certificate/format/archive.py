@@ -18,6 +18,7 @@ import hashlib
 import io
 import json
 import re
+import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -36,9 +37,11 @@ FORMAT = 4
 MOST_MEMBERS = 1000
 MOST_HEADER = 1 << 20
 MOST_DIGITS = 4000
-INFLATION = 50
+MOST_RATIONALS = 1_000_000
+MOST_BYTES = 1 << 31
+INFLATION = 40
 """A file may come to so many times its own size in memory, or to ROOM if that is more."""
-ROOM = 1 << 26
+ROOM = 1 << 28
 
 TYPES = {"int8": 1, "int16": 2, "int32": 4, "int64": 8, "float64": 8, "bool": 1, "text": 1}
 """The types of members, and the bytes of one entry."""
@@ -49,6 +52,20 @@ _HEX = re.compile(r"[0-9a-f]{64}\Z")
 
 class _Malformed(ValueError):
     """Why the bytes are no certificate."""
+
+
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    ValueError,
+    OSError,
+    EOFError,
+    RuntimeError,
+    LookupError,
+    OverflowError,
+)
+"""What zipfile and zlib raise on files that are not what they should be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,19 +80,28 @@ def load(path: str | Path) -> Loaded:
     """Read a file; an `InputError` says why it is no certificate. What it claims is the checker's business."""
     place = Location(str(path))
     try:
+        if not Path(path).is_file() and Path(path).exists():
+            raise InputError("this is not a certificate: it is no regular file", place)
+        if Path(path).stat().st_size > MOST_BYTES:
+            raise InputError(f"this is not a certificate: it has more than {MOST_BYTES:,} bytes", place)
         data = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", place) from error
     try:
-        members = _members(data)
-        digest = _digest(members)
-        certificate = _certificate(members)
-        return Loaded(checked(certificate), digest)
+        return read(data)
     except InputError as error:
         raise InputError(error.message, place, error.hint) from error
-    except (_Malformed, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+
+
+def read(data: bytes) -> Loaded:
+    """As `load`, from the bytes of a file."""
+    try:
+        members = _members(data)
+        digest = _digest(members)
+        return Loaded(checked(_certificate(members, len(data))), digest)
+    except _DAMAGE as error:
         words = f": {error}" if isinstance(error, _Malformed) else ""
-        raise InputError(f"this is not a certificate, or it is damaged{words}", place) from error
+        raise InputError(f"this is not a certificate, or it is damaged{words}") from error
 
 
 def _members(data: bytes) -> dict[str, bytes]:
@@ -125,8 +151,7 @@ def digest_of(members: dict[str, bytes]) -> str:
     return hashed.hexdigest()
 
 
-def _certificate(members: dict[str, bytes]) -> Certificate:
-    size = sum(map(len, members.values()))
+def _certificate(members: dict[str, bytes], size: int) -> Certificate:
     head = _header(members.pop("header.json"))
     if head.get("format") != FORMAT or type(head["format"]) is not int:
         raise InputError(
@@ -139,7 +164,7 @@ def _certificate(members: dict[str, bytes]) -> Certificate:
         raise _Malformed("the header lists other members")
     recipes = {name: _recipe(name, recipe, members[name]) for name, recipe in head["arrays"].items()}
     unpacked = sum(8 * prod(shape) if kind != "bool" else prod(shape) for kind, _, shape in recipes.values())
-    if unpacked > 2 * _cap(size):
+    if unpacked > _cap(size):
         raise _Malformed("it would take too much memory")
     reader = _Reader(members, recipes)
     certificate = reader.part(Certificate, head["certificate"], "")
@@ -180,6 +205,8 @@ def _recipe(name: str, recipe: Any, content: bytes) -> _Recipe:
     if not isinstance(recipe, list) or len(recipe) != 3 or not isinstance(recipe[2], list):
         raise _Malformed(f"the array '{_plain(name)}' is not described")
     kind, coding, shape = recipe
+    if type(kind) is not str or type(coding) is not str:
+        raise _Malformed(f"the array '{_plain(name)}' is not described")
     if kind not in TYPES or coding not in ("plain", "difference") or not 1 <= len(shape) <= 3:
         raise _Malformed(f"the array '{_plain(name)}' is of another type")
     if coding == "difference" and (kind not in ("int8", "int16", "int32") or len(shape) != 1):
@@ -247,6 +274,8 @@ _OF = {"integers": ("int8", "int16", "int32", "int64"), "reals": ("float64",), "
 
 
 def _rationals(content: bytes, shape: tuple[int, ...], path: str) -> tuple[Fraction, ...]:
+    if content.count(b"\n") >= MOST_RATIONALS:
+        raise _Malformed(f"'{path}' has more than {MOST_RATIONALS} rationals")
     lines = content.decode("ascii", "replace").split("\n") if content else []
     if shape != (len(lines),) or not all(_RATIONAL.match(line) for line in lines):
         raise _Malformed(f"'{path}' is no list of rationals")

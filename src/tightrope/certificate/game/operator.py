@@ -12,10 +12,6 @@ from tightrope.certificate.problem import Objective, Problem
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 
-class OutOfRange(ArithmeticError):
-    """A number left the range of the arithmetic: nothing follows from it."""
-
-
 @dataclass(frozen=True, eq=False)
 class Game:
     """An objective over boxes. `weight`: the agent mixes his choices; `witness`: what he does where he is free."""
@@ -115,8 +111,7 @@ class Game:
         return self._in_range(Vector(mean, np.logical_or.reduceat(used & per_choice.infinite, starts)))
 
     def _in_range(self, found: Vector) -> Vector:
-        if not self.n.is_finite(found.number):
-            raise OutOfRange
+        self.n.require_finite(found.number)
         return found
 
     def strict(self, per_choice: Vector, bound: Vector, upward: bool) -> BoolArray:

@@ -32,7 +32,12 @@ class Progress:
         self.state = np.repeat(np.arange(game.states), np.diff(game.choice_start))
 
     def towards(
-        self, absorbed: BoolArray, owner: str, bound: Vector, strict: BoolArray, earns: BoolArray | None = None
+        self,
+        absorbed: BoolArray,
+        owner: str,
+        bound: Vector,
+        strict: BoolArray,
+        earns: BoolArray | None = None,
     ) -> BoolArray:
         """States where the owners move to `absorbed` or a smaller rank with positive probability.
 
@@ -120,7 +125,13 @@ def _every(n: Arithmetic, lower: Numbers, upper: Numbers, good: BoolArray) -> Bo
 
 
 def _some(
-    n: Arithmetic, lower: Numbers, upper: Numbers, good: BoolArray, values: Vector, strict: BoolArray, owner: str
+    n: Arithmetic,
+    lower: Numbers,
+    upper: Numbers,
+    good: BoolArray,
+    values: Vector,
+    strict: BoolArray,
+    owner: str,
 ) -> BoolArray:
     """Some distribution that keeps the bound inductive gives `good` a positive probability."""
     if owner == "MIN":  # weight on an infinite value would make hers infinite
@@ -141,7 +152,11 @@ def _some(
 
 
 def _optimal_weight(
-    lower: list[Fraction], upper: list[Fraction], good: list[bool], value: list[tuple[bool, Fraction]], owner: str
+    lower: list[Fraction],
+    upper: list[Fraction],
+    good: list[bool],
+    value: list[tuple[bool, Fraction]],
+    owner: str,
 ) -> Fraction:
     """The largest weight on `good` among optimal distributions: pour by value, and `good` first among equals."""
     entries = [i for i in range(len(value)) if upper[i] > 0]

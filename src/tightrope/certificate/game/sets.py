@@ -31,8 +31,11 @@ def boxes_of(problem: Problem, n: Arithmetic) -> tuple[Boxes, Check]:
         lower, upper = _plain(n, problem)
     elif problem.law == "point":
         assert problem.table is not None and problem.theta is not None and problem.expression is not None
-        label = problem.expression
-        lower, upper = n.enclose(problem.table.values(problem.theta))
+        label, values = problem.expression, problem.table.values(problem.theta)
+        lower, upper = n.enclose(values)
+        upper = np.where(
+            np.array([value <= 1 for value in values], dtype=np.bool_), np.minimum(upper, 1), upper
+        )
     else:
         assert problem.lower is not None and problem.upper is not None
         least = problem.lower

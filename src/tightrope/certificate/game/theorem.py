@@ -62,7 +62,9 @@ def prove(
     if objective.kind == "DISCOUNTED":
         ranking = np.zeros(game.states, dtype=np.int64)
     if ranking is None or (game.agent_owns("MIN" if upward else "MAX") and game.witness is None):
-        return [Check("hints", False, "a ranking or the agent's witness is missing")], Vector.of(game.n, bound)
+        return [Check("hints", False, "a ranking or the agent's witness is missing")], Vector.of(
+            game.n, bound
+        )
     value = Vector.of(game.n, bound)
     checks = _inductive(game, value, bound, Progress(game, ranking), upward)
     if objective.lower_steps > 0:
@@ -85,7 +87,9 @@ def _inductive(game: Game, value: Vector, bound: FloatArray, progress: Progress,
     return [first, *_stops(game, bound, per_choice, progress, upward)]
 
 
-def _stops(game: Game, bound: FloatArray, per_choice: Vector, progress: Progress, upward: bool) -> list[Check]:
+def _stops(
+    game: Game, bound: FloatArray, per_choice: Vector, progress: Progress, upward: bool
+) -> list[Check]:
     """What the inequality alone leaves open: does the play stop?"""
     kind, n = game.objective.kind, game.n
     boundary, _ = boundary_of(game.objective, game.states)
@@ -114,7 +118,10 @@ def _stops(game: Game, bound: FloatArray, per_choice: Vector, progress: Progress
     if earns is None:
         return [stops]
     unsure = endless & ~progress.earns_forever(endless, earns)
-    return [stops, Check.everywhere("the reward never ends where the lower bound is infinite", unsure, "state")]
+    return [
+        stops,
+        Check.everywhere("the reward never ends where the lower bound is infinite", unsure, "state"),
+    ]
 
 
 def _at_the_end(game: Game) -> Vector:

@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.region.coordinates import Box
-from tightrope.certificate.verdict import Unproved
 from tightrope.numerics.arrays import FloatArray
 
 Indices = npt.NDArray[Any]
@@ -83,7 +82,7 @@ class BasisTable:
 
     def __init__(self, rows: Rows, basis: Indices):
         if basis.ndim != 2 or basis.shape[1] != rows.size or np.any(basis >= len(rows.bound)):
-            raise Unproved("a basis does not fit the region's rows")
+            raise ValueError("a basis does not fit the region's rows")
         self.rows, self.n = rows, rows.n
         self.matrix, self.bound = rows.matrix[basis], rows.bound[basis]
         self.inverse = _inverses(self.n.floats(self.matrix))

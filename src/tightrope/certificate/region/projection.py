@@ -25,7 +25,6 @@ from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import Rows, upper_bounds
 from tightrope.certificate.region.polynomials import Interval, is_constant, polynomial_range, product_range
 from tightrope.certificate.region.rows import Writer
-from tightrope.certificate.verdict import Unproved
 from tightrope.numerics.arrays import FloatArray
 
 Links = Mapping[int, Sequence[tuple[int, int, bool]]]
@@ -67,7 +66,7 @@ def proved_by_bases(rows: Rows, space: Space, polynomials: list[Polynomial], hin
     n, ends = rows.n, Ends()
     names = list(zip(hints.bound_expression.tolist(), hints.bound_side.tolist(), strict=True))
     if any(e >= len(polynomials) for e, _ in names):
-        raise Unproved("a bound of an expression that is not there")
+        raise ValueError("a bound of an expression that is not there")
     forms = [space.affine(polynomials[e]) for e, _ in names]
     if not forms:
         return ends

@@ -30,7 +30,6 @@ from tightrope.certificate.problem import Polynomial
 from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import Rows
 from tightrope.certificate.region.polynomials import ZERO
-from tightrope.certificate.verdict import Unproved
 
 Row = tuple[list[Fraction], Fraction]
 
@@ -78,25 +77,25 @@ class Writer:
                     else None
                 )
             elif origin not in self.sources:
-                raise Unproved(f"rows of origin {origin} where there are none")
+                raise ValueError(f"rows of origin {origin} where there are none")
             else:
                 row = self.sources[Origin(origin)].row(index, part)
             if row is None:
-                raise Unproved("no such row of the domain")
+                raise ValueError("no such row of the domain")
             self._known[name] = row
         return self._known[name]
 
     def _envelope(self, index: int, part: int, box: Box) -> Row:
         space = self.space
         if index >= len(space.products) or part > 4:
-            raise Unproved("no such product")
+            raise ValueError("no such product")
         x, y = space.products[index]
         z = len(space.free) + index
         linear = [ZERO] * space.size
         (a, b), (c, d) = (box[0][x], box[1][x]), (box[0][y], box[1][y])
         if part == 4:
             if x != y:
-                raise Unproved("a tangent in the middle is for squares")
+                raise ValueError("a tangent in the middle is for squares")
             linear[z], linear[x] = Fraction(-1), a + b
             return linear, (a + b) ** 2 / 4
         # sign·z + (slope of x)·x + (slope of y)·y ≤ constant
@@ -121,7 +120,7 @@ class Ends:
     def row(self, index: int, part: int) -> Row:
         polynomial = self.polynomials[index] if index < len(self.polynomials) and part in (0, 1) else None
         if polynomial is None:
-            raise Unproved("no such event or expression")
+            raise ValueError("no such event or expression")
         linear, constant = self.space.affine(polynomial)
         if part == 0:
             return linear, Fraction(float(self.upper[index])) - constant

@@ -18,31 +18,27 @@ PLANNED = "the amount of data was fixed in advance; the policy may have been ada
 ANY = "any policy, any stopping rule, at all times at once"
 
 
-def support_words(least: float) -> str:
-    return f"every transition that can happen has at least probability {least:g}, or its upper bound if that is smaller"
-
-
-def assumptions(problem: Problem, planned: bool) -> list[str]:
-    """What is assumed, in words; where the confidence is nominal, that comes first. `planned`: the pilot is."""
+def assumptions(problem: Problem, planned: bool) -> tuple[list[str], bool]:
+    """(what is assumed, in words; whether the confidence is nominal). `planned`: the likelihood's pilot is."""
     data = problem.data
     assert data is not None
-    words, nominal = [], False
+    words: list[str] = []
     if problem.assumed_support is not None:
-        words.append(support_words(problem.assumed_support))
+        words.append(f"a transition that can happen has at least probability {problem.assumed_support:g}")
     if data.method == "domain":
-        return words
+        return words, False
     if data.method in ("clopper-pearson", "hoeffding", "weissman"):
         assumed = FIXED
         once = data.design == "trajectories" and not data.repeats and data.sets == "untied"
-        nominal = not (data.design == "generative-fixed" or once)
+        holds = data.design == "generative-fixed" or once
     else:
         assumed = PLANNED if data.method == "likelihood" and planned else ANY
-        nominal = assumed == PLANNED and data.design == "adaptive"
+        holds = assumed == ANY or data.design != "adaptive"
     words.append(f"{assumed} (the data say: {data.design})")
     if data.method == "likelihood":
         words.append("batches were cut without looking at outcomes")
     if data.censored:
-        words.insert(0, "NOMINAL confidence: rows of the data were left out by their outcomes")
-    if nominal:
-        words.insert(0, "NOMINAL confidence: the data were not collected the way the method needs")
-    return words
+        words.insert(0, "NOMINAL: rows were left out by their outcomes, so the confidence is not guaranteed")
+    if not holds:
+        words.insert(0, "NOMINAL: the data were not collected as the method needs, so the confidence is not guaranteed")
+    return words, data.censored or not holds

@@ -18,7 +18,6 @@ from tightrope.certificate.region.polynomials import Terms, added, is_constant
 from tightrope.certificate.region.rows import Row
 from tightrope.certificate.statistics.intervals import log_below
 from tightrope.certificate.statistics.outcomes import Outcomes
-from tightrope.certificate.verdict import Unproved
 
 
 class Balls:
@@ -40,7 +39,7 @@ class Balls:
         first, last = outcomes.start[group : group + 2].tolist() if group >= 0 else (0, 0)
         width, trials = last - first, int(outcomes.seen[first:last].sum())
         if not 0 < part < 2**width - 1 or trials == 0 or not self.uncertain[group]:
-            raise Unproved("no such set of outcomes")
+            raise ValueError("no such set of outcomes")
         log_sets = (n.log_up(n.array([2**width - 2])) - self.log_level) * (1 + 8 * n.epsilon)
         radius = n.root_up(2 * log_sets / trials * (1 + 8 * n.epsilon)) * (1 + 8 * n.epsilon)
         total: Terms = {}

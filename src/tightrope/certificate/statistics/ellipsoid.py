@@ -36,7 +36,6 @@ from tightrope.certificate.region.polynomials import ZERO, added, is_constant
 from tightrope.certificate.region.rows import Row
 from tightrope.certificate.statistics.intervals import log_below
 from tightrope.certificate.statistics.outcomes import Outcomes
-from tightrope.certificate.verdict import Unproved
 
 _RIDGE = Fraction(1, 10)
 _NO_WIDTH = Fraction(1, 2**600)
@@ -73,7 +72,7 @@ class Ellipsoid:
     def row(self, index: int, part: int) -> Row:
         """The tangent in direction `index`."""
         if index >= len(self.points) or part != 0:
-            raise Unproved("no such tangent")
+            raise ValueError("no such tangent")
         direction = self.n.array(self.points[index : index + 1])
         return self.n.fractions(direction), self.n.fractions(self.upper_bounds(direction, None))[0]
 
@@ -131,7 +130,7 @@ def _factored(matrix: Any) -> tuple[Any, Fraction, Fraction]:
     rest = (image - _exact(np.eye(size, dtype=int).tolist())).reshape(-1)
     epsilon = _root_up(Fraction(rest @ rest))
     if not (epsilon < Fraction(1, 2) and all(value > 0 for value in np.diag(factor))):
-        raise Unproved("the ellipsoid is too flat to be bounded")
+        raise ValueError("the ellipsoid is too flat to be bounded")
     logs = [_log(a)[1] - 2 * _log(g)[0] for a, g in zip(np.diag(image), np.diag(factor), strict=True)]
     return factor, sum(logs, ZERO), _root_up(1 / (1 - epsilon))
 

@@ -31,7 +31,6 @@ from tightrope.certificate.region.coordinates import Space
 from tightrope.certificate.region.polynomials import is_constant
 from tightrope.certificate.statistics.intervals import log_below
 from tightrope.certificate.statistics.outcomes import Ints
-from tightrope.certificate.verdict import Unproved
 from tightrope.numerics.arrays import FloatArray
 
 _SMOOTHING = 0.5
@@ -112,10 +111,10 @@ class Likelihood:
         """−Σ t·f_linear·x ≤ Σ K·log(K/t) − Σ K − T + Σ t·f_constant."""
         n, linear, constant = self.n, self.linear[self.used], self.constant[self.used]
         if not 0 <= index < len(self.points) or part != 0 or self.threshold is None:
-            raise Unproved("no such cut")
+            raise ValueError("no such cut")
         chosen = n.floats(linear) @ self.points[index] + n.floats(constant)
         if not np.all(chosen > 0):
-            raise Unproved("a cut at a point where something seen has no probability")
+            raise ValueError("a cut at a point where something seen has no probability")
         tilt = n.array(self.weight / chosen)
         logs = self.weight * n.log_up(n.array(self.weight) / tilt)
         lower, upper = self.space.start_box()

@@ -22,7 +22,6 @@ import numpy.typing as npt
 
 from tightrope.certificate.problem import Data, Polynomial, Problem
 from tightrope.certificate.region.polynomials import ONE, Key, Terms, added, is_constant, key
-from tightrope.certificate.verdict import Unproved
 from tightrope.numerics.arrays import BoolArray
 
 Ints = npt.NDArray[np.int64]
@@ -31,7 +30,7 @@ Ints = npt.NDArray[np.int64]
 def batch_totals(data: Data, labels: Ints, size: int) -> list[Ints]:
     """For every batch, how often each label was seen; `labels` belong to transitions."""
     if np.any(data.batch_count < 0) or data.batch_count.astype(np.float64).sum() > 2.0**50:
-        raise Unproved("there are negative counts, or more than can be added up")
+        raise ValueError("there are negative counts, or more than can be added up")
     return [
         np.bincount(labels[data.batch_transition[a:b]], data.batch_count[a:b], size).astype(np.int64)
         for a, b in pairwise(data.batch_start.tolist())

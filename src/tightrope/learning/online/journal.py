@@ -7,7 +7,8 @@ An update is first appended to the records and synced, then the checkpoint takes
 in one step. The checkpoint says how many bytes of the records belong to it; what lies behind them is cut off
 when a run goes on, and comes out again the same. So a process that is killed loses at most the time since
 its last update. A directory belongs to one run: the checkpoint carries what was asked, and another question
-is refused with the difference named.
+is refused with the difference named. The manifest says that the directory is an online run's, so that no
+other command writes over it.
 """
 
 from __future__ import annotations
@@ -25,13 +26,21 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.formats.atomic import atomic_write_bytes
+from tightrope.formats.atomic import atomic_write_bytes, explained
+from tightrope.formats.manifest import Manifest
+from tightrope.formats.output_directory import OutputDirectory, claim
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.result_files import plain
 
 RECORDS = "records.jsonl"
 CHECKPOINT = "checkpoint.npz"
 FORMAT = "tightrope online 1"
+LIVE = (RECORDS, CHECKPOINT)
+"""The files that a run goes on changing."""
+
+KIND = "online"
+"""The command that such a directory belongs to."""
+
 FIRST = b'{"update": 0,'
 """How the records of a run begin."""
 
@@ -52,8 +61,10 @@ class Journal:
 
     def __enter__(self) -> Self:
         try:
-            check_run_directory(self.directory)
+            claimed = claim_run(self.directory)
             self.directory.mkdir(exist_ok=True)
+            if claimed.known is None:
+                Manifest(KIND, dict.fromkeys(LIVE)).save(self.directory)
             path = self.directory / RECORDS
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:
@@ -86,9 +97,10 @@ class Journal:
     def append(self, record: Mapping[str, object]) -> None:
         """Add a record; it is on the disk when this returns."""
         data = (json.dumps(plain(dict(record)), allow_nan=False) + "\n").encode()
-        while data:
-            data = data[os.write(self._descriptor, data) :]
-        os.fsync(self._descriptor)
+        with explained(self.directory / RECORDS):
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+            os.fsync(self._descriptor)
 
     def checkpoint(self, learner: OnlineLearner, elapsed: float) -> None:
         """The learner as it is now, with all records so far."""
@@ -140,18 +152,9 @@ class Journal:
                 )
 
 
-def check_run_directory(directory: Path) -> None:
+def claim_run(directory: Path) -> OutputDirectory:
     """Refuse a place that cannot hold a run, before anything is computed."""
-    if directory.exists() and not directory.is_dir():
-        raise InputError(f"cannot write {directory}: it is a file, but a run goes into a directory")
-    if not directory.exists() and not directory.absolute().parent.is_dir():
-        raise InputError(f"cannot write {directory}: there is no directory {directory.absolute().parent}")
-    if directory.is_dir():
-        names = {entry.name for entry in directory.iterdir()}
-        if names and RECORDS not in names:
-            raise InputError(
-                f"{directory} holds other files than a run, and is left alone", hint="name a new directory"
-            )
+    return claim(directory, KIND)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.growing import GrowingCounts
+from tightrope.data.state_form import StateForm, state_form
 from tightrope.data.steps import StepReader
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
@@ -67,6 +68,7 @@ class OnlineLearner:
         print(learner.result().guarantee)
 
     `region`, `sets` and `options` are those of `learn`; what is left open is decided at once, from the model.
+    `states="index"` says that states of episodes which are numbers are the model's indices.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class OnlineLearner:
         sets: SetsKind | str | None = None,
         options: LearnOptions | None = None,
         progress: Progress | None = None,
+        states: StateForm | str | None = None,
     ):
         check_delta(delta)
         if not model.parameters.names:
@@ -91,6 +94,7 @@ class OnlineLearner:
         self.decisions = decide(model, self.data.counts(), self.options)
         self.last_update: Update | None = None
         self.ledger: Ledger | None = None
+        self._states = state_form(states)
         self._reader: StepReader | None = None
         self._predictions = Predictions()
         self._intervals: EventIntervals | None = None
@@ -111,11 +115,12 @@ class OnlineLearner:
     def observe(self, episode: Sequence[Any] | OffsetArray) -> Update | None:
         """Count an episode, a sequence of steps (state, action, next state); the update, where one was due.
 
-        A state is its index or its variables' values, an action its name or the number of the choice within
-        its state. An array of transition indices will do as well. Episodes begin in the initial state.
+        A state is one of the model's own states or its variables' values (its index where the learner was
+        told so), an action its name or the number of the choice within its state. An array of transition
+        indices will do as well. Episodes begin in the initial state.
         """
         if self._reader is None:
-            self._reader = StepReader(self.model.structure)
+            self._reader = StepReader(self.model.structure, self._states)
         self.data.add(self._reader.transitions(episode, f"episode {self.episodes}"))
         return self.update() if self.data.update_is_due else None
 

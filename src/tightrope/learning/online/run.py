@@ -73,16 +73,18 @@ class OnlineRun:
             begin -= journal.elapsed
             yield from journal.records
         else:
-            yield self._recorded(learner.update(), begin)
+            yield from self._recorded(learner.update(), begin)
         while learner.episodes < self.episodes:
             self.source.collect(learner.policy(), learner.data, self.episodes)
             if learner.data.update_is_due:
-                yield self._recorded(learner.update(), begin)
+                yield from self._recorded(learner.update(), begin)
             else:
-                yield self._recorded(learner.preview(), begin, final=True)
+                yield from self._recorded(learner.preview(), begin, final=True)
 
-    def _recorded(self, update: Update, begin: float, final: bool = False) -> dict[str, Any]:
-        """The record of an update, which is on the disk when this returns; the checkpoint too."""
+    def _recorded(self, update: Update, begin: float, final: bool = False) -> Iterator[dict[str, Any]]:
+        """The record of an update, which is on the disk when it comes out; the checkpoint too.
+
+        Where it cannot be written it comes out all the same, and the error follows."""
         known = None if self.truth is None else self.truth.performance(update.robust_policy)
         kept = None if known is None else update.is_kept(known, maximises(self.learner.objective))
         elapsed = time.perf_counter() - begin
@@ -94,7 +96,11 @@ class OnlineRun:
             "elapsed": round(elapsed, 6),
         }
         if self.journal is not None:
-            self.journal.append(record)
-            if not final:
-                self.journal.checkpoint(self.learner, elapsed)
-        return record
+            try:
+                self.journal.append(record)
+                if not final:
+                    self.journal.checkpoint(self.learner, elapsed)
+            except InputError:
+                yield record
+                raise
+        yield record

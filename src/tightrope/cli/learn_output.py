@@ -1,0 +1,87 @@
+"""What `tightrope learn` writes, and where: claimed before anything is computed, written after the answer.
+
+A certificate that is to lie in the output directory belongs to it, and is listed in its manifest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tightrope.cli.phases import PhaseProgress
+from tightrope.errors import InputError
+from tightrope.formats.atomic import check_target
+from tightrope.formats.output_directory import OutputDirectory, claim
+from tightrope.learning.result_files import KIND, RESULT, fill_results
+
+if TYPE_CHECKING:
+    from tightrope.learning.result import LearningResult
+    from tightrope.solver.certificate_file import CertificateFile
+
+ANSWERED = "the answer above stands; only the files are missing"
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The places that were asked for; `within`: whether the certificate lies in the directory."""
+
+    directory: OutputDirectory | None
+    certificate: Path | None
+    within: bool
+
+    @staticmethod
+    def claimed(directory: Path | None, certificate: Path | None) -> Outputs:
+        """Refuse what must not or cannot be written."""
+        claimed = None if directory is None else claim(directory, KIND)
+        within = (
+            claimed is not None
+            and certificate is not None
+            and Path(os.path.realpath(certificate.parent)) == claimed.path
+        )
+        if certificate is not None and not within:
+            check_target(certificate)
+        return Outputs(claimed, certificate, within)
+
+    @contextmanager
+    def writing(self, progress: PhaseProgress) -> Iterator[Writer]:
+        """All files take their places when the block ends; a failure says that the answer stands."""
+        try:
+            if self.directory is None:
+                yield Writer(self, None, progress)
+            else:
+                with self.directory.filling(RESULT) as folder:
+                    yield Writer(self, folder, progress)
+        except InputError as error:
+            raise InputError(error.message, error.location, error.hint or ANSWERED) from error
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes into the folder that becomes the output directory, and the certificate where it belongs."""
+
+    outputs: Outputs
+    folder: Path | None
+    progress: PhaseProgress
+
+    def write(
+        self,
+        proof: CertificateFile | None,
+        results: list[LearningResult],
+        content: dict[str, object] | None,
+        *,
+        models: bool,
+    ) -> None:
+        """The certificate, and the results with their document, which names it."""
+        target = self.outputs.certificate
+        if proof is not None and target is not None:
+            self.progress("write: the certificate")
+            within = self.folder if self.outputs.within else None
+            digest = proof.save(target if within is None else within / target.name)
+            if content is not None:
+                content["certificate"] = {"digest": digest, "file": str(target)}
+        if self.folder is not None and content is not None:
+            fill_results(self.folder, results, content, models=models, progress=self.progress)

@@ -1,0 +1,61 @@
+"""What `tightrope verify` compares a certificate with: the user's own model, property, data and policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tightrope.cli.model_source import LoadedModel, load_model
+from tightrope.cli.questions import read_properties
+from tightrope.errors import InputError
+from tightrope.learning.verification import Own
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The options that name a model and what is asked of it, as in `check` and `learn`."""
+
+    model: str
+    prop: str | None
+    at: str | None
+    param: str | None
+    domain: str | None
+    discount: float | None
+    terminal_reward: str | None
+    constants: Mapping[str, str]
+
+    def load(self) -> tuple[LoadedModel, Objective | None]:
+        """The model, and the objective where a property is given or a benchmark has one."""
+        asked = read_properties([] if self.prop is None else [self.prop])
+        loaded = load_model(self.model, asked.model_constants(self.constants), self.param, self.domain)
+        if self.prop is None and loaded.benchmark is None:
+            return loaded, None
+        questions = asked.questions(loaded, self.constants, self.discount, self.terminal_reward)
+        if len(questions) != 1:
+            raise InputError(f"a certificate is about one property, not {len(questions)}")
+        return loaded, questions[0].objective
+
+
+def own_problem(sources: Sources, data: Path | None, policy: Path | None, skip_invalid: bool, at_point: bool) -> Own:
+    """All that is compared; `at_point`: the certificate is about one point of a parametric model."""
+    loaded, objective = sources.load()
+    model, theta, counts = loaded.model, None, None
+    if isinstance(model, ParametricMDP) and at_point:
+        theta = loaded.point(sources.at)
+    elif sources.at is not None:
+        raise InputError("--at goes with certificates about a point, this one is about none")
+    if data is not None:
+        from tightrope.cli.data_source import read_data
+
+        if not isinstance(model, ParametricMDP):
+            raise InputError(f"--data goes with parametric models, {sources.model} is none")
+        counts = read_data(data, model, skip_invalid).counts
+    given = None
+    if policy is not None:
+        from tightrope.formats.policy import read_policy
+
+        given = read_policy(policy, model.structure)
+    return Own(model, objective, theta, counts, given)

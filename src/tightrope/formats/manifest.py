@@ -1,0 +1,140 @@
+"""The manifest of an output directory: which files tightrope wrote there, and what was in them.
+
+    {"format": "tightrope manifest", "version": 1, "kind": "learn",
+     "files": {"result.json": "9f2c…", "robust-policy.json": "77ab…"},
+     "added": {"report.html": "01fe…"}, "replacing": {}}
+
+* `kind` is the command whose run the directory holds; another command never writes over it.
+* `files` are the run's own, with their SHA-256; null stands for a file that the run itself goes on changing.
+* `added` are files that later commands put beside them, such as a report.
+* `replacing` is not empty only while files are being replaced: what was there before. A process that dies in
+  between leaves a directory in which old and new files are both known as ours.
+
+A file whose content is not the recorded one was changed by somebody else, and is not ours to replace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tightrope.errors import InputError, Location
+from tightrope.formats.atomic import atomic_write
+
+MANIFEST = "tightrope-manifest.json"
+FORMAT = "tightrope manifest"
+VERSION = 1
+
+TORN = re.compile(r"\.(.+)\.[0-9a-f]{16}\.part")
+"""The names under which files are written before they take their place (`formats.atomic`)."""
+
+Digests = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What is known of a directory; names are relative to it, with slashes."""
+
+    kind: str
+    files: Digests = field(default_factory=dict)
+    added: Digests = field(default_factory=dict)
+    replacing: Digests = field(default_factory=dict)
+
+    @property
+    def names(self) -> set[str]:
+        """Every name that may be ours."""
+        return {*self.files, *self.added, *self.replacing}
+
+    def owns(self, folder: Path, name: str) -> bool:
+        """Whether the file of this name is as tightrope left it."""
+        known = [digests[name] for digests in (self.files, self.added, self.replacing) if name in digests]
+        if not known or not _is_plain(folder, name):
+            return False
+        return None in known or file_digest(folder / name) in known
+
+    def strangers(self, folder: Path) -> tuple[list[str], list[str]]:
+        """What lies in the folder and is not ours: (foreign files, files of ours that were changed)."""
+        foreign: list[str] = []
+        changed: list[str] = []
+        for name in entries(folder):
+            if name == MANIFEST or self._is_torn(name) or self.owns(folder, name):
+                continue
+            (changed if name in self.names else foreign).append(name)
+        return sorted(foreign), sorted(changed)
+
+    def _is_torn(self, name: str) -> bool:
+        """Whether it is what a process left that was killed while it wrote one of our files."""
+        inside, _, last = name.rpartition("/")
+        torn = TORN.fullmatch(last)
+        known = {MANIFEST, *self.names}
+        return torn is not None and (f"{inside}/{torn[1]}" if inside else torn[1]) in known
+
+    def save(self, folder: Path) -> None:
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "kind": self.kind,
+            "files": dict(self.files),
+            "added": dict(self.added),
+            "replacing": dict(self.replacing),
+        }
+        with atomic_write(folder / MANIFEST) as file:
+            file.write(json.dumps(content, indent=1) + "\n")
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The folder's manifest; None where there is none."""
+    path = folder / MANIFEST
+    if not _is_plain(folder, MANIFEST):
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT or content["version"] != VERSION:
+            raise ValueError(f"version {content['version']} of '{content['format']}'")
+        parts = {part: _digests(content[part]) for part in ("files", "added", "replacing")}
+        return Manifest(str(content["kind"]), **parts)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"this is no manifest that says which files are tightrope's: {error}",
+            Location(str(path)),
+            hint="name another directory",
+        ) from None
+
+
+def entries(folder: Path, inside: str = "") -> Iterator[str]:
+    """Everything below the folder but directories that hold something; links are not followed."""
+    with os.scandir(folder / inside) as found:
+        for entry in sorted(found, key=lambda entry: entry.name):
+            name = f"{inside}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                below = list(entries(folder, f"{name}/"))
+                yield from below or [f"{name}/"]
+            else:
+                yield name
+
+
+def file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digests(content: Mapping[str, object]) -> dict[str, str | None]:
+    result = {}
+    for name, digest in content.items():
+        outside = os.path.isabs(name) or ".." in name.split("/")
+        if outside or not (digest is None or isinstance(digest, str)):
+            raise ValueError(f"an entry {name!r}: {digest!r}")
+        result[name] = digest
+    return result
+
+
+def _is_plain(folder: Path, name: str) -> bool:
+    """Whether the name is a regular file that no link leads to."""
+    path = folder / name
+    inner = [folder.joinpath(*name.split("/")[:depth]) for depth in range(1, name.count("/") + 1)]
+    return path.is_file() and not path.is_symlink() and not any(step.is_symlink() for step in inner)

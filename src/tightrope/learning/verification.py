@@ -1,0 +1,150 @@
+"""Verifying a certificate, and tying it to one's own model, property, data and policy.
+
+A certificate is about the problem that is written in it. Here that problem is built again, from what the user trusts,
+and compared with the one in the file, field by field. Options of the statement (δ, the method, the sets, an assumed
+support) are the file's; what they mean is in the verdict's own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.certificate.checker import check, unbound
+from tightrope.certificate.claim import Certificate
+from tightrope.certificate.format.archive import load
+from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.problem import first_difference
+from tightrope.certificate.verdict import Verdict
+from tightrope.errors import CannotCertify, InputError
+
+if TYPE_CHECKING:
+    from tightrope.data.counts import Counts
+    from tightrope.formats.policy import Policy
+    from tightrope.model.mdp import MDP, IntervalMDP
+    from tightrope.model.objective import Objective
+    from tightrope.model.parametric_mdp import ParametricMDP
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """What the user has: a model (at a point), what is asked of it, data, a policy."""
+
+    model: MDP | IntervalMDP | ParametricMDP
+    objective: Objective | None = None
+    theta: Sequence[Fraction] | None = None
+    counts: Counts | None = None
+    policy: Policy | None = None
+
+
+def verify(
+    certificate: str | Path,
+    *,
+    model: MDP | IntervalMDP | ParametricMDP | None = None,
+    prop: Objective | str | None = None,
+    at: Sequence[Fraction] | None = None,
+    data: Counts | str | Path | None = None,
+    policy: Policy | None = None,
+    exact: bool = False,
+) -> Verdict:
+    """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about these.
+
+    A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it proves its
+    claims is the verdict's `valid`; what was not tied to anything, its `not_tied`.
+    """
+    loaded = load(certificate).certificate
+    if model is None:
+        if prop is not None or data is not None or policy is not None or at is not None:
+            raise InputError("a property, data, a point or a policy can only be compared beside a model")
+        bound = unbound(loaded)
+    else:
+        bound = tied(loaded, _own(model, prop, at, data, policy))
+    return replace(check(loaded, RATIONAL if exact else LONGDOUBLE), bound=bound)
+
+
+def _own(model: Any, prop: Any, at: Any, data: Any, policy: Any) -> Own:
+    from tightrope.data.reading import read_counts
+    from tightrope.learning.learn import objective_of
+
+    objective = None if prop is None else objective_of(prop, model)
+    counts = read_counts(Path(data), model).counts if isinstance(data, str | Path) else data
+    return Own(model, objective, at, counts, policy)
+
+
+def tied(certificate: Certificate, own: Own) -> dict[str, bool | None]:
+    """What was found to be the user's own; a `CannotCertify` at the first thing that is not."""
+    from tightrope.solver.to_problem import to_problem
+
+    problem, bound = certificate.problem, unbound(certificate)
+    _require_kind(certificate, own)
+    objective = own.objective
+    theirs = to_problem(
+        own.model,
+        objective if objective is not None else _nothing(own.model),
+        theta=own.theta if problem.law == "point" else None,
+        assumed_support=problem.assumed_support,
+    )
+    ours = replace(theirs, objective=problem.objective, data=problem.data)
+    _refuse("model", first_difference(problem, ours))
+    bound["model"] = True
+    if objective is not None:
+        _refuse("property", first_difference(problem.objective, theirs.objective))
+        bound["property"] = True
+    if own.counts is not None:
+        from tightrope.learning.certificate_data import to_data
+
+        if problem.data is None or problem.data.method == "domain":
+            raise CannotCertify("this certificate is about no data")
+        statement = problem.data
+        found = to_data(
+            own.counts,
+            delta=statement.delta,
+            method=statement.method,
+            budget=statement.budget,
+            sets=statement.sets,
+        )
+        _refuse("data", first_difference(statement, found))
+        bound["data"] = True
+    if own.policy is not None:
+        bound["policy"] = _is_claimed(certificate, own.policy)
+    return bound
+
+
+def _require_kind(certificate: Certificate, own: Own) -> None:
+    """Refuse to compare a value at a point with a model that was given none."""
+    law = certificate.problem.law
+    parametric = hasattr(own.model, "expressions")
+    if (law in ("point", "domain")) != parametric:
+        raise CannotCertify("this certificate is about another model: one is parametric, the other is not")
+    if law == "point" and own.theta is None:
+        raise InputError("this certificate is about one point of the model", hint="give the point, with --at p=…")
+
+
+def _nothing(model: Any) -> Objective:
+    """An objective that stands where none is compared."""
+    from tightrope.model.objective import Direction, Objective, ObjectiveKind
+
+    nowhere = np.zeros(model.structure.states, dtype=np.bool_)
+    return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nowhere)
+
+
+def _refuse(what: str, field: str | None) -> None:
+    if field is not None:
+        raise CannotCertify(f"this certificate is about another {what}: '{field}' differs")
+
+
+def _is_claimed(certificate: Certificate, policy: Policy) -> bool:
+    """Whether some claim is about this policy."""
+    for claim in certificate.claims:
+        taken = claim.weight
+        if claim.choice is not None:
+            taken = np.zeros(certificate.problem.graph.choices)
+            taken[claim.choice] = 1.0
+        if taken is not None and np.array_equal(taken, policy.probability):
+            return True
+    raise CannotCertify("this certificate is about other policies than the given one")

@@ -21,7 +21,7 @@ import numpy as np
 
 from tightrope.certificate.claim import Certificate, Claim, checked
 from tightrope.certificate.game.nature import Boxes, Vector
-from tightrope.certificate.game.sets import boxes_of, proper
+from tightrope.certificate.game.sets import boxes_of
 from tightrope.certificate.game.theorem import prove
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE, Arithmetic, OutOfRange, as_fraction
@@ -92,7 +92,6 @@ class _Run:
         for upward in (False, True):
             if learned is not None:
                 boxes = learned.boxes(number, upward)
-                found.append(proper(boxes))
             assert boxes is not None
             proofs, bound = prove(self.problem, boxes, claim, hints, upward)
             found += proofs

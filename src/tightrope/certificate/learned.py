@@ -24,6 +24,7 @@ from tightrope.certificate.claim import Certificate
 from tightrope.certificate.coupled.check import CoupledCheck, Ground
 from tightrope.certificate.coupled.values import Ends as ValueEnds
 from tightrope.certificate.game.nature import Boxes
+from tightrope.certificate.hints import CoupledHints
 from tightrope.certificate.numbers import Arithmetic
 from tightrope.certificate.problem import Polynomial
 from tightrope.certificate.region.coordinates import Box, Space
@@ -60,6 +61,18 @@ class Learned:
         self.rows: Rows | None = None
         self.region_box: Box | None = None
         self.planned = False
+
+    def show(self, certificate: Certificate) -> None:
+        """The same problem with other hints about its region: who writes certificates tries several."""
+        assert certificate.learned is not None
+        self.certificate, self.hints = certificate, certificate.learned
+        self._give_points()
+
+    def _give_points(self) -> None:
+        region = self.hints.region
+        for source in self.sources.values():
+            if region is not None and isinstance(source, Likelihood | Ellipsoid):
+                source.points = region.point
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -101,6 +114,8 @@ class Learned:
             raise ValueError("bounds of events, or a region, do not fit the method")
         if untied and method not in METHODS:
             raise ValueError("untied sets come from intervals")
+        if hints.region is not None and hints.region.point.shape[1] != self.space.size:
+            raise ValueError("the region does not fit the coordinates")
         if method in METHODS:
             return [] if untied else [self._events()]
         about = self.n, self.space, self.polynomials
@@ -114,11 +129,13 @@ class Learned:
             likelihood = Likelihood(*about, self.data)
             likelihood.learn(batch_totals(self.data, self.expression, len(self.polynomials)))
             self.sources[Origin.CUT], self.planned = likelihood, likelihood.planned
+            self._give_points()
             words = f"{self.data.batches} batches, a pilot of {likelihood.pilot}, δ = {self.data.delta:g} for one region"
             return [Check("every batch is predicted by those before it", True, words)]
         if method == "ellipsoid":
             ellipsoid = Ellipsoid(*about, self.outcomes, self.delta)
             self.sources[Origin.TANGENT] = ellipsoid
+            self._give_points()
             words = f"{self.space.size} coordinates, β = {float(ellipsoid.beta):.6f}, δ = {self.data.delta:g}"
             return [Check("the ellipsoid follows from the counts", True, words)]
         return [Check("no data", True, "the bounds hold for every instantiation in the domain")]
@@ -163,11 +180,7 @@ class Learned:
         self.bounds = Bounds(self.space, self.polynomials, *events)
         if region is None:
             return []
-        if region.point.shape[1] != self.space.size:
-            raise ValueError("the region does not fit the coordinates")
-        for source in self.sources.values():
-            if isinstance(source, Likelihood | Ellipsoid):
-                source.points = region.point
+        self._give_points()
         early = region.row[region.row[:, 0] != Origin.EXPRESSION]
         if not np.array_equal(early, region.row[: len(early)]):
             raise ValueError("rows that rest on proved bounds come last")
@@ -200,8 +213,7 @@ class Learned:
 
     def _untied(self) -> Check:
         """Transitions' intervals from their own counts; other ends must hold of their expressions."""
-        graph, hints, outcomes = self.problem.graph, self.hints, self.outcomes
-        del outcomes
+        graph, hints = self.problem.graph, self.hints
         everything = np.arange(graph.transitions)
         counts = sum(
             batch_totals(self.data, everything, graph.transitions),
@@ -261,10 +273,14 @@ class Learned:
         checks: list[Check] = []
         for hints in self.hints.coupled:
             if hints.claim == number:
-                if self.region_box is None:
-                    raise ValueError("a coupled proof without a region")
-                ground = Ground(self.problem, self.writer, self.region_box)
-                about = self.certificate.claims[number], self.certificate.values[number]
-                found, ends = CoupledCheck(ground, hints, *about).checks(ends)
+                found, ends = self.coupled_check(hints).checks(ends)
                 checks += found
         return checks, ends
+
+    def coupled_check(self, hints: CoupledHints) -> CoupledCheck:
+        """The check of one proof, once the region's rows and box are known."""
+        if self.region_box is None or hints.claim >= len(self.certificate.claims):
+            raise ValueError("a coupled proof without a region, or of no claim")
+        ground = Ground(self.problem, self.writer, self.region_box)
+        about = self.certificate.claims[hints.claim], self.certificate.values[hints.claim]
+        return CoupledCheck(ground, hints, *about)

@@ -227,6 +227,9 @@ def _nearest(value: Any) -> np.longdouble:
     if isinstance(value, float | np.longdouble):
         return np.longdouble(value)
     exact = as_fraction(value)
+    high = _to_double(exact)
+    if 1e-200 < abs(high) < 1e300:
+        return np.longdouble(high) + np.longdouble(float(exact - Fraction(high)))
     mantissa, shift = _scaled(abs(exact), 128)
     total = np.longdouble(0)
     for part in range(5):

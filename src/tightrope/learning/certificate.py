@@ -1,8 +1,8 @@
-"""The certificate of a learned result: from counts to values, for a checker that trusts none of it.
+"""The certificate of a learned result: the problem, what is claimed of it, and hints for a checker that trusts none.
 
 What the checker needs beyond the result is computed here, once and only when a certificate is wanted: bases
-that prove the projected bounds, the steps of bound tightening, plug-ins and cut points of the likelihood
-region, and a basis for every choice of rectangular sets.
+that prove the projected bounds, the steps of bound tightening, cut points of the likelihood region, and a basis
+for every choice of rectangular sets. Events, coordinates and plug-ins are the checker's own.
 
 Proofs are checked with more digits than results are computed with, so bounds usually follow as they are.
 Where one does not, by rounding or because it rested on something the checker does not know, it is moved
@@ -20,184 +20,123 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.certificate import Problem
-from tightrope.certificate.learning import Data, Guarantee, LearningCertificate
-from tightrope.certificate.learning_check import Chain
+from tightrope.certificate.claim import Certificate, Claim, ValueHints
+from tightrope.certificate.hints import LearnedHints
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify
 from tightrope.learning.certificate_coupled import with_coupled_proofs
-from tightrope.learning.certificate_covers import covered
-from tightrope.learning.certificate_data import coordinates_text, domain_text, expressions_text
+from tightrope.learning.certificate_data import data_of
 from tightrope.learning.certificate_ellipsoid import ellipsoid_proof
+from tightrope.learning.certificate_events import EventMap
 from tightrope.learning.certificate_proof import region_proof, with_choice_bases
 from tightrope.learning.certificate_rows import Name, row_names
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, PolicyValue
-from tightrope.model.objective import Direction, ObjectiveKind
+from tightrope.model.objective import Direction
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.polytope import Polytope
-from tightrope.region.region import RegionKind
 from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.solution import Solution
-from tightrope.solver.to_certificate import tail_of
-from tightrope.statistics.coordinates import Coordinates
+from tightrope.solver.to_certificate import to_claim, to_words, value_hints
+from tightrope.solver.to_problem import to_problem
 from tightrope.statistics.ledger import Assumption
-from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import prequential
 from tightrope.uncertainty.sets import Sets, SetsKind
 
 
 def certificate_of(
     result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
-) -> LearningCertificate:
+) -> Certificate:
     """The certificate of a result and the counts it was learned from."""
     region = result.region if result.verdict is None else None
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
-    data = _data(result, counts)
     first = result.robust.solutions[0]
-    sets = _solved_sets(result, first)
-    problem = _problem(result, first, sets)
-    draft = LearningCertificate(problem, data, ())
+    sets = replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
+    draft, events = _draft(result, counts, sets)
     names: list[Name | None] = []
     if region is None:
-        chain = Chain(draft)
-        if data.sets != "untied":
-            chain.derive()
+        link = Learned(draft, LONGDOUBLE)
+        link.statistics()
+        if sets.kind is not SetsKind.UNTIED:
+            link.written()
     elif isinstance(region, Ellipsoid):
-        chain = ellipsoid_proof(result, region, draft)
+        link = ellipsoid_proof(result, region, draft)
     else:
-        chain, names = region_proof(result, counts, draft)
-    draft = chain.certificate
-    widened = _widened(chain, sets)
+        link, names = region_proof(result, counts, draft, events)
+    draft = link.certificate
+    widened = _widened(link, sets)
     values = [("given policy", result.value)] if result.value is not None else []
     if result.value is not result.robust:
         values.insert(0, ("robust policy", result.robust))
     relaxed = _depends_on_step(first) and isinstance(first.kernel, RectangularKernel)
+    solved = widened or sets
     if relaxed:
-        sets = replace(widened or sets, kind=SetsKind.EXPRESSION, region=None)
-        draft = replace(draft, data=replace(data, sets=sets.kind.value))
+        solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
+        draft = replace(draft, problem=_problem(result, counts, solved))
     if widened is not None:
-        draft = replace(draft, problem=replace(problem, lower=widened.lower, upper=widened.upper))
+        draft = _with_bounds(draft, widened)
     if widened is not None or relaxed:
-        solved = sets if relaxed else widened or sets
         values = [(name, _again(result, name, value, solved)) for name, value in values]
-    guarantees = tuple(_guarantee(name, value) for name, value in values)
-    draft = replace(draft, guarantees=guarantees, about=about or {})
+    initial = result.model.initial
+    claims, hints = zip(*(_claimed(initial, name, value) for name, value in values), strict=True)
+    draft = replace(draft, claims=claims, values=hints, about=to_words(about or {}))
     draft = with_choice_bases(draft, names, [value for _, value in values])
     coupled = [value.coupled for _, value in values]
     if isinstance(region, Polytope) and any(coupled):
-        aligned, points = row_names(result, counts, region)
+        aligned, points = row_names(result, counts, region, events)
         draft = with_coupled_proofs(draft, aligned, points, coupled)
-    return replace(draft, covers=covered(draft, result))
+    return draft
 
 
-def _data(result: LearningResult, counts: Counts) -> Data:
-    model, ledger, intervals = result.model, result.ledger, result.intervals
-    used = result.region if result.verdict is None else None
-    coordinates = (
-        used.coordinates if used is not None else Coordinates.of(model.expressions, model.parameters)
-    )
-    fields: dict[str, Any] = {}
-    method = ledger.method
-    kind = None if used is None else used.kind
-    if ledger.delta == 0:
-        method = "domain"
-    elif result.sets.kind is not SetsKind.UNTIED and kind in (None, RegionKind.POLYTOPE):
-        assert intervals is not None
-        fields = {
-            "event_expression": intervals.events.expression,
-            "event_multiplicity": intervals.events.multiplicity,
-            "event_lower": intervals.lower,
-            "event_upper": intervals.upper,
-        }
-    elif kind is RegionKind.LIKELIHOOD:
-        method = "likelihood"
-        fields = _evidence(result, counts, Outcomes.of(model), coordinates)
-    elif kind is RegionKind.ELLIPSOID:
-        method = "ellipsoid"
-    raised = result.robust.solutions[0].kernel.lower
-    raised = raised[raised > result.sets.lower]
-    return Data(
-        delta=ledger.delta,
-        method=method,
-        gamma=ledger.gamma,
-        assumption=ledger.assumption.value,
-        sets=result.sets.kind.value,
-        expressions=expressions_text(model),
-        domain=domain_text(model.parameters),
-        coordinates=coordinates_text(coordinates),
-        expression=model.expression,
-        counts=counts.transition,
-        assumed_support=float(raised.max()) if len(raised) else None,
-        **fields,
-    )
+def _draft(result: LearningResult, counts: Counts, sets: Sets) -> tuple[Certificate, EventMap | None]:
+    """The problem and the bounds of events and transitions, without claims."""
+    problem = _problem(result, counts, sets)
+    nothing = np.zeros(0)
+    draft = Certificate(problem, learned=LearnedHints(nothing, nothing))
+    draft = _with_bounds(draft, sets)
+    assert problem.data is not None and draft.learned is not None
+    if problem.data.method not in ("clopper-pearson", "hoeffding", "beta-binomial"):
+        return draft, None
+    if sets.kind is SetsKind.UNTIED:
+        return draft, None
+    assert result.intervals is not None
+    events = EventMap(result.intervals, Learned(draft, LONGDOUBLE).events)
+    lower, upper = events.bounds()
+    return replace(draft, learned=replace(draft.learned, event_lower=lower, event_upper=upper)), events
 
 
-def _evidence(
-    result: LearningResult, counts: Counts, outcomes: Outcomes, coordinates: Coordinates
-) -> dict[str, Any]:
-    """Batches by expression, and the plug-ins that predicted them."""
-    table = result.model.expressions
-    functions = coordinates.functions(table)
-    by_batch = np.array(
-        [
-            np.bincount(outcomes.expression, weights=seen, minlength=len(table)).astype(np.int64)
-            for seen in outcomes.pooled_batches(counts)
-        ]
-    )
-    evidence = prequential(coordinates, functions, outcomes, counts, result.ledger.delta)
-    return {
-        "batch_counts": by_batch,
-        "plug_in": np.array(evidence.plug_ins).reshape(-1, len(coordinates.free)),
-        "pilot": evidence.pilot,
-        "fixed_amount": evidence.assumption is Assumption.TRAJECTORIES,
-    }
+def _problem(result: LearningResult, counts: Counts, sets: Sets) -> Any:
+    data = data_of(result, counts, sets.kind.value)
+    return to_problem(result.model, result.objective, data=data, assumed_support=result.assumed_support)
 
 
-def _solved_sets(result: LearningResult, solution: Solution) -> Sets:
-    """The sets as they were solved, assumptions about supports included."""
-    kernel = solution.kernel
-    return replace(result.sets, lower=kernel.lower, upper=kernel.upper)
+def _with_bounds(draft: Certificate, sets: Sets) -> Certificate:
+    """The bounds of transitions as hints: by expression, unless each transition was learned alone."""
+    assert draft.learned is not None and draft.problem.table is not None
+    lower, upper = sets.lower, sets.upper
+    if sets.kind is not SetsKind.UNTIED:
+        lower, upper = np.zeros(len(draft.problem.table)), np.ones(len(draft.problem.table))
+        np.maximum.at(lower, draft.problem.expression, sets.lower)
+        np.minimum.at(upper, draft.problem.expression, sets.upper)
+        lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
+    bounds = (np.array(bound, dtype=np.float64) for bound in (lower, upper))
+    return replace(draft, learned=replace(draft.learned, **dict(zip(("lower", "upper"), bounds, strict=True))))
 
 
-def _problem(result: LearningResult, solution: Solution, sets: Sets) -> Problem:
-    objective, structure = solution.objective, result.model.structure
-    return Problem(
-        kind=objective.kind.name,
-        agent=objective.agent.name,
-        nature="MIN",
-        choice_start=structure.choice_start,
-        transition_start=structure.transition_start,
-        successor=structure.successor,
-        initial=structure.initial,
-        sets="interval",
-        lower=sets.lower,
-        upper=sets.upper,
-        lower_steps=objective.lower_steps,
-        upper_steps=objective.upper_steps,
-        discount=objective.discount,
-        complement=objective.complement,
-        reward=None if objective.reward is None else objective.reward.per_choice(structure),
-        target=objective.target,
-        allowed=objective.allowed,
-        terminal=objective.terminal,
-    )
-
-
-def _widened(chain: Chain, sets: Sets) -> Sets | None:
+def _widened(link: Learned, sets: Sets) -> Sets | None:
     """Sets moved outward to what is proved, or None where everything is proved as it is."""
-    if chain.data.sets == "untied":
+    if sets.kind is SetsKind.UNTIED:
         return None
-    chain.written()
-    wrong = chain.unproved()
+    wrong = link.unproved()
     if not wrong:
         return None
     lower, upper = sets.lower.copy(), sets.upper.copy()
     for expression, side in wrong:
-        proved = chain.bounds.proved(expression, side)
-        at = chain.data.expression == expression
+        proved = link.bounds.proved(expression, side)
+        at = link.expression == expression
         if side:
             upper[at] = np.maximum(upper[at], min(_up(proved), 1.0))
         else:
@@ -219,42 +158,19 @@ def _again(result: LearningResult, name: str, value: PolicyValue, sets: Sets) ->
     return replace(solver.evaluate(value.policy), coupled=value.coupled)
 
 
-def _guarantee(name: str, value: PolicyValue) -> Guarantee:
+def _claimed(initial: int, name: str, value: PolicyValue) -> tuple[Claim, ValueHints]:
     """Nature against the value gives its lower vector, nature for it the upper one."""
     ends = {solution.objective.nature: solution for solution in value.solutions}
     low, high = ends[Direction.MIN], ends[Direction.MAX]
-    policy = value.policy
-    randomised = bool(np.issubdtype(policy.dtype, np.floating))
-    tails = tail_of(low, _fixed(name, low, policy)), tail_of(high, _fixed(name, high, policy))
-    fields: dict[str, Any] = (
-        {"policy_kind": "randomised", "weight": policy}
-        if randomised
-        else {
-            "policy_kind": "fixed",
-            "policy": np.asarray(policy, dtype=np.int64),
-        }
-    )
-    if name == "robust policy" and _depends_on_step(low):
-        own = tails[0] if low.objective.agent is Direction.MAX else tails[1]
-        fields = {"policy_kind": "free", "policy": None if low.objective.is_bounded else own.policy}
-    has_tail = tails[0] is not low
-    return Guarantee(
-        name=name,
-        lower=low.fixpoint_lower,
-        upper=high.fixpoint_upper,
-        lower_ranking=tails[0].ranking,
-        upper_ranking=tails[1].ranking if low.objective.kind is ObjectiveKind.REACH_REWARD else None,
-        lower_tail=tails[0].fixpoint_lower if has_tail else None,
-        upper_tail=tails[1].fixpoint_upper if has_tail else None,
-        **fields,
-    )
-
-
-def _fixed(
-    name: str, solution: Solution, policy: OffsetArray | FloatArray
-) -> OffsetArray | FloatArray | None:
-    """The policy that a solve was given; none for a robust policy that depends on the step."""
-    return None if name == "robust policy" and _depends_on_step(solution) else policy
+    free = name == "robust policy" and _depends_on_step(low)
+    policy: OffsetArray | FloatArray | None = None if free else value.policy
+    bounds = float(low.fixpoint_lower[initial]), float(high.fixpoint_upper[initial])
+    if low.objective.complement:
+        bounds = float(np.nextafter(1 - bounds[1], -np.inf)), float(np.nextafter(1 - bounds[0], np.inf))
+    hints = value_hints(low, policy, high)
+    if free and low.objective.agent is Direction.MIN:  # he owns the upper bound
+        hints = replace(hints, witness=value_hints(high).witness)
+    return to_claim(name, bounds, policy), hints
 
 
 def _depends_on_step(solution: Solution) -> bool:

@@ -3,15 +3,15 @@
 It starts with the faces of the box that the direction points to, which prove a bound already, and swaps in
 the row that the basis' vertex violates most until none is left; every basis on the way proves a bound, each
 no worse than the one before. Coordinates are few and rows are hundreds, so plain NumPy does. Found in float64
-and not to be relied on: the checker computes the multipliers itself (`tightrope.certificate.support_check`).
+and not to be relied on: the checker computes the multipliers itself (`tightrope.certificate.region.duality`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tightrope.certificate.support_check import Rows
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.certificate.region.duality import Rows
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 _VIOLATED = 1e-15
 _MOST_STEPS = 400
@@ -23,7 +23,7 @@ class BasisFinder:
     """Optimal bases for many directions over one system."""
 
     def __init__(self, rows: Rows):
-        matrix, bound = rows.full()
+        matrix, bound = rows.matrix, rows.bound
         centre = (rows.lower + rows.upper) / 2
         half = np.maximum((rows.upper - rows.lower) / 2, np.longdouble(1e-200))
         scaled = matrix * half
@@ -32,12 +32,11 @@ class BasisFinder:
         self.half = half.astype(np.float64)
         self.matrix = (scaled / norm[:, None]).astype(np.float64)
         self.bound = ((bound - matrix @ centre) / norm).astype(np.float64)
-        self.count = len(rows.bound)
 
-    def all(self, directions: FloatArray) -> IndexArray:
+    def all(self, directions: FloatArray) -> OffsetArray:
         """A basis for each direction: one that was found serves all others that it is optimal for."""
         goals = directions * self.half
-        found = np.zeros(directions.shape, dtype=np.int32)
+        found = np.zeros(directions.shape, dtype=np.int64)
         left: OffsetArray = np.arange(len(directions))
         while len(left):
             basis = self._search(goals[left[0]])
@@ -45,20 +44,12 @@ class BasisFinder:
             small = _NEGLIGIBLE * np.abs(multipliers).max(axis=1, initial=0.0, keepdims=True)
             served = np.all(multipliers >= -small, axis=1)
             served[0] = True
-            found[left[served]] = self._codes(basis)
+            found[left[served]] = basis
             left = left[~served]
         return found
 
-    def find(self, direction: FloatArray) -> list[int]:
-        """The rows that carry the maximum of direction·x, by their codes in a certificate."""
-        return self._codes(self._search(direction * self.half))
-
-    def _codes(self, basis: OffsetArray) -> list[int]:
-        return [int(i) if i < self.count else int(self.count - 1 - i) for i in basis]
-
     def _search(self, goal: FloatArray) -> OffsetArray:
-        face = 2 * np.arange(self.size) + (goal < 0.0)
-        basis: OffsetArray = self.count + face.astype(np.int64)
+        basis: OffsetArray = 2 * np.arange(self.size) + (goal < 0.0)
         for _ in range(_MOST_STEPS):
             inverse = np.linalg.inv(self.matrix[basis])
             point = inverse @ self.bound[basis]

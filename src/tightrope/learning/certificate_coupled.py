@@ -10,19 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.old_coupled import CoupledProof, Table, packed_size
-from tightrope.certificate.coupled_check import CoupledCheck, is_by_steps
-from tightrope.certificate.learning import LearningCertificate
-from tightrope.certificate.learning_check import Chain
-from tightrope.certificate.region_rows import Origin as Kind
+from tightrope.certificate.claim import Certificate, Claim
+from tightrope.certificate.coupled.check import CoupledCheck
+from tightrope.certificate.hints import CoupledHints, packed_size
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.learning.certificate_hulls import Hull, HullFinder
+from tightrope.learning.certificate_proof import with_region
 from tightrope.learning.certificate_rows import Name
 from tightrope.learning.coupled_tree import PrunedTree
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.solver.coupled import CoupledValue
 from tightrope.solver.coupled.affine import affine_at
 from tightrope.solver.coupled.taylor import expand
@@ -33,17 +37,18 @@ MOST_NUMBERS = 100_000_000
 
 
 def with_coupled_proofs(
-    draft: LearningCertificate,
+    draft: Certificate,
     aligned: Sequence[Name | None],
     cut_points: FloatArray,
     values: Sequence[CoupledValue | None],
-) -> LearningCertificate:
-    """The certificate with a proof for every guarantee whose policy has a coupled value with cells.
+) -> Certificate:
+    """The certificate with a proof for every claim whose policy has a coupled value with cells.
 
     `aligned` are the names of the region's rows, and `cut_points` what its CUT rows refer to.
     """
     trees = {i: PrunedTree.of(value) for i, value in enumerate(values) if value is not None and value.cells}
-    if not trees or draft.region is None:
+    assert draft.learned is not None
+    if not trees or draft.learned.region is None:
         return draft
     used = {
         int(row)
@@ -52,19 +57,21 @@ def with_coupled_proofs(
         for row in _rows_of(values[i], cell)
         if row < len(aligned)
     }
-    names, points = _with_cuts(aligned, used, draft.region.cut_point, cut_points)
-    draft = replace(draft, region=replace(draft.region, cut_point=points))
-    chain = Chain(draft)
-    chain.derive()
-    chain.written()
-    proofs = []
+    names, points = _with_cuts(aligned, used, draft.learned.region.point, cut_points)
+    draft = with_region(draft, replace(draft.learned.region, point=points))
+    assert draft.learned is not None
+    link = Learned(draft, LONGDOUBLE)
+    link.statistics()
+    link.written()
+    proofs, claims = [], list(draft.claims)
     for i, tree in trees.items():
         value = values[i]
         assert value is not None
-        proof = _proof(chain, names, i, value, tree)
-        if proof is not None:
+        made = _proof(link, names, i, value, tree)
+        if made is not None:
+            proof, claims[i] = made
             proofs.append(proof)
-    return replace(draft, coupled=tuple(proofs))
+    return replace(draft, claims=tuple(claims), learned=replace(draft.learned, coupled=tuple(proofs)))
 
 
 def _rows_of(value: CoupledValue | None, cell: int) -> Iterable[int]:
@@ -77,7 +84,7 @@ def _rows_of(value: CoupledValue | None, cell: int) -> Iterable[int]:
 
 
 def _with_cuts(
-    aligned: Sequence[Name | None], used: set[int], known: Table, cut_points: FloatArray
+    aligned: Sequence[Name | None], used: set[int], known: FloatArray, cut_points: FloatArray
 ) -> tuple[list[Name | None], FloatArray]:
     """Names whose cuts refer to the certificate's points, with those that cells use appended to them."""
     names, points = list(aligned), list(known)
@@ -99,73 +106,74 @@ class _Part:
 
 
 def _proof(
-    chain: Chain, names: Sequence[Name | None], guarantee: int, value: CoupledValue, tree: PrunedTree
-) -> CoupledProof | None:
-    """The proof of one guarantee, or None where nothing could be proved or it would be too large."""
+    link: Learned, names: Sequence[Name | None], claim: int, value: CoupledValue, tree: PrunedTree
+) -> tuple[CoupledHints, Claim] | None:
+    """The proof of one claim and the tighter claim, or None where nothing is proved or it would be too large."""
     assert value.chain is not None
-    size = chain.space.size
-    state, row = _open_states(chain, guarantee, value)
-    by_steps = is_by_steps(chain.problem)
+    size, objective = link.space.size, link.problem.objective
+    state, row = _open_states(link, claim, value)
+    by_steps = objective.steps is not None
     held = 0 if by_steps else len(state) * len(tree.nodes)
     if held * (2 + size + packed_size(size)) > MOST_NUMBERS:
         return None
-    blank = _blank(guarantee, size, state, tree)
-    finder = HullFinder(CoupledCheck(chain.ground(), blank).cells, names, tree)
+    blank = _blank(claim, size, state, tree)
+    finder = HullFinder(link.coupled_check(blank).cells, names, tree)
     parts = [
         _Part(node, cell, hull)
         for node, cell in tree.nodes
         if (hull := finder.find(node, value.cells[cell])) is not None
     ]
-    proof = _written(blank, parts, value, row, by_steps or chain.problem.lower_steps > 0, by_steps)
-    check = CoupledCheck(chain.ground(), proof)
+    proof = _written(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
+    check: CoupledCheck = link.coupled_check(proof)
     if not check.closed().passed:
         return None
-    found = {number: check.own_ends(number) for number in range(proof.proofs)}
+    found = {number: check.own_ends(number) for number in range(len(parts))}
     good = [number for number, ends in found.items() if not isinstance(ends, str)]
     if len(good) < len(parts):
         parts = [parts[number] for number in good]
-        proof = _written(blank, parts, value, row, by_steps or chain.problem.lower_steps > 0, by_steps)
-    ends = {int(parts[i].node): found[number] for i, number in enumerate(good)}
-    low, high = check.tree_ends({n: e for n, e in ends.items() if not isinstance(e, str)})
-    return replace(proof, lower=_below(low), upper=-_below(-high)) if parts else None
+        proof = _written(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
+    ends = {int(part.node): found[number] for part, number in zip(parts, good, strict=True)}
+    low, high = check.tree_ends({n: e for n, e in ends.items() if not isinstance(e, str)}, (-inf, inf))
+    return (proof, _tighter(link.certificate.claims[claim], low, high, objective.complement)) if parts else None
 
 
-def _open_states(chain: Chain, guarantee: int, value: CoupledValue) -> tuple[OffsetArray, OffsetArray]:
+def _tighter(claim: Claim, low: Fraction | float, high: Fraction | float, complement: bool) -> Claim:
+    """The claim met with these bounds at the initial state, rounded outward."""
+    if complement:
+        low, high = 1 - high, 1 - low
+    return replace(claim, lower=max(claim.lower, _below(low)), upper=min(claim.upper, -_below(-high)))
+
+
+def _open_states(link: Learned, claim: int, value: CoupledValue) -> tuple[OffsetArray, OffsetArray]:
     """The states that models speak of, in order, and their rows in the result's chain."""
     assert value.chain is not None
-    given = chain.certificate.guarantees[guarantee]
-    late = chain.problem.lower_steps > 0 and given.lower_tail is not None
-    lower = given.lower_tail if late else given.lower
-    upper = given.upper_tail if late else given.upper
-    assert lower is not None and upper is not None
+    vectors = link.certificate.values[claim]
     rows = np.flatnonzero(~value.chain.fixed)
     states = value.chain.state[rows].astype(np.int64)
-    undecided = lower[states] != upper[states]
-    rows, states = rows[undecided], states[undecided]
+    if vectors.lower is not None and vectors.upper is not None:
+        undecided = vectors.lower[states] != vectors.upper[states]
+        rows, states = rows[undecided], states[undecided]
     order = np.argsort(states)
     return states[order], rows[order]
 
 
-def _blank(guarantee: int, size: int, state: OffsetArray, tree: PrunedTree) -> CoupledProof:
+def _blank(claim: int, size: int, state: OffsetArray, tree: PrunedTree) -> CoupledHints:
     """The tree without proofs."""
     none = np.zeros(0, dtype=np.int64)
     start = np.zeros(1, dtype=np.int64)
     opened = len(state)
-    return CoupledProof(
-        guarantee=guarantee,
-        lower=0.0,
-        upper=0.0,
+    return CoupledHints(
+        claim=claim,
         split_node=np.array([node for node, _, _ in tree.splits], dtype=np.int64),
         split_direction=np.array([normal for _, normal, _ in tree.splits]).reshape(-1, size),
         split_value=np.array([offset for _, _, offset in tree.splits], dtype=np.float64),
         node=none,
-        lower_dual=none.astype(np.int32),
-        upper_dual=none.astype(np.int32),
+        lower_dual=none,
+        upper_dual=none,
         row_start=start,
         row=np.zeros((0, 3), dtype=np.int64),
         multiplier=np.zeros(0),
-        simplex_start=start,
-        simplex=np.zeros((0, size), dtype=np.int32),
+        simplex=np.zeros((0, size), dtype=np.int64),
         point_start=start,
         point=np.zeros((0, size)),
         centre=np.zeros((0, size)),
@@ -180,16 +188,16 @@ def _blank(guarantee: int, size: int, state: OffsetArray, tree: PrunedTree) -> C
 
 
 def _written(
-    blank: CoupledProof,
+    blank: CoupledHints,
     parts: Sequence[_Part],
     value: CoupledValue,
     row: OffsetArray,
     without_duals: bool,
     by_steps: bool,
-) -> CoupledProof:
+) -> CoupledHints:
     """The proofs of all parts in one."""
     duals: list[FloatArray] = []
-    lower_dual, upper_dual = np.full((2, len(parts)), -1, dtype=np.int32)
+    lower_dual, upper_dual = np.full((2, len(parts)), -1, dtype=np.int64)
     for i, part in enumerate(parts):
         cell = value.cells[part.cell]
         for side, proof, best in (
@@ -215,7 +223,6 @@ def _written(
         row_start=_starts([hull.names for hull in hulls]),
         row=np.concatenate([blank.row, *(hull.names for hull in hulls)]),
         multiplier=np.concatenate([blank.multiplier, *(hull.multipliers for hull in hulls)]),
-        simplex_start=_starts([hull.simplices for hull in hulls]),
         simplex=np.concatenate([blank.simplex, *(hull.simplices for hull in hulls)]),
         point_start=_starts([hull.points for hull in hulls]),
         point=np.concatenate([blank.point, *(hull.points for hull in hulls)]),
@@ -254,11 +261,11 @@ def _occupancy(value: CoupledValue, cell: int, proof: VertexProof, row: OffsetAr
     return None if eta is None else eta[row]
 
 
-def _starts(parts: Sequence[FloatArray | IndexArray | OffsetArray]) -> OffsetArray:
+def _starts(parts: Sequence[FloatArray | OffsetArray]) -> OffsetArray:
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
 
 
-def _below(end: np.longdouble) -> float:
+def _below(end: Fraction | float) -> float:
     """The next float64 at or below."""
     nearest = float(end)
-    return nearest if np.longdouble(nearest) <= end else float(np.nextafter(nearest, -np.inf))
+    return nearest if nearest <= end else float(np.nextafter(nearest, -inf))

@@ -1,51 +1,68 @@
-"""What a certificate says of a parametric model: expressions, domain and coordinates, exact, as text."""
+"""The data of a statement in the form that certificates speak of: counts in batches, the design, δ and method."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
-from itertools import pairwise
-from typing import Any
+import numpy as np
 
-from tightrope.model.parameters import Parameters
-from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.statistics.coordinates import Coordinates
+from tightrope.certificate import problem as certified
+from tightrope.data.counts import Counts
+from tightrope.learning.result import LearningResult
+from tightrope.region.region import RegionKind
+from tightrope.uncertainty.sets import SetsKind
 
-
-def expressions_text(model: ParametricMDP) -> dict[str, Any]:
-    """The expressions: rows of [monomial, "coefficient"], monomials of [parameter, exponent]."""
-    table = model.expressions
-    terms = [[int(m), str(c)] for m, c in zip(table.monomial, table.coefficient.to_fractions(), strict=True)]
-    return {
-        "parameters": list(table.parameter_names),
-        "monomials": [[list(factor) for factor in monomial] for monomial in table.monomials],
-        "rows": [terms[a:b] for a, b in pairwise(table.row_start.tolist())],
-    }
+LIKELIHOOD = "likelihood"
 
 
-def domain_text(parameters: Parameters) -> dict[str, Any]:
-    """The box and the linear constraints."""
-    return {
-        "lower": [str(value) for value in parameters.lower],
-        "upper": [str(value) for value in parameters.upper],
-        "constraints": [
-            [[str(c) for c in row.coefficients], str(row.bound), row.is_equality]
-            for row in parameters.constraints
-        ],
-    }
+def to_data(counts: Counts, delta: float, method: str, budget: str, sets: str) -> certified.Data:
+    """Batches in time order where the method uses the order; one batch of everything otherwise."""
+    design, batches = counts.design, counts.batches
+    if method == LIKELIHOOD and batches is not None:
+        start, transition, count = batches.start, batches.transition, batches.count
+    else:
+        transition = np.flatnonzero(counts.transition)
+        count = counts.transition[transition]
+        start = np.array([0, len(transition)])
+    return certified.Data(
+        delta=float(delta),
+        method=method,
+        budget=budget,
+        sets=sets,
+        design=design.kind.value,
+        repeats=bool(design.repeats),
+        censored=bool(getattr(design, "censored", False)),
+        batch_start=start.astype(np.int64),
+        batch_transition=transition.astype(np.int64),
+        batch_count=count.astype(np.int64),
+        episodes=design.episodes,
+    )
 
 
-def coordinates_text(coordinates: Coordinates) -> dict[str, Any]:
-    """Free parameters, how the others follow, and products."""
-    return {
-        "free": list(coordinates.free),
-        "substitution": [
-            _affine(polynomial.terms, len(coordinates.free)) for polynomial in coordinates.substitution
-        ],
-        "products": [list(pair) for pair in coordinates.products],
-    }
+def domain_data(sets: str) -> certified.Data:
+    """No data: what is said holds for every instantiation in the domain."""
+    none = np.zeros(0, dtype=np.int64)
+    return certified.Data(
+        delta=0.0,
+        method="domain",
+        budget="tied",
+        sets=sets,
+        design="adaptive",
+        repeats=True,
+        censored=False,
+        batch_start=np.zeros(1, dtype=np.int64),
+        batch_transition=none,
+        batch_count=none,
+    )
 
 
-def _affine(terms: Mapping[Any, Fraction], size: int) -> list[str]:
-    row = [terms.get(((j, 1),), Fraction(0)) for j in range(size)]
-    return [str(value) for value in (*row, terms.get((), Fraction(0)))]
+def data_of(result: LearningResult, counts: Counts, sets: str) -> certified.Data:
+    """The data behind a result, whose sets are called `sets`."""
+    ledger = result.ledger
+    if ledger.delta == 0:
+        return domain_data(sets)
+    region = result.region if result.verdict is None else None
+    method = ledger.method
+    if region is not None and result.sets.kind not in (SetsKind.UNTIED, SetsKind.TIED):
+        named = {RegionKind.LIKELIHOOD: LIKELIHOOD, RegionKind.ELLIPSOID: "ellipsoid"}
+        method = named.get(region.kind, method)
+    budget = ledger.budget if ledger.budget in ("tied", "paper") else "tied"
+    return to_data(counts, ledger.delta, method, budget, sets)

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.certificate.learning import LearningCertificate, RegionProof
-from tightrope.certificate.learning_check import Chain
-from tightrope.certificate.region_rows import Origin as Kind
-from tightrope.learning.certificate_bases import BasisFinder
-from tightrope.learning.certificate_proof import with_stages
+from tightrope.certificate.claim import Certificate
+from tightrope.certificate.hints import RegionHints
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.region.rows import Origin as Kind
+from tightrope.learning.certificate_proof import prove_ends, region_of, show, started, with_stages
 from tightrope.learning.certificate_rows import domain_names, envelope_names
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.arrays import FloatArray
@@ -25,7 +25,7 @@ from tightrope.region.ellipsoid import Ellipsoid
 _NOTHING_LEFT = 1e-12
 
 
-def ellipsoid_proof(result: LearningResult, region: Ellipsoid, draft: LearningCertificate) -> Chain:
+def ellipsoid_proof(result: LearningResult, region: Ellipsoid, draft: Certificate) -> Learned:
     """Tangents, the box and a basis for every bound that was projected from an ellipsoid.
 
     They are handed out in the certificate of the chain of checks that they were made for.
@@ -33,47 +33,19 @@ def ellipsoid_proof(result: LearningResult, region: Ellipsoid, draft: LearningCe
     coordinates = region.coordinates
     size = coordinates.size
     names = [*domain_names(coordinates), *envelope_names(coordinates)]
-    proof = RegionProof(
-        row=np.array(names, dtype=np.int64).reshape(-1, 3),
-        cut_point=np.zeros((0, size)),
-        box_lower=np.zeros((0, size)),
-        box_upper=np.zeros((0, size)),
-        box_basis=np.zeros((0, 2 * size, size), dtype=np.int32),
-        bound_expression=np.zeros(0, dtype=np.int32),
-        bound_side=np.zeros(0, dtype=np.int8),
-        bound_basis=np.zeros((0, size), dtype=np.int32),
-        choice_basis=np.zeros((0, size), dtype=np.int32),
-    )
-    proof = _with_tangents(proof, np.concatenate([np.eye(size), -np.eye(size)]))
-    chain = Chain(replace(draft, region=proof))
-    chain.derive()
-    proof = with_stages(chain, proof, 1)
-    _show(chain, proof)
-    chain.written()
-    open_ends = chain.unproved()
+    link = started(draft, coordinates, names, np.zeros((0, size)))
+    show(link, _with_tangents(region_of(link), np.concatenate([np.eye(size), -np.eye(size)])))
+    with_stages(link, 1)
+    link.written()
+    open_ends = link.unproved()
     if not open_ends:
-        return chain
+        return link
     linear = coordinates.functions(result.model.expressions).linear
     directions = np.array([linear[e] if side else -linear[e] for e, side in open_ends])
-    proof = _with_tangents(proof, _tangents(region, directions))
-    _show(chain, proof)
-    chain.written()
-    assert chain.rows is not None
-    proof = replace(
-        proof,
-        bound_expression=np.array([e for e, _ in open_ends], dtype=np.int32),
-        bound_side=np.array([side for _, side in open_ends], dtype=np.int8),
-        bound_basis=BasisFinder(chain.rows).all(directions),
-    )
-    _show(chain, proof)
-    return chain
-
-
-def _show(chain: Chain, proof: RegionProof) -> None:
-    """A longer proof for the chain: tangents were added, the ellipsoid is the same."""
-    assert chain.ellipsoid is not None
-    chain.certificate = replace(chain.certificate, region=proof)
-    chain.ellipsoid.directions = proof.cut_point
+    show(link, _with_tangents(region_of(link), _tangents(region, directions)))
+    link.written()
+    prove_ends(link, result, open_ends)
+    return link
 
 
 def _tangents(region: Ellipsoid, directions: FloatArray) -> FloatArray:
@@ -85,12 +57,12 @@ def _tangents(region: Ellipsoid, directions: FloatArray) -> FloatArray:
     return wanted
 
 
-def _with_tangents(proof: RegionProof, directions: FloatArray) -> RegionProof:
-    known = len(proof.cut_point)
+def _with_tangents(proof: RegionHints, directions: FloatArray) -> RegionHints:
+    known = len(proof.point)
     number = np.arange(known, known + len(directions))
     kind = np.full(len(number), int(Kind.TANGENT))
     return replace(
         proof,
         row=np.concatenate([proof.row, np.stack([kind, number, 0 * number], axis=1)]),
-        cut_point=np.concatenate([proof.cut_point, directions]),
+        point=np.concatenate([proof.point, directions]),
     )

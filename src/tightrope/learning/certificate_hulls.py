@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.certificate.coupled_cells import Cells, hull_misfit
-from tightrope.certificate.region_rows import Origin as Kind
-from tightrope.certificate.support_check import Rows
+from tightrope.certificate.coupled.cells import Cells, hull_misfit
+from tightrope.certificate.region.duality import Rows
+from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.learning.certificate_rows import Name
 from tightrope.learning.coupled_tree import PrunedTree
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.solver.coupled import Cell
 from tightrope.solver.coupled.frame import Frame, frame_of
 from tightrope.solver.coupled.frame import Rows as FrameRows
@@ -31,7 +31,7 @@ class Hull:
 
     names: OffsetArray
     multipliers: FloatArray
-    simplices: IndexArray
+    simplices: OffsetArray
     points: FloatArray
     centre: FloatArray
     axes: FloatArray
@@ -58,15 +58,16 @@ class HullFinder:
         numbers = np.unique(cell.frame.simplices).tolist()
         named = [name for row in numbers if (name := self._name(node, row)) is not None]
         names = np.array(list(dict.fromkeys([*named, *self.envelopes])), dtype=np.int64).reshape(-1, 3)
-        rows = self.cells.rows_at(node, names)
+        rows = self.cells.rows(node, names)
         found = self._vertices(rows, cell.frame)
         if found is None:
             return None
         simplices, points = found
-        used = np.unique(simplices[simplices >= 0])
+        faces = 2 * self.size
+        used = np.unique(simplices[simplices >= faces]) - faces
         rank = np.zeros(len(names) + 1, dtype=np.int64)
         rank[used] = np.arange(len(used))
-        codes = np.where(simplices >= 0, rank[np.maximum(simplices, 0)], simplices).astype(np.int32)
+        codes = np.where(simplices >= faces, faces + rank[np.maximum(simplices - faces, 0)], simplices)
         return Hull(names[used], np.zeros(len(used)), codes, points, cell.frame.centre, cell.frame.axes)
 
     def _name(self, node: int, row: int) -> Name | None:
@@ -93,33 +94,25 @@ class HullFinder:
         nothing = np.zeros((0, self.size))
         centre, axes = np.zeros(self.size), np.zeros((self.size, self.size))
         weights = np.array([weight for _, weight in pairs])
-        return Hull(names, weights, nothing.astype(np.int32), nothing, centre, axes)
+        return Hull(names, weights, nothing.astype(np.int64), nothing, centre, axes)
 
     def _vertices(self, rows: Rows, frame: Frame) -> tuple[OffsetArray, FloatArray] | None:
         """(simplices in the certificate's codes, points in the frame)."""
-        matrix, bound = rows.full()
-        system = FrameRows(
-            matrix.astype(np.float64),
-            np.nextafter(bound.astype(np.float64), np.inf),
-            np.arange(len(bound), dtype=np.int64),
-        )
+        number = np.roll(np.arange(len(rows.bound)), -2 * self.size)  # the faces of the box come last
+        matrix, bound = rows.matrix[number].astype(np.float64), rows.bound[number].astype(np.float64)
+        system = FrameRows(matrix, np.nextafter(bound, np.inf), number)
         points = frame.to_x(frame.points)
         found = frame_of(system, points.mean(axis=0), np.ptp(points, axis=0))
         if found is None:
             return None
-        place = found[0].simplices.astype(np.int64)
-        count = len(rows.bound)
-        simplices = np.where(place < count, place, count - 1 - place)
+        simplices = found[0].simplices.astype(np.int64)
         try:
             y = np.linalg.solve(frame.axes, (found[0].to_x(found[0].points) - frame.centre).T).T
         except np.linalg.LinAlgError:
             return None
         middle = y.mean(axis=0)
-        centre, axes = (part.astype(np.longdouble) for part in (frame.centre, frame.axes))
         for push in _PUSHES:
             points = middle + (y - middle) * (1 + push)
-            exact = points.astype(np.longdouble)
-            reach = np.abs(centre) + np.abs(exact) @ np.abs(axes).T
-            if hull_misfit(rows, simplices, centre + exact @ axes.T, reach) is None:
+            if hull_misfit(rows, simplices, points, frame.centre, frame.axes) is None:
                 return simplices, points
         return None

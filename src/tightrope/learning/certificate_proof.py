@@ -12,87 +12,123 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.certificate.learning import LearningCertificate, RegionProof, Table
-from tightrope.certificate.learning_check import Chain
-from tightrope.certificate.region_rows import Origin as Kind
-from tightrope.certificate.space import Box, product_range
-from tightrope.certificate.support_check import upper_bounds
+from tightrope.certificate.claim import Certificate
+from tightrope.certificate.hints import RegionHints
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.region.coordinates import Box
+from tightrope.certificate.region.duality import upper_bounds
+from tightrope.certificate.region.polynomials import product_range
+from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.data.counts import Counts
+from tightrope.errors import CannotCertify
 from tightrope.learning.certificate_bases import BasisFinder
+from tightrope.learning.certificate_events import EventMap
 from tightrope.learning.certificate_rows import Name, domain_names, envelope_names, row_names
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.objective import Direction
-from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.region.polytope import Polytope
 from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.solution import Solution
+from tightrope.statistics.coordinates import Coordinates
 from tightrope.uncertainty.sets import SetsKind
+
+Table = OffsetArray
 
 _EXTRA_ROUNDS = 2
 _FACE = -1
 
 
 def region_proof(
-    result: LearningResult, counts: Counts, draft: LearningCertificate
-) -> tuple[Chain, list[Name | None]]:
+    result: LearningResult, counts: Counts, draft: Certificate, events: EventMap | None
+) -> tuple[Learned, list[Name | None]]:
     """Boxes and bases for everything that was projected from the region, and the names of its rows.
 
     They are handed out with the chain of checks that they were made for.
     """
     region = result.region
     assert isinstance(region, Polytope)
-    aligned, points = row_names(result, counts, region)
+    aligned, points = row_names(result, counts, region, events)
     named = [name for name in aligned if name is not None and name[0] != Kind.ENVELOPE]
     names = list(
         dict.fromkeys([*domain_names(region.coordinates), *named, *envelope_names(region.coordinates)])
     )
-    size = region.coordinates.size
-    proof = RegionProof(
-        row=np.array(names, dtype=np.int64).reshape(-1, 3),
-        cut_point=points,
-        box_lower=np.zeros((0, size)),
-        box_upper=np.zeros((0, size)),
-        box_basis=np.zeros((0, 2 * size, size), dtype=np.int32),
-        bound_expression=np.zeros(0, dtype=np.int32),
-        bound_side=np.zeros(0, dtype=np.int8),
-        bound_basis=np.zeros((0, size), dtype=np.int32),
-        choice_basis=np.zeros((0, size), dtype=np.int32),
-    )
-    chain = Chain(replace(draft, region=proof))
-    chain.derive()
+    link = started(draft, region.coordinates, names, points)
     lifted = region.coordinates.is_lifted
     if lifted or result.sets.kind is SetsKind.RECTANGULAR:
-        proof = with_stages(chain, proof, region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1)
-        chain.certificate = replace(draft, region=proof)
-    chain.written()
-    assert chain.rows is not None
-    open_ends = chain.open_ends()
-    linear = region.coordinates.functions(result.model.expressions).linear
-    directions = np.array([linear[e] if side else -linear[e] for e, side in open_ends]).reshape(-1, size)
-    proof = replace(
-        proof,
-        bound_expression=np.array([e for e, _ in open_ends], dtype=np.int32),
-        bound_side=np.array([side for _, side in open_ends], dtype=np.int8),
-        bound_basis=BasisFinder(chain.rows).all(directions),
+        with_stages(link, region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1)
+    link.written()
+    prove_ends(link, result, link.unproved(without_region=True))
+    return link, _facet_names(region, aligned)
+
+
+def started(draft: Certificate, coordinates: Coordinates, names: list[Name], points: FloatArray) -> Learned:
+    """The chain of checks of a region with these rows, before anything is projected from it."""
+    size = coordinates.size
+    proof = RegionHints(
+        row=np.array(names, dtype=np.int64).reshape(-1, 3),
+        point=np.asarray(points, dtype=np.float64),
+        box_lower=np.zeros((0, size)),
+        box_upper=np.zeros((0, size)),
+        box_basis=np.zeros((0, 2 * size, size), dtype=np.int64),
+        bound_expression=np.zeros(0, dtype=np.int64),
+        bound_side=np.zeros(0, dtype=np.int64),
+        bound_basis=np.zeros((0, size), dtype=np.int64),
+        choice_basis=np.zeros((0, size), dtype=np.int64),
     )
-    chain.certificate = replace(draft, region=proof)
-    return chain, _facet_names(region, aligned)
+    link = Learned(with_region(draft, proof), LONGDOUBLE)
+    own = link.space.free, link.space.products
+    if own != (list(coordinates.free), list(coordinates.products)):
+        raise CannotCertify("the region's coordinates are not those that a certificate derives")
+    link.statistics()
+    return link
+
+
+def with_region(draft: Certificate, proof: RegionHints) -> Certificate:
+    assert draft.learned is not None
+    return replace(draft, learned=replace(draft.learned, region=proof))
+
+
+def region_of(link: Learned) -> RegionHints:
+    assert link.hints.region is not None
+    return link.hints.region
+
+
+def show(link: Learned, proof: RegionHints) -> None:
+    """The chain with a longer proof."""
+    link.show(with_region(link.certificate, proof))
+
+
+def prove_ends(link: Learned, result: LearningResult, ends: list[tuple[int, int]]) -> None:
+    """Bases for these ends (expression, side), over the rows that are written."""
+    assert link.rows is not None and result.region is not None
+    linear = result.region.coordinates.functions(result.model.expressions).linear
+    directions = np.array([linear[e] if side else -linear[e] for e, side in ends])
+    proof = replace(
+        region_of(link),
+        bound_expression=np.array([e for e, _ in ends], dtype=np.int64),
+        bound_side=np.array([side for _, side in ends], dtype=np.int64),
+        bound_basis=BasisFinder(link.rows).all(directions.reshape(-1, link.space.size)),
+    )
+    show(link, proof)
+    link.written()
 
 
 def _facet_names(region: Polytope, aligned: list[Name | None]) -> list[Name | None]:
     """Names of the region's facets; faces of its box are (FACE, code, 0)."""
     size = region.coordinates.size
-    faces: list[Name | None] = [(_FACE, -1 - 2 * j, 0) for j in range(size)]
-    faces += [(_FACE, -2 - 2 * j, 0) for j in range(size)]
+    faces: list[Name | None] = [(_FACE, 2 * j, 0) for j in range(size)]
+    faces += [(_FACE, 2 * j + 1, 0) for j in range(size)]
     names = [*aligned, *faces]
     if region.enclosure is None:
         return names
     return [names[i] for i in region.enclosure.facets.tolist()]
 
 
-def with_stages(chain: Chain, proof: RegionProof, rounds: int) -> RegionProof:
+def with_stages(link: Learned, rounds: int) -> None:
     """Bound tightening once more, each round with the bases that prove it."""
-    space = chain.space
+    space, proof = link.space, region_of(link)
     size = space.size
     box: Box = space.start_box()
     directions = np.zeros((2 * size, size))
@@ -100,13 +136,12 @@ def with_stages(chain: Chain, proof: RegionProof, rounds: int) -> RegionProof:
         directions[2 * j, j], directions[2 * j + 1, j] = 1.0, -1.0
     lower, upper, bases = [], [], []
     for _ in range(rounds):
-        rows = chain.writer.rows(proof.row, box)
+        rows = link.writer.rows(proof.row, box)
         basis = BasisFinder(rows).all(directions)
         best = upper_bounds(rows, directions.astype(np.longdouble), basis)
-        new_upper = np.minimum(_outward(best[::2]), [_float(v, 1) for v in box[1]])
-        new_lower = np.maximum(-_outward(best[1::2]), [_float(v, -1) for v in box[0]])
-        for j, (left, right) in enumerate(space.products):
-            z = size - len(space.products) + j
+        new_upper = np.minimum(LONGDOUBLE.up(best[::2]), [_float(v, 1) for v in box[1]])
+        new_lower = np.maximum(-LONGDOUBLE.up(best[1::2]), [_float(v, -1) for v in box[0]])
+        for z, (left, right) in enumerate(space.products, start=len(space.free)):
             low, high = product_range(
                 (Fraction(float(new_lower[left])), Fraction(float(new_upper[left]))),
                 (Fraction(float(new_lower[right])), Fraction(float(new_upper[right]))),
@@ -120,19 +155,13 @@ def with_stages(chain: Chain, proof: RegionProof, rounds: int) -> RegionProof:
         upper.append(new_upper)
         bases.append(basis)
         box = ([Fraction(float(v)) for v in new_lower], [Fraction(float(v)) for v in new_upper])
-    return replace(
+    proof = replace(
         proof,
         box_lower=np.array(lower).reshape(-1, size),
         box_upper=np.array(upper).reshape(-1, size),
-        box_basis=np.array(bases, dtype=np.int32).reshape(-1, 2 * size, size),
+        box_basis=np.array(bases, dtype=np.int64).reshape(-1, 2 * size, size),
     )
-
-
-def _outward(values: Table) -> FloatArray:
-    """Longdouble to the next float64 above."""
-    nearest = values.astype(np.float64)
-    result: FloatArray = np.where(nearest < values, np.nextafter(nearest, np.inf), nearest)
-    return result
+    show(link, proof)
 
 
 def _float(value: Fraction, side: int) -> float:
@@ -143,16 +172,17 @@ def _float(value: Fraction, side: int) -> float:
 
 
 def with_choice_bases(
-    draft: LearningCertificate, aligned: Sequence[Name | None], values: Sequence[PolicyValue]
-) -> LearningCertificate:
+    draft: Certificate, aligned: Sequence[Name | None], values: Sequence[PolicyValue]
+) -> Certificate:
     """Bases for the choices of rectangular sets, and the region's rows cut down to those in use."""
-    proof = draft.region
+    assert draft.learned is not None and draft.problem.data is not None
+    proof = draft.learned.region
     if proof is None:
         return draft
-    if draft.data.method == "ellipsoid":  # in closed form at every choice
-        return replace(draft, region=_pruned(proof))
-    guarantees = list(draft.guarantees)
-    found: list[tuple[int, str, Table, IndexArray]] = []
+    if draft.problem.data.method == "ellipsoid":  # in closed form at every choice
+        return with_region(draft, _pruned(proof))
+    hints = list(draft.values)
+    found: list[tuple[int, str, Table, OffsetArray]] = []
     for i, value in enumerate(values):
         for solution in value.solutions:
             if isinstance(solution.kernel, RectangularKernel):
@@ -167,22 +197,19 @@ def with_choice_bases(
         proof = replace(proof, row=np.array(names, dtype=np.int64).reshape(-1, 3))
         tables = np.concatenate([table for _, _, table, _ in found])
         distinct, number = np.unique(codes[tables], axis=0, return_inverse=True)
-        proof = replace(proof, choice_basis=distinct.astype(np.int32))
+        proof = replace(proof, choice_basis=distinct.astype(np.int64))
         start = 0
         for i, side, table, which in found:
             if len(table) == 0:
                 continue
             place = number.reshape(-1)[start : start + len(table)]
             start += len(table)
-            basis = np.where(which >= 0, place[np.maximum(which, 0)], -1).astype(np.int32)
-            if side == "lower":
-                guarantees[i] = replace(guarantees[i], lower_basis=basis)
-            else:
-                guarantees[i] = replace(guarantees[i], upper_basis=basis)
-    return replace(draft, region=_pruned(proof), guarantees=tuple(guarantees))
+            basis = np.where(which >= 0, place[np.maximum(which, 0)], -1).astype(np.int64)
+            hints[i] = replace(hints[i], **{f"{side}_basis": basis})
+    return replace(with_region(draft, _pruned(proof)), values=tuple(hints))
 
 
-def _choice_bases(solution: Solution, kernel: RectangularKernel, side: str) -> tuple[Table, IndexArray]:
+def _choice_bases(solution: Solution, kernel: RectangularKernel, side: str) -> tuple[Table, OffsetArray]:
     """(bases by the kernel's rows, which one each choice has) that answer the vector of this end."""
     vector = solution.fixpoint_lower if side == "lower" else solution.fixpoint_upper
     kernel.answer(vector, side == "upper")
@@ -192,7 +219,7 @@ def _choice_bases(solution: Solution, kernel: RectangularKernel, side: str) -> t
     which = which.reshape(-1)
     if len(vertices) and vertices[0] < 0:
         vertices, which = vertices[1:], which - 1
-    return kernel.shape.link[vertices, :size].astype(np.int64), which.astype(np.int32)
+    return kernel.shape.link[vertices, :size].astype(np.int64), which.astype(np.int64)
 
 
 def _kernel_names(
@@ -202,15 +229,15 @@ def _kernel_names(
     size = len(kernel.shape.reach)
     names = list(known)
     number = {name: i for i, name in enumerate(names)}
-    codes = np.full(len(kernel.shape.rows), -1, dtype=np.int64)
+    codes = np.zeros(len(kernel.shape.rows), dtype=np.int64)
     for r, name in enumerate(aligned):
         if name is not None and name[0] == _FACE:
             codes[r] = name[1]
         elif name is not None and name in number:
-            codes[r] = number[name]
+            codes[r] = 2 * size + number[name]
     count = len(aligned)
-    codes[count : count + size] = -1 - 2 * np.arange(size)
-    codes[count + size : count + 2 * size] = -2 - 2 * np.arange(size)
+    codes[count : count + size] = 2 * np.arange(size)
+    codes[count + size : count + 2 * size] = 2 * np.arange(size) + 1
     slopes = kernel.shape.affine[:, 2:]
     slopes = slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1e-300)
     for r in range(count + 2 * size, len(codes)):  # bounds of expressions
@@ -218,23 +245,25 @@ def _kernel_names(
         match = slopes @ (row / np.linalg.norm(row))
         e = int(np.argmax(np.abs(match)))
         name = (int(Kind.EXPRESSION), e, 0 if match[e] > 0 else 1)
-        codes[r] = number.setdefault(name, len(names))
-        if codes[r] == len(names):
+        if name not in number:
+            number[name] = len(names)
             names.append(name)
+        codes[r] = 2 * size + number[name]
     return names, codes
 
 
-def _pruned(proof: RegionProof) -> RegionProof:
-    """Only the rows and cuts that some basis uses."""
+def _pruned(proof: RegionHints) -> RegionHints:
+    """Only the rows and points that some basis uses."""
+    faces = 2 * proof.point.shape[1]
     tables = (proof.box_basis, proof.bound_basis, proof.choice_basis)
-    used = np.unique(np.concatenate([table[table >= 0].reshape(-1) for table in tables]).astype(np.int64))
+    used = np.unique(np.concatenate([table[table >= faces].reshape(-1) for table in tables])) - faces
     rank = np.zeros(len(proof.row) + 1, dtype=np.int64)
     rank[used] = np.arange(len(used))
     row = proof.row[used].copy()
     cuts = np.flatnonzero((row[:, 0] == Kind.CUT) | (row[:, 0] == Kind.TANGENT))
-    points = proof.cut_point[row[cuts, 1]]
+    points = proof.point[row[cuts, 1]]
     row[cuts, 1] = np.arange(len(cuts))
     box, bound, choice = (
-        np.where(table >= 0, rank[np.maximum(table, 0)], table).astype(np.int32) for table in tables
+        np.where(table >= faces, faces + rank[np.maximum(table - faces, 0)], table) for table in tables
     )
-    return replace(proof, row=row, cut_point=points, box_basis=box, bound_basis=bound, choice_basis=choice)
+    return replace(proof, row=row, point=points, box_basis=box, bound_basis=bound, choice_basis=choice)

@@ -1,4 +1,4 @@
-"""The rows of a region by the names that certificates use (`tightrope.certificate.region_rows`).
+"""The rows of a region by the names that certificates use (`tightrope.certificate.region.rows`).
 
 Event and domain rows and tangent cuts carry their names. Rows of L1 balls are written down again in the same
 way, which gives the same floats, and are recognised by them.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.certificate.region_rows import Origin as Kind
+from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.data.counts import Counts
+from tightrope.learning.certificate_events import EventMap
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.arrays import FloatArray
 from tightrope.region.halfspaces import Origin
@@ -49,7 +50,7 @@ def envelope_names(coordinates: Coordinates) -> list[Name]:
 
 
 def row_names(
-    result: LearningResult, counts: Counts, region: Polytope
+    result: LearningResult, counts: Counts, region: Polytope, events: EventMap | None
 ) -> tuple[list[Name | None], FloatArray]:
     """The name of every row of the region's system (None where it has none), and the points of its cuts."""
     coordinates, system = region.coordinates, region.system
@@ -66,7 +67,8 @@ def row_names(
         if origin == Origin.DOMAIN:
             name = domain[index]
         elif origin in (Origin.EVENT_UPPER, Origin.EVENT_LOWER):
-            name = (Kind.EVENT, index, int(origin == Origin.EVENT_LOWER))
+            assert events is not None
+            name = (Kind.EVENT, *events.name(index, int(origin == Origin.EVENT_LOWER)))
         elif origin == Origin.ENVELOPE:
             name = envelopes[index]
         elif origin == Origin.CUT:

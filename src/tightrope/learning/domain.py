@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.learning import LearningCertificate
+from tightrope.certificate.claim import Certificate
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
@@ -105,6 +105,7 @@ def over_domain(
         seconds=seconds,
         notes=tuple(dict.fromkeys((*made.notes, *region.notes, *solver.notes))),
         synthesis=synthesis,
+        assumed_support=options.assume_support,
     )
 
 
@@ -119,7 +120,7 @@ def _refuse_data_options(options: LearnOptions) -> None:
             )
 
 
-def domain_certificate(result: LearningResult, about: Mapping[str, Any] | None = None) -> LearningCertificate:
+def domain_certificate(result: LearningResult, about: Mapping[str, Any] | None = None) -> Certificate:
     """The certificate of a result over the domain."""
     structure = result.model.structure
     nothing = np.zeros(structure.transitions, dtype=np.int64)

@@ -162,6 +162,7 @@ class Learner:
             seconds=seconds,
             notes=notes,
             synthesis=synthesis,
+            assumed_support=options.assume_support,
         )
 
 

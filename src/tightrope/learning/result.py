@@ -111,6 +111,7 @@ class LearningResult:
     * `binding`: the events that hold the region in place.
     * `seconds` by phase, each as if this result had been computed alone.
     * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.
+    * `assumed_support`: what was assumed to be the least probability of a transition that can happen.
     """
 
     model: ParametricMDP
@@ -129,6 +130,7 @@ class LearningResult:
     seconds: dict[str, float]
     notes: tuple[str, ...] = field(default=())
     synthesis: CoupledSynthesis | None = None
+    assumed_support: float | None = None
 
     @property
     def kind(self) -> SetsKind:

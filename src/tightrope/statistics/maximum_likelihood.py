@@ -21,6 +21,7 @@ from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
 _SMOOTHING = 0.5
 _STEPS = 60
+_CLOSE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,18 +98,20 @@ class LikelihoodMaximiser:
             bend += _SMOOTHING * (rows * (1.0 / room**2)[:, None]).T @ rows
             step = np.linalg.lstsq(bend, gradient, rcond=None)[0]
             decrement = float(gradient @ step)
-            if not decrement > 1e-8:
-                break
             length = 1.0
             while length > 1e-12:
                 trial = t + length * step
                 trial_value = self._objective(trial, linear, constant, count, rows, bounds)
-                if trial_value >= value + 0.1 * length * decrement:
+                if trial_value >= value + 0.1 * length * decrement or (
+                    decrement <= _CLOSE and trial_value > -np.inf
+                ):
                     break
                 length *= 0.5
             else:
                 break
             t, value = trial, trial_value
+            if not decrement > _CLOSE:  # the last step: what is left of the way is below rounding
+                break
         return t
 
     def _jacobian(self, t: FloatArray) -> FloatArray:

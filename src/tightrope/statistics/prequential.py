@@ -47,6 +47,8 @@ from tightrope.statistics.outcomes import Outcomes
 
 PILOT_SHARE = 0.1
 PILOT_STEP = 10
+_SPARE = 1e-9
+"""Taken off the threshold: another program, or machine, finds the same estimates up to rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +116,7 @@ def prequential(
     weight = np.zeros(len(functions))
     guess = maximiser.start
     plug_ins: list[FloatArray] = []
-    terms: list[float] = [-math.log(1.0 / delta) - price - 1e-12]
+    terms: list[float] = [-math.log(1.0 / delta) - price - _SPARE]
     for number in range(pilot, len(by_batch)):
         seen = by_batch[number]
         if number not in known.plug_ins:

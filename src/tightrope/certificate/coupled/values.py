@@ -83,16 +83,21 @@ def _ends(n: Arithmetic, start: Any, pairs: tuple[Any, Any], slack: Any) -> Ends
 def _range_of_pairs(
     n: Arithmetic, low_half: Numbers, high_half: Numbers, first: Numbers, second: Numbers
 ) -> tuple[Any, Any]:
-    """Bounds of half_k + half_l + first_k·second_l over all pairs, which are symmetric in k and l."""
+    """Bounds of half_k + half_l + first_k·second_l over all pairs, which are symmetric in k and l.
+
+    There are many, so where numbers are longdouble these are doubles with their error bound.
+    """
     sizes = np.maximum(np.abs(low_half), np.abs(high_half))
     size = 2 * sizes.max() + np.abs(first).sum(axis=1).max() * np.abs(second).max()
-    error = (second.shape[1] + 8) * n.epsilon * size
-    low, high = None, None
+    parts, error = (low_half, high_half, first, second), 0
+    if not n.exact:
+        parts, error = tuple(map(n.floats, parts)), (second.shape[1] + 8) * 2.0**-52 * size
+    low_half, high_half, first, second = parts
+    ends = []
     step = max(1, _BLOCK // len(first))
     for begin in range(0, len(first), step):
         rows = slice(begin, begin + step)
         table = first[rows] @ second[begin:].T
-        least = (table + low_half[rows, None] + low_half[begin:]).min()
-        most = (table + high_half[rows, None] + high_half[begin:]).max()
-        low, high = least if low is None else min(low, least), most if high is None else max(high, most)
-    return low - error, high + error
+        low = (table + low_half[rows, None] + low_half[begin:]).min()
+        ends.append((low, (table + high_half[rows, None] + high_half[begin:]).max()))
+    return min(low for low, _ in ends) - error, max(high for _, high in ends) + error

@@ -22,27 +22,23 @@ def assumptions(problem: Problem, planned: bool) -> tuple[list[str], bool]:
     """(what is assumed, in words; whether the confidence is nominal). `planned`: the likelihood's pilot is."""
     data = problem.data
     assert data is not None
-    words, nominal = ["the model is right: its structure, its expressions, its domain"], False
+    words: list[str] = []
     if problem.assumed_support is not None:
         words.append(f"a transition that can happen has at least probability {problem.assumed_support:g}")
     if data.method == "domain":
-        return words, nominal
+        return words, False
     if data.method in ("clopper-pearson", "hoeffding", "weissman"):
         assumed = FIXED
         once = data.design == "trajectories" and not data.repeats and data.sets == "untied"
-        nominal = not (data.design == "generative-fixed" or once)
+        holds = data.design == "generative-fixed" or once
     else:
         assumed = PLANNED if data.method == "likelihood" and planned else ANY
-        nominal = assumed == PLANNED and data.design == "adaptive"
-    words.append(f"how the data were collected: {assumed} (they say: {data.design})")
+        holds = assumed == ANY or data.design != "adaptive"
+    words.append(f"{assumed} (the data say: {data.design})")
     if data.method == "likelihood":
         words.append("batches were cut without looking at outcomes")
-    if nominal:
-        words.append(
-            "NOMINAL: the data were not collected in this way, so the confidence level is not guaranteed"
-        )
     if data.censored:
-        words.append(
-            "NOMINAL: rows were left out by their outcomes, so the confidence level is not guaranteed"
-        )
-    return words, nominal or data.censored
+        words.insert(0, "NOMINAL: rows were left out by their outcomes, so the confidence is not guaranteed")
+    if not holds:
+        words.insert(0, "NOMINAL: the data were not collected as the method needs, so the confidence is not guaranteed")
+    return words, data.censored or not holds

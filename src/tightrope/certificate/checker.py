@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from tightrope.certificate.game.theorem import prove
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE, Arithmetic, OutOfRange, as_fraction
 from tightrope.certificate.problem import Problem
+from tightrope.certificate.statistics.outcomes import Outcomes
 from tightrope.certificate.verdict import Check, Verdict
 from tightrope.errors import InputError
 
@@ -78,7 +80,7 @@ class _Run:
             self.assumes, self.nominal = learned.assumes()
         else:
             boxes, proper_sets = boxes_of(self.problem, self.n)
-            self.checks += [proper_sets]
+            self.checks += [proper_sets, *_sums_at_the_point(self.problem)]
         for number in range(len(self.certificate.claims)):
             if all(one.passed for one in self.checks):
                 self._claim(number, boxes, learned)
@@ -99,6 +101,18 @@ class _Run:
             found += coupled
         found.append(_claimed(claim, ends[0], ends[1], self.problem.objective.complement))
         self.checks += [replace(one, name=f"{claim.name}: {one.name}") for one in found]
+
+
+def _sums_at_the_point(problem: Problem) -> list[Check]:
+    """Are the probabilities of every choice at the point distributions, in rationals?"""
+    if problem.theta is None or problem.table is None:
+        return []
+    value = problem.table.values(problem.theta)
+    groups = Outcomes.of(problem, np.zeros(problem.graph.transitions, dtype=np.int64))
+    terms = [m * value[e] for e, m in zip(groups.expression.tolist(), groups.multiplicity.tolist(), strict=True)]
+    wrong = [sum(terms[a:b]) != 1 for a, b in pairwise(groups.start.tolist())]
+    name = "probabilities of every choice sum to 1"
+    return [Check.everywhere(name, np.array(wrong, dtype=np.bool_), "group of choices")]
 
 
 def assumed_of_values(problem: Problem) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate.claim import Certificate, checked
-from tightrope.certificate.format.archive import FORMAT, INFLATION, ROOM, TYPES, digest_of
+from tightrope.certificate.format.archive import FORMAT, TYPES, digest_of, most_memory, unpacked_size
 from tightrope.certificate.format.fields import declared
 from tightrope.formats.atomic import atomic_write_bytes
 
@@ -55,7 +55,7 @@ def as_file(certificate: Certificate) -> CertificateFile:
     digest = digest_of(members)
     members["digest"] = digest.encode("ascii")
     content = _zipped(members, zipfile.ZIP_DEFLATED)
-    if 8 * sum(map(len, members.values())) > max(ROOM, INFLATION * len(content)):
+    if max(unpacked_size(arrays), sum(map(len, members.values()))) > most_memory(len(content)):
         content = _zipped(members, zipfile.ZIP_STORED)  # the door takes no file that grows too much
     return CertificateFile(certificate, content, digest)
 

@@ -111,7 +111,7 @@ def _members(data: bytes) -> dict[str, bytes]:
         names = [entry.filename for entry in entries]
         if len(entries) > MOST_MEMBERS or len(set(names)) != len(names):
             raise _Malformed("too many members, or two of one name")
-        if sum(entry.file_size for entry in entries) > _cap(len(data)):
+        if sum(entry.file_size for entry in entries) > most_memory(len(data)):
             raise _Malformed(f"it would take more than {INFLATION} times its own size in memory")
         result = {}
         for entry in entries:
@@ -124,8 +124,14 @@ def _members(data: bytes) -> dict[str, bytes]:
     return result
 
 
-def _cap(size: int) -> int:
+def most_memory(size: int) -> int:
+    """What a file of so many bytes may come to."""
     return max(ROOM, INFLATION * size)
+
+
+def unpacked_size(arrays: dict[str, Any]) -> int:
+    """What arrays come to in memory, by their descriptions."""
+    return sum(prod(shape) * (1 if kind == "bool" else 8) for kind, _, shape in arrays.values())
 
 
 def _digest(members: dict[str, bytes]) -> str:
@@ -163,8 +169,7 @@ def _certificate(members: dict[str, bytes], size: int) -> Certificate:
     if head["arrays"].keys() != members.keys():
         raise _Malformed("the header lists other members")
     recipes = {name: _recipe(name, recipe, members[name]) for name, recipe in head["arrays"].items()}
-    unpacked = sum(8 * prod(shape) if kind != "bool" else prod(shape) for kind, _, shape in recipes.values())
-    if unpacked > _cap(size):
+    if unpacked_size(head["arrays"]) > most_memory(size):
         raise _Malformed("it would take too much memory")
     reader = _Reader(members, recipes)
     certificate = reader.part(Certificate, head["certificate"], "")

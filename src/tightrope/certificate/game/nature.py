@@ -68,23 +68,25 @@ class Boxes:
         for rows, table, single in self.blocks():
             x = values.take(self.successor[table])
             highest = upward if single else maximise
-            number[rows], infinite[rows] = self._bound(*self.rows(table), x, highest, upward)
+            lower, upper = self.rows(table)
+            if x.infinite.any():
+                infinite[rows] = self._is_infinite(lower, upper, x.infinite, highest, single)
+                lower, upper = np.where(x.infinite, 0, lower), np.where(x.infinite, 0, upper)
+            above = upward if highest else not upward
+            best = _maximum(self.n, lower, upper, x.number if highest else -x.number, above)
+            number[rows] = best if highest else -best
         return Vector(number, infinite)
 
-    def _bound(
-        self, lower: Numbers, upper: Numbers, x: Vector, maximise: bool, upward: bool
-    ) -> tuple[Numbers, BoolArray]:
-        infinite, number = np.zeros(len(lower), dtype=np.bool_), x.number
-        if x.infinite.any():
-            if maximise:
-                infinite = np.any(x.infinite & can_be_positive(self.n, lower, upper), axis=1)
-            else:
-                infinite = np.any(x.infinite & (lower > 0), axis=1)
-                infinite |= sums_below_one(self.n, np.where(x.infinite, 0, upper))
-            lower, upper = np.where(x.infinite, 0, lower), np.where(x.infinite, 0, upper)
-        above = upward if maximise else not upward
-        best = _maximum(self.n, lower, upper, number if maximise else -number, above)
-        return best if maximise else -best, infinite
+    def _is_infinite(
+        self, lower: Numbers, upper: Numbers, bad: BoolArray, maximise: bool, single: bool
+    ) -> BoolArray:
+        """Where the optimum is +∞, `bad` marking the successors at which the vector is: exactly of nature's sets; of one
+        distribution, where it may be for a maximum and where it must be for a minimum."""
+        if maximise:
+            reached: BoolArray = upper > 0 if single else can_be_positive(self.n, lower, upper)
+            return np.any(bad & reached, axis=1)
+        result: BoolArray = np.any(bad & (lower > 0), axis=1)
+        return result | sums_below_one(self.n, np.where(bad, 0, upper), exactly=not single)
 
     def rows(self, table: OffsetArray) -> tuple[Numbers, Numbers]:
         """The bounds of a table of transitions."""
@@ -121,21 +123,30 @@ def rows_of(start: OffsetArray, choices: OffsetArray) -> tuple[OffsetArray, Offs
     return offset, np.repeat(first - offset[:-1], length) + np.arange(offset[-1])
 
 
-def sums_below_one(n: Arithmetic, entries: Numbers, least: bool = True) -> BoolArray:
-    """Rows whose sum is below 1, decided exactly; with `least` False, rows whose sum is above 1."""
+def sums_below_one(n: Arithmetic, entries: Numbers, exactly: bool = True) -> BoolArray:
+    """Rows whose sum is below 1: decided without rounding, or only those of which it is sure."""
+    return sums_beside_one(n, entries, exactly)[0]
+
+
+def sums_beside_one(n: Arithmetic, entries: Numbers, exactly: bool = True) -> tuple[BoolArray, BoolArray]:
+    """(rows whose sum is below 1, rows whose sum is above)."""
+    if not exactly or n.exact:
+        total = entries.sum(axis=1)
+        slack = n.error(entries.shape[1], total)
+        return total + slack < 1, total - slack > 1
     total, exact = entries[:, 0], np.ones(len(entries), dtype=np.bool_)
     for i in range(1, entries.shape[1]):
         term = entries[:, i]
         added = total + term
-        if not n.exact:  # what the sum lost: 0 where it is exact
-            back = added - total
-            exact &= ((total - (added - back)) + (term - back)) == 0
+        back = added - total
+        exact &= ((total - (added - back)) + (term - back)) == 0  # nothing was lost
         total = added
-    result: BoolArray = total < 1 if least else total > 1
-    for row in np.flatnonzero(~exact & (abs(total - 1) <= 4 * entries.shape[1] * n.epsilon)).tolist():
+    below, above = total < 1, total > 1
+    near = abs(total - 1) <= 4 * entries.shape[1] * n.epsilon
+    for row in np.flatnonzero(~exact & near).tolist():
         whole = sum(n.fractions(entries[row]), Fraction(0))
-        result[row] = whole < 1 if least else whole > 1
-    return result
+        below[row], above[row] = whole < 1, whole > 1
+    return below, above
 
 
 def can_be_positive(n: Arithmetic, lower: Numbers, upper: Numbers) -> BoolArray:

@@ -8,8 +8,8 @@ At a choice with box P(c) and a set A of transitions that count as progress:
   equal (every p is optimal), or the optimal p with most weight on A does (worked out in rationals).
 
 Nature is asked the second way where she is an owner, the first way where she is not or where the box encloses one
-distribution; likewise the agent: his witness where he owns the bound, all his choices where he does not. Sums are
-compared with 1 exactly.
+distribution; likewise the agent: his witness where he owns the bound, all his choices where he does not. Sums of
+nature's bounds are compared with 1 exactly.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Progress:
             if self.game.nature_owns(owner) and not single:
                 moves = _some(n, lower, upper, good, bound.take(successor), strict[rows], owner)
             else:
-                moves = _every(n, lower, upper, good)
+                moves = _every(n, lower, upper, good, single)
             result[rows] |= moves
         return self._by_state(result, np.zeros(len(result), dtype=np.bool_), owner)
 
@@ -92,9 +92,9 @@ class Progress:
                 # She must stay within the level and come closer with one distribution.
                 closer[rows] = np.any(nearer & can_be_positive(n, lower, within), axis=1)
             else:
-                down[rows] = _every(n, lower, upper, smaller)
+                down[rows] = _every(n, lower, upper, smaller, single)
                 stay[rows] = ~np.any(~inside & (upper > 0), axis=1)
-                closer[rows] = _every(n, lower, upper, nearer)
+                closer[rows] = _every(n, lower, upper, nearer, single)
         return down, stay, closer
 
     def _by_state(self, moves: BoolArray, stays: BoolArray, owner: str) -> BoolArray:
@@ -116,11 +116,11 @@ class Progress:
         return result
 
 
-def _every(n: Arithmetic, lower: Numbers, upper: Numbers, good: BoolArray) -> BoolArray:
+def _every(n: Arithmetic, lower: Numbers, upper: Numbers, good: BoolArray, single: bool) -> BoolArray:
     """Every distribution of the box gives `good` a positive probability."""
     result: BoolArray = np.any(good & (lower > 0), axis=1)
     unsure = np.flatnonzero(~result)
-    result[unsure] = sums_below_one(n, np.where(good[unsure], 0, upper[unsure]))
+    result[unsure] = sums_below_one(n, np.where(good[unsure], 0, upper[unsure]), exactly=not single)
     return result
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.certificate.game.nature import Boxes, sums_below_one
+from tightrope.certificate.game.nature import Boxes, sums_beside_one
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.verdict import Check
-from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.arrays import OffsetArray
 
 UNIT = 2.0**-52
 
@@ -48,22 +48,27 @@ def boxes_of(problem: Problem, n: Arithmetic) -> tuple[Boxes, Check]:
 
 
 def proper(boxes: Boxes) -> Check:
-    """Is there a distribution in every box? Rows that miss one by rounding are read as one distribution."""
+    """Is there a distribution in every box? Rows that miss one by rounding are read as one distribution.
+
+    Boxes that enclose one distribution are asked up to rounding: that it is one was seen elsewhere.
+    """
     n, wrong = boxes.n, np.zeros(len(boxes.transition_start) - 1, dtype=np.bool_)
     for rows, table, single in boxes.blocks():
         lower, upper = boxes.rows(table)
         bad = np.any(~((lower >= 0) & (lower <= upper) & (upper <= 1)), axis=1)
-        over, short = sums_below_one(n, lower, False), sums_below_one(n, upper)
-        if not single:
-            for missed, bound in ((over & ~bad, lower), (short & ~bad, upper)):
-                near = missed & (abs(bound.sum(axis=1) - 1) <= n.array([(table.shape[1] + 2) * UNIT])[0])
+        over = sums_beside_one(n, lower, not single)[1] & ~bad
+        short = sums_beside_one(n, upper, not single)[0] & ~bad
+        for missed, bound in ((over, lower), (short, upper)):
+            off = abs(bound[missed].sum(axis=1) - 1)
+            near = np.flatnonzero(missed)[off <= n.array([(table.shape[1] + 2) * UNIT])[0]]
+            if not single:
                 _read_as_one(boxes, rows[near], table[near], bound[near])
-                over, short = over & ~near, short & ~near
+                missed[near] = False
         wrong[rows] = bad | over | short
     return Check.everywhere("the sets are sets of distributions", wrong, "choice")
 
 
-def _read_as_one(boxes: Boxes, rows: BoolArray, table: Numbers, bound: Numbers) -> None:
+def _read_as_one(boxes: Boxes, rows: OffsetArray, table: OffsetArray, bound: Numbers) -> None:
     """Replace the boxes of some choices by an enclosure of the distribution bound/Σbound."""
     if len(rows) == 0:
         return

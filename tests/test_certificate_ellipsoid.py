@@ -12,8 +12,8 @@ from learning_cases import FAMILIES, case, counts_of
 from test_certificate_learning import added, certified, changed, failures, lowered, moved, tightened, values
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.region.rows import Origin
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.region.rows import Origin
 from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.errors import CannotCertify
 from tightrope.learning.certificate import certificate_of

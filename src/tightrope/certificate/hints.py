@@ -1,7 +1,7 @@
 """Numbers that help to check the way from a parametric model and its data to sets of distributions.
 
-A wrong one can only make a check fail. Sizes that depend on what the checker derives (events, coordinates) are
-compared where they are used.
+A wrong one can only make a check fail. Sizes that depend on what the checker derives (events, coordinates)
+are compared where they are used.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from tightrope.certificate.format.fields import (
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 MOST_CODES = 2**31
+MOST_POINTS = 20_000
+MOST_WORK = 10**9
 
 
 @dataclass(frozen=True, eq=False)
 class RegionHints:
     """Rows of the region and the bases behind what was projected from it.
 
-    * `row` [n, 3]: (origin, index, part), see `tightrope.certificate.region.rows`; `point` [m, coordinates]: points of
-      tangents to the likelihood, directions of tangents to an ellipsoid.
-    * A basis lists as many rows as there are coordinates: 2j is x_j ≤ upper_j, 2j + 1 is x_j ≥ lower_j, then those of
-      `row` in their order.
+    * `row` [n, 3]: (origin, index, part), see `tightrope.certificate.region.rows`; `point` [m, coordinates]:
+      points of tangents to the likelihood, directions of tangents to an ellipsoid.
+    * A basis lists as many rows as there are coordinates: 2j is x_j ≤ upper_j, 2j + 1 is x_j ≥ lower_j, then
+      those of `row` in their order.
     * Stage i shrinks the box: box_lower[i] and box_upper[i] from the rows and the box before, by box_basis[i]
       (upper then lower of every coordinate).
     * bound_basis[j] proves a bound of expression bound_expression[j]: the upper one where bound_side[j] is 1.
@@ -51,6 +53,8 @@ class RegionHints:
 
     def trouble(self) -> str | None:
         size, stages, bounds = self.point.shape[1], len(self.box_lower), len(self.bound_expression)
+        if stages * (len(self.row) + 1) * size**2 > MOST_WORK:
+            return "the box is shrunk in more stages than this program checks"
         return require_shapes(
             self,
             row=(len(self.row), 3),
@@ -70,11 +74,11 @@ class CoupledHints:
     * A tree of cells. Node 0 is the region; split i divides the node split_node[i] by split_direction[i]·x ≤
       split_value[i] (node 2i + 1) and ≥ (node 2i + 2).
     * Proof i is about the cell of node[i]. Its rows are row[row_start[i]:row_start[i+1]], its points
-      point[point_start[i]:point_start[i+1]] in the frame x = centre + axes·y; point k belongs to the simplex of rows
-      simplex[k], numbered as in a basis. A proof without points says that the cell is empty: its rows, weighted by
-      `multiplier`, contradict the cell's box.
-    * Models [proof, open state]: |V_s(x) − value − slope·y − yᵀ·curve·y| ≤ error; `curve` holds the entries (j, k),
-      j ≤ k, of symmetric matrices. For a bounded number of steps the checker makes the steps itself.
+      point[point_start[i]:point_start[i+1]] in the frame x = centre + axes·y; point k belongs to the simplex
+      of rows simplex[k], numbered as in a basis. A proof without points says that the cell is empty: its
+      rows, weighted by `multiplier`, contradict the cell's box.
+    * Models [proof, open state]: |V_s(x) − value − slope·y − yᵀ·curve·y| ≤ error; `curve` holds the entries
+      (j, k), j ≤ k, of symmetric matrices. For a bounded number of steps the checker makes the steps itself.
     * `dual` [occupancy, open state]; `lower_dual`, `upper_dual`: those used by a proof, −1 for none.
     * `state`: the open states, all that can be met before the value is decided.
     """
@@ -130,6 +134,8 @@ class CoupledHints:
         for start, of in ((self.row_start, self.row), (self.point_start, self.point)):
             if len(start) != proofs + 1 or not is_offsets(start, len(of), rising=False):
                 return "rows or points of proofs do not fit"
+        if np.diff(self.point_start).max(initial=0) > MOST_POINTS:
+            return f"a cell has more than {MOST_POINTS} points"
         if max(self.lower_dual.max(initial=-1), self.upper_dual.max(initial=-1)) >= len(self.dual):
             return "an occupancy that is not there"
         if np.any(np.diff(self.state) <= 0):
@@ -157,7 +163,7 @@ class CoupledHints:
 
 @dataclass(frozen=True, eq=False)
 class LearnedHints:
-    """Bounds of events; bounds of expressions, or of transitions where the sets are untied; proofs from a region."""
+    """Bounds of expressions, or of transitions where the sets are untied; of events; proofs from a region."""
 
     lower: FloatArray = reals(0.0, 1.0)
     upper: FloatArray = reals(0.0, 1.0)

@@ -1,15 +1,16 @@
 """The chain behind the sets of a parametric model, link by link: counts, statistics, region, bounds, sets.
 
-Everything a statement rests on is derived here from the problem alone: that every choice sums to 1, events and how
-many share δ, successes and trials, coordinates, batches, pilot and plug-ins, rows. Hints are numbers that are proved
-or refused.
+Everything a statement rests on is derived here from the problem alone: that every choice sums to 1, events
+and how many share δ, successes and trials, coordinates, batches, pilot and plug-ins, rows. Hints are numbers
+that are proved or refused.
 
-With probability at least 1 − δ, if the data were collected as `assumes` says and the model is right, all statistical
-statements hold together (1). Then the true parameters satisfy every row of the region (2), every projected bound
-(3), and every transition's probability lies within its bounds (4). So the true operator of a policy lies between
-nature's best and worst over the bounds, or over the region where bases are given, and vectors that are inductive
-against all of them bound its value (5, `tightrope.certificate.game.theorem`). Coupled bounds follow from the same
-region (6, `tightrope.certificate.coupled.check`). Without data the region is the domain, and nothing is random.
+With probability at least 1 − δ, if the data were collected as `assumes` says and the model is right, all
+statistical statements hold together (1). Then the true parameters satisfy every row of the region (2), every
+projected bound (3), and every transition's probability lies within its bounds (4). So the true operator of a
+policy lies between nature's best and worst over the bounds, or over the region where bases are given, and
+vectors that are inductive against all of them bound its value (5, `tightrope.certificate.game.theorem`).
+Coupled bounds follow from the same region (6, `tightrope.certificate.coupled.check`). Without data the region
+is the domain, and nothing is random.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from tightrope.certificate.statistics.balls import Balls
 from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.certificate.statistics.intervals import METHODS, Intervals
 from tightrope.certificate.statistics.likelihood import Likelihood
-from tightrope.certificate.statistics.outcomes import Events, Outcomes, batch_totals
+from tightrope.certificate.statistics.outcomes import Events, Ints, Outcomes, totals
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray
 
@@ -75,10 +76,14 @@ class Learned:
                 source.points = region.point
 
     @cached_property
+    def counts(self) -> Ints:
+        """How often each transition was seen."""
+        size = self.problem.graph.transitions
+        return totals(self.data, np.arange(size), size)
+
+    @cached_property
     def outcomes(self) -> Outcomes:
-        everything = np.arange(self.problem.graph.transitions)
-        totals = batch_totals(self.data, everything, len(everything))
-        return Outcomes.of(self.problem, sum(totals, np.zeros(len(everything), dtype=np.int64)))
+        return Outcomes.of(self.problem, self.counts)
 
     @cached_property
     def events(self) -> Events:
@@ -127,10 +132,10 @@ class Learned:
             ]
         if method == "likelihood":
             likelihood = Likelihood(*about, self.data)
-            likelihood.learn(batch_totals(self.data, self.expression, len(self.polynomials)))
+            likelihood.learn(self.expression)
             self.sources[Origin.CUT], self.planned = likelihood, likelihood.planned
             self._give_points()
-            words = f"{self.data.batches} batches, a pilot of {likelihood.pilot}, δ = {self.data.delta:g} for one region"
+            words = f"{self.data.batches} batches, a pilot of {likelihood.pilot}, δ = {self.data.delta:g}"
             return [Check("every batch is predicted by those before it", True, words)]
         if method == "ellipsoid":
             ellipsoid = Ellipsoid(*about, self.outcomes, self.delta)
@@ -188,7 +193,8 @@ class Learned:
         self.rows = self.writer.rows(early, self.region_box)
         self.bounds.bases = proved_by_bases(self.rows, self.space, self.polynomials, region)
         self.bounds.box = self.region_box if len(region.box_lower) else None
-        known = [self.polynomials[e] if e in set(self.used) else None for e in range(len(self.polynomials))]
+        used = set(self.used)
+        known = [polynomial if e in used else None for e, polynomial in enumerate(self.polynomials)]
         self.sources[Origin.EXPRESSION] = Ends(self.space, known, hints.lower, hints.upper)
         if len(early) < len(region.row):
             self.rows = self.writer.rows(region.row, self.region_box)
@@ -213,12 +219,7 @@ class Learned:
 
     def _untied(self) -> Check:
         """Transitions' intervals from their own counts; other ends must hold of their expressions."""
-        graph, hints = self.problem.graph, self.hints
-        everything = np.arange(graph.transitions)
-        counts = sum(
-            batch_totals(self.data, everything, graph.transitions),
-            np.zeros(graph.transitions, dtype=np.int64),
-        )
+        graph, hints, counts = self.problem.graph, self.hints, self.counts
         trials = np.repeat(
             np.add.reduceat(counts, graph.transition_start[:-1]), np.diff(graph.transition_start)
         )

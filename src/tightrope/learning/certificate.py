@@ -1,8 +1,8 @@
-"""The certificate of a learned result: the problem, what is claimed of it, and hints for a checker that trusts none.
+"""The certificate of a learned result: the problem, claims, and hints for a checker that trusts none.
 
 What the checker needs beyond the result is computed here, once and only when a certificate is wanted: bases
-that prove the projected bounds, the steps of bound tightening, cut points of the likelihood region, and a basis
-for every choice of rectangular sets. Events, coordinates and plug-ins are the checker's own.
+that prove the projected bounds, the steps of bound tightening, cut points of the likelihood region, and a
+basis for every choice of rectangular sets. Events, coordinates and plug-ins are the checker's own.
 
 Proofs are checked with more digits than results are computed with, so bounds usually follow as they are.
 Where one does not, by rounding or because it rested on something the checker does not know, it is moved
@@ -116,14 +116,15 @@ def _problem(result: LearningResult, counts: Counts, sets: Sets) -> Any:
 def _with_bounds(draft: Certificate, sets: Sets) -> Certificate:
     """The bounds of transitions as hints: by expression, unless each transition was learned alone."""
     assert draft.learned is not None and draft.problem.table is not None
+    assert draft.problem.expression is not None
     lower, upper = sets.lower, sets.upper
     if sets.kind is not SetsKind.UNTIED:
         lower, upper = np.zeros(len(draft.problem.table)), np.ones(len(draft.problem.table))
         np.maximum.at(lower, draft.problem.expression, sets.lower)
         np.minimum.at(upper, draft.problem.expression, sets.upper)
         lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
-    bounds = (np.array(bound, dtype=np.float64) for bound in (lower, upper))
-    return replace(draft, learned=replace(draft.learned, **dict(zip(("lower", "upper"), bounds, strict=True))))
+    low, high = (np.array(bound, dtype=np.float64) for bound in (lower, upper))
+    return replace(draft, learned=replace(draft.learned, lower=low, upper=high))
 
 
 def _widened(link: Learned, sets: Sets) -> Sets | None:

@@ -108,7 +108,7 @@ class _Part:
 def _proof(
     link: Learned, names: Sequence[Name | None], claim: int, value: CoupledValue, tree: PrunedTree
 ) -> tuple[CoupledHints, Claim] | None:
-    """The proof of one claim and the tighter claim, or None where nothing is proved or it would be too large."""
+    """The proof of one claim and the tighter claim; None where nothing is proved or it would be too large."""
     assert value.chain is not None
     size, objective = link.space.size, link.problem.objective
     state, row = _open_states(link, claim, value)
@@ -134,7 +134,8 @@ def _proof(
         proof = _written(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
     ends = {int(part.node): found[number] for part, number in zip(parts, good, strict=True)}
     low, high = check.tree_ends({n: e for n, e in ends.items() if not isinstance(e, str)}, (-inf, inf))
-    return (proof, _tighter(link.certificate.claims[claim], low, high, objective.complement)) if parts else None
+    tighter = _tighter(link.certificate.claims[claim], low, high, objective.complement)
+    return (proof, tighter) if parts else None
 
 
 def _tighter(claim: Claim, low: Fraction | float, high: Fraction | float, complement: bool) -> Claim:

@@ -1,4 +1,4 @@
-"""The data of a statement in the form that certificates speak of: counts in batches, the design, δ and method."""
+"""The data of a statement as certificates speak of it: counts in batches, the design, δ and method."""
 
 from __future__ import annotations
 

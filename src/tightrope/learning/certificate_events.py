@@ -1,4 +1,4 @@
-"""From the events of a result to those that a certificate's checker derives: their intervals, and their numbers."""
+"""From the events of a result to those that a certificate's checker derives: intervals and numbers."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ class EventMap:
         return lower, upper
 
     def name(self, event: int, part: int) -> tuple[int, int]:
-        """(event, part) of the checker's row for a bound of an event of the result; part 1 is the lower one."""
+        """(event, part) of the checker's row for a bound of an event here; part 1 is the lower one."""
         return self.number[event], 1 - part if self.flipped[event] else part

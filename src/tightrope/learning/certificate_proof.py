@@ -205,7 +205,10 @@ def with_choice_bases(
             place = number.reshape(-1)[start : start + len(table)]
             start += len(table)
             basis = np.where(which >= 0, place[np.maximum(which, 0)], -1).astype(np.int64)
-            hints[i] = replace(hints[i], **{f"{side}_basis": basis})
+            if side == "lower":
+                hints[i] = replace(hints[i], lower_basis=basis)
+            else:
+                hints[i] = replace(hints[i], upper_basis=basis)
     return replace(with_region(draft, _pruned(proof)), values=tuple(hints))
 
 

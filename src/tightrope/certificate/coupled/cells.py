@@ -1,18 +1,20 @@
 """Cells of a region: what bounds them, and points whose convex hull contains them.
 
-A cell is the region met with the half-spaces of its path in the tree of splits. Its rows are named like those of
-the region; SPLIT rows are the half-spaces of the path, and McCormick's envelopes are written down in the cell's own
-box: the region's box met with the splits along free coordinates, and with the range of every product.
+A cell is the region met with the half-spaces of its path in the tree of splits. Its rows are named like those
+of the region; SPLIT rows are the half-spaces of the path, and McCormick's envelopes are written down in the
+cell's own box: the region's box met with the splits along free coordinates, and with the range of every
+product.
 
-*Covering.* Let simplices of rows be given, as many rows in each as there are coordinates, such that the rows of each
-are independent and every face of every simplex (all its rows but one) belongs to exactly one other simplex, whose
-additional row has a negative weight at the missing row when written as a combination of the simplex's rows. Then
-the cones spanned by the simplices' rows cover all directions: walk from inside a cone towards any direction,
-avoiding faces of codimension two; the last point covered would lie inside a face that another cone continues on the
-other side.
+*Covering.* Let simplices of rows be given, as many rows in each as there are coordinates, such that the rows
+of each are independent and every face of every simplex (all its rows but one) belongs to exactly one other
+simplex, whose additional row has a negative weight at the missing row when written as a combination of the
+simplex's rows. Then the cones spanned by the simplices' rows cover all directions: walk from inside a cone
+towards any direction, avoiding faces of codimension two; the last point covered would lie inside a face that
+another cone continues on the other side.
 
-*Hull.* If point p_k satisfies a_i·p_k ≥ b_i for all rows i of simplex k, then for x in the cell and a direction
-g = Σ λ_i a_i of that cone, λ ≥ 0, g·x ≤ Σ λ_i b_i ≤ g·p_k. All directions are covered, so x lies in the hull.
+*Hull.* If point p_k satisfies a_i·p_k ≥ b_i for all rows i of simplex k, then for x in the cell and a
+direction g = Σ λ_i a_i of that cone, λ ≥ 0, g·x ≤ Σ λ_i b_i ≤ g·p_k. All directions are covered, so x lies in
+the hull.
 """
 
 from __future__ import annotations
@@ -98,8 +100,8 @@ def _covering_misfit(n: Arithmetic, rows: Rows, simplices: OffsetArray) -> str |
     """Why the cones of the simplices need not cover all directions, or None.
 
     With an approximate inverse R of a simplex's rows A and E = 1 − A·R, ‖E‖ < 1, a row is the combination
-    row·A⁻¹ = row·R·(1 − E)⁻¹, off row·R by at most ‖row·R‖₁·‖E‖/(1 − ‖E‖). Rows and columns are scaled by positive
-    numbers first: that changes no sign.
+    row·A⁻¹ = row·R·(1 − E)⁻¹, off row·R by at most ‖row·R‖₁·‖E‖/(1 − ‖E‖). Rows and columns are scaled by
+    positive numbers first: that changes no sign.
     """
     size = simplices.shape[1]
     rough = n.floats(rows.matrix)

@@ -1,15 +1,15 @@
-"""Coupled bounds, link by link: cells that cover the region, models of the value, bounds at the initial state.
+"""Coupled bounds, link by link: cells that cover the region, models, bounds at the initial state.
 
 With the true coordinates x in the region (the links before, `tightrope.certificate.learned`):
 
 1. x lies in one of the cells of every cut through the tree of splits, since a split leaves nothing out.
 2. Each cell with a proof lies in the hull of its points, or is empty (`tightrope.certificate.coupled.cells`).
-3. Decided states are those where the claim's two vectors meet: there the value is that number whatever x is. From
-   open states the policy leads to open or decided ones only. On each cell the models enclose the value at every
-   open state, or follow from steps made here (`tightrope.certificate.coupled.models`).
+3. Decided states are those where the claim's two vectors meet: there the value is that number whatever x is.
+   From open states the policy leads to open or decided ones only. On each cell the models enclose the value
+   at every open state, or follow from steps made here (`tightrope.certificate.coupled.models`).
 4. Over the points of a cell, model and occupancies bound the value at the initial state
-   (`tightrope.certificate.coupled.values`). A node's bound is the better of its own and of the worse of its two
-   children's; the root's is also that of the vectors.
+   (`tightrope.certificate.coupled.values`). A node's bound is the better of its own and of the worse of its
+   two children's; the root's is also that of the vectors.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ class CoupledCheck:
         )
         wrong = model_misfit(self.walk, frame, model)
         if wrong.any():
-            return f"the error is too small at {int(wrong.sum())} states, first at state {int(hints.state[np.argmax(wrong)])}"
+            state = int(hints.state[np.argmax(wrong)])
+            return f"the error is too small at {int(wrong.sum())} states, first at state {state}"
         if self.objective.lower_steps > 0:
             assert self.everywhere is not None
             known = self.decided.copy()

@@ -11,9 +11,10 @@ so W lies between the least and the largest B_kl, and V within the error of that
 
     V_0 = η·r + a(y)·V,   a(y) = 1_0 − η + γ ηP(y),
 
-an identity, as V = r + γPV. With η the expected visits at one of the points, a vanishes there, and the value at that
-point bounds the cell where a(y)·V does not change sign. V = W¹ ± d, where W¹ is the part of W up to first order and
-d = |curve|·ϱ² + error; so a(y)·V ≥ Σ_kl μ_k μ_l ½[a_k·W¹_l + a_l·W¹_k − |a_k|·d − |a_l|·d] over points k, l.
+an identity, as V = r + γPV. With η the expected visits at one of the points, a vanishes there, and the value
+at that point bounds the cell where a(y)·V does not change sign. V = W¹ ± d, where W¹ is the part of W up to
+first order and d = |curve|·ϱ² + error; so a(y)·V ≥ Σ_kl μ_k μ_l ½[a_k·W¹_l + a_l·W¹_k − |a_k|·d − |a_l|·d]
+over points k, l.
 """
 
 from __future__ import annotations
@@ -89,10 +90,10 @@ def _range_of_pairs(
     """
     sizes = np.maximum(np.abs(low_half), np.abs(high_half))
     size = 2 * sizes.max() + np.abs(first).sum(axis=1).max() * np.abs(second).max()
-    parts, error = (low_half, high_half, first, second), 0
+    error: Any = 0
     if not n.exact:
-        parts, error = tuple(map(n.floats, parts)), (second.shape[1] + 8) * 2.0**-52 * size
-    low_half, high_half, first, second = parts
+        error = (second.shape[1] + 8) * 2.0**-52 * size
+        low_half, high_half, first, second = map(n.floats, (low_half, high_half, first, second))
     ends = []
     step = max(1, _BLOCK // len(first))
     for begin in range(0, len(first), step):

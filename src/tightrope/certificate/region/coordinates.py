@@ -25,6 +25,8 @@ from tightrope.certificate.region.polynomials import (
     substituted,
 )
 
+MOST_COORDINATES = 1000
+
 Affine = tuple[list[Fraction], Fraction]
 """linear·x + constant."""
 
@@ -39,6 +41,8 @@ class Space:
         self.domain, self.parameters = domain, len(domain.lower)
         self.free, self.substitution = _solved(domain)
         self._known: dict[Monomial, Terms] = {}
+        if any(sum(e for _, e in monomial) > MOST_COORDINATES for p in polynomials for monomial in p):
+            raise ValueError(f"an expression has a degree beyond {MOST_COORDINATES}")
         wanted = {term for p in polynomials for monomial in p for term in self._in_free(monomial)}
         chain: set[Monomial] = set()
         for monomial in wanted:
@@ -51,6 +55,8 @@ class Space:
         lifted = self.monomials[len(self.free) :]
         self.products = [tuple(self._number[part] for part in _split(monomial)) for monomial in lifted]
         self.size = len(self.monomials)
+        if self.size > MOST_COORDINATES:
+            raise ValueError(f"there are more than {MOST_COORDINATES} coordinates")
 
     def affine(self, polynomial: Polynomial) -> Affine:
         """A polynomial of the parameters in coordinates."""
@@ -70,8 +76,10 @@ class Space:
         return total
 
     def domain_rows(self) -> list[tuple[list[Fraction], Fraction] | None]:
-        """Rows a·x ≤ b by 2·number + part: parameters (upper, lower), then constraints (≤, ≥ of equalities)."""
-        forms = [(self.affine({((i, 1),): ONE}), u, w) for i, (w, u) in enumerate(self._ends())]
+        """Rows a·x ≤ b by 2·number + part: parameters (upper, lower), then constraints (≤, ≥ if equal)."""
+        forms: list[tuple[Affine, Fraction, Fraction | None]] = [
+            (self.affine({((i, 1),): ONE}), high, low) for i, (low, high) in enumerate(self._ends())
+        ]
         for coefficients, bound, is_equality in self.domain.constraints:
             form = self.affine({((i, 1),): c for i, c in enumerate(coefficients) if c})
             forms.append((form, bound, bound if is_equality else None))

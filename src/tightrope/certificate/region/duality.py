@@ -1,12 +1,12 @@
 """Upper bounds of linear functions over a polytope, from bases: weak duality.
 
-For a direction g and a basis B of as many rows a·x ≤ b as there are coordinates (faces of the box included) the
-multipliers y = g·B⁻¹ are searched in float64, improved, and cut at 0. Whatever they are,
+For a direction g and a basis B of as many rows a·x ≤ b as there are coordinates (faces of the box included)
+the multipliers y = g·B⁻¹ are searched in float64, improved, and cut at 0. Whatever they are,
 
     g·x = y·(B x) + (g − y·B)·x ≤ y·b + max over the box of (g − y·B)·x
 
-holds for every x in the polytope, with equality up to rounding for the optimal basis. A basis that is not one,
-or not optimal, gives a worse bound, never a wrong one.
+holds for every x in the polytope, with equality up to rounding for the optimal basis. A basis that is not
+one, or not optimal, gives a worse bound, never a wrong one.
 """
 
 from __future__ import annotations
@@ -66,15 +66,16 @@ class Rows:
         return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
     def bound_by(self, matrix: Numbers, bound: Numbers, directions: Numbers, multipliers: Numbers) -> Numbers:
-        """y·b + max over the box of (g − y·A)·x, rounded up; [i] with rows matrix[i] and y = multipliers[i] ≥ 0."""
+        """y·b + max over the box of (g − y·A)·x, rounded up; y = multipliers[i] ≥ 0 for rows matrix[i]."""
         eps, terms, size = self.n.epsilon, multipliers.shape[1], self.size
         rest = directions - _times(multipliers, matrix)
         error = (terms + 4) * eps * (np.abs(directions) + _times(multipliers, np.abs(matrix)))
         over_box = np.maximum(rest * self.lower, rest * self.upper)
         paid = multipliers * bound
         spread = (np.abs(paid).sum(axis=1) + np.abs(over_box).sum(axis=1)) * (2 * (terms + size + 8)) * eps
+        spread = spread + 2 * (error * self.reach).sum(axis=1)
         total: Numbers = paid.sum(axis=1) + over_box.sum(axis=1) + spread
-        return total + 2 * (error * self.reach).sum(axis=1)
+        return total
 
 
 class BasisTable:

@@ -1,9 +1,9 @@
 """Nature's problem over a region: p = f(x) at every choice, bounded by weak duality.
 
 Σ_j f_j = 1, so p·v = v_0 + Σ_j δ_j·f_j(x) with δ_j = v_j − v_0: a linear function of the coordinates x, whose
-largest value over the region a basis bounds (`tightrope.certificate.region.duality`), or the closed form of an
-ellipsoid (`tightrope.certificate.statistics.ellipsoid`). The transitions' bounds hold as well, and the better of
-the two counts. Only a maximum from above and a minimum from below are improved.
+largest value over the region a basis bounds (`tightrope.certificate.region.duality`), or the closed form of
+an ellipsoid (`tightrope.certificate.statistics.ellipsoid`). The transitions' bounds hold as well, and the
+better of the two counts. Only a maximum from above and a minimum from below are improved.
 """
 
 from __future__ import annotations

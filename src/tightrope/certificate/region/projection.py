@@ -7,8 +7,8 @@ Each end follows from one of these:
 * a basis of the region (`tightrope.certificate.region.duality`);
 * the range of f over the domain's box, or over the region's box where it was shrunk.
 
-The region's box is shrunk in stages: every new bound follows from a basis of the rows in the old box, from the
-old box, or from the new bounds of a product's factors.
+The region's box is shrunk in stages: every new bound follows from a basis of the rows in the old box, from
+the old box, or from the new bounds of a product's factors.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ class Bounds:
     def proved(self, expression: int, side: int) -> Fraction:
         """The best end that is proved."""
         found = [proved for way in self._ways if (proved := way(expression, side)) is not None]
-        return min(found) if side else max(found)
+        best: Fraction = min(found) if side else max(found)
+        return best
 
     @property
     def _ways(self) -> Any:

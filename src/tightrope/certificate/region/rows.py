@@ -11,7 +11,8 @@ A file names rows, it does not carry them. A name is (origin, index, part):
 * CUT       the likelihood's tangent at the file's point `index`.
 * L1        choice `index`, the set of outcomes in the bits of `part`.
 * TANGENT   the ellipsoid in the direction that is the file's point `index`.
-* EXPRESSION expression `index` is at most its upper bound (part 0), at least its lower one (part 1): only for what
+* EXPRESSION expression `index` is at most its upper bound (part 0), at least its lower one (part 1): only for
+  what
             comes after these bounds were proved.
 * SPLIT     split `index` of a tree of cells, part 0 the half-space below it, part 1 the one above.
 

@@ -1,8 +1,8 @@
 """What a statement assumes of its data, and whether they were collected that way: derived, in words.
 
-* FIXED (Clopper–Pearson, Hoeffding, Weissman's balls): the visits of every event were fixed in advance. Holds of
-  draws from a generative model, and of trajectories that meet an event at most once each (never a choice twice, and
-  events that pool no choices): whether one meets it is decided before its outcome is drawn.
+* FIXED (Clopper–Pearson, Hoeffding, Weissman's balls): the visits of every event were fixed in advance. Holds
+  of draws from a generative model, and of trajectories that meet an event at most once each (never a choice
+  twice, and events that pool no choices): whether one meets it is decided before its outcome is drawn.
 * PLANNED (likelihood, a pilot that follows from the plan): the amount of data was fixed in advance.
 * ANY (beta-binomial, likelihood otherwise, ellipsoid): any policy, any stopping rule, at all times at once.
 
@@ -19,7 +19,7 @@ ANY = "any policy, any stopping rule, at all times at once"
 
 
 def assumptions(problem: Problem, planned: bool) -> tuple[list[str], bool]:
-    """(what is assumed, in words; whether the confidence is nominal). `planned`: the likelihood's pilot is."""
+    """(what is assumed, in words; whether the confidence is nominal). `planned`: the pilot follows a plan."""
     data = problem.data
     assert data is not None
     words: list[str] = []
@@ -38,7 +38,7 @@ def assumptions(problem: Problem, planned: bool) -> tuple[list[str], bool]:
     if data.method == "likelihood":
         words.append("batches were cut without looking at outcomes")
     if data.censored:
-        words.insert(0, "NOMINAL: rows were left out by their outcomes, so the confidence is not guaranteed")
+        words.insert(0, "NOMINAL: rows were left out by their outcomes; nothing is guaranteed")
     if not holds:
-        words.insert(0, "NOMINAL: the data were not collected as the method needs, so the confidence is not guaranteed")
+        words.insert(0, "NOMINAL: the data were not collected as the method needs; nothing is guaranteed")
     return words, data.censored or not holds

@@ -1,8 +1,8 @@
-"""L1 balls around what was seen, one for each group of choices with the same outcomes: rows for sets of outcomes.
+"""L1 balls around what was seen, one for each group of choices with the same outcomes.
 
-Such choices draw from one distribution P; of N visits to them a share P̃(A) ended in the set A of outcomes. With
-probability at least 1 − γ, P(A) − P̃(A) ≤ ε/2 for all A at once, where (2ᵏ − 2)·exp(−N·ε²/2) = γ for k outcomes
-(Weissman et al. 2003). Each group with an unknown outcome takes a share γ of δ, visited or not.
+Such choices draw from one distribution P; of N visits to them a share P̃(A) ended in the set A of outcomes.
+With probability at least 1 − γ, P(A) − P̃(A) ≤ ε/2 for all A at once, where (2ᵏ − 2)·exp(−N·ε²/2) = γ for k
+outcomes (Weissman et al. 2003). Each group with an unknown outcome takes a share γ of δ, visited or not.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ Hadamard's inequality,
 
     det V ≤ ∏ M_ii / ∏ G_ii²,        ‖q‖²_{V⁻¹} = (Gq)ᵀM⁻¹(Gq) ≤ ‖Gq‖²/(1 − ε),
 
-and a centre that misses V·ŷ by ρ is off by ‖ρ‖_{V⁻¹}, which is added to β. G is the inverse Cholesky factor with
-more digits than float64 has; a worse one would give a larger ellipsoid, never a wrong one.
+and a centre that misses V·ŷ by ρ is off by ‖ρ‖_{V⁻¹}, which is added to β. G is the inverse Cholesky factor
+with more digits than float64 has; a worse one would give a larger ellipsoid, never a wrong one.
 
 So g·x ≤ g·origin + q·ŷ + β·‖q‖_{V⁻¹}, q = g·half, for every direction g: rows of the region (TANGENT) for the
 directions in the file, and nature's problem at every choice of rectangular sets.

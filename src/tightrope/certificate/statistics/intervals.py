@@ -12,11 +12,11 @@
 
 where s(n) = ½·log(2πn) + 1/(12n) − 1/(360n³) + …, an alternating series whose error is below the first term
 left out. A tail is the probability of its first point times 1 + r + r·r' + …, and what is left after some
-terms is below a geometric series, since the ratios fall. The mixture's likelihood is c(k)·c(n−k)/C(n, k), where
-c(k) = C(2k, k)/4ᵏ and log c(k) = s(2k) − 2·s(k).
+terms is below a geometric series, since the ratios fall. The mixture's likelihood is c(k)·c(n−k)/C(n, k),
+where c(k) = C(2k, k)/4ᵏ and log c(k) = s(2k) − 2·s(k).
 
-Every logarithm comes with its error, and errors are added up. In longdouble those of np and nq cost about n·ε:
-beyond n ≈ 10⁹ they are too large to confirm an interval.
+Every logarithm comes with its error, and errors are added up. In longdouble those of np and nq cost about
+n·ε: beyond n ≈ 10⁹ they are too large to confirm an interval.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SERIES = [Fraction(1, 12), Fraction(-1, 360), Fraction(1, 1260), Fraction(-1, 1
 _SERIES.append(Fraction(-691, 360360))
 _LOG_TWO_PI = Fraction(18378770664093454835606594728112352797228, 10**40)
 _ENOUGH = Fraction(1, 10**13)
-_MOST_TERMS = 5_000_000
+_MOST_TERMS = 500_000
 _BLOCK = 1 << 16
 
 

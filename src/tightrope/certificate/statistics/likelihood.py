@@ -3,13 +3,13 @@
 With probability at least 1 − δ the true parameters satisfy ℓ(θ) = Σ K_f·log f(θ) ≥ T, K_f being the counts
 after the pilot and T = Σ_b ℓ_b(plug-in of b) − log(1/δ) − price (Ville's inequality). Each plug-in has to be
 known before its batch, so it is computed here, from the batches before it and nothing else: no number of the
-file enters. It is the smoothed maximum of their likelihood, found in float64; where that ends up matters for the
-width of the region, never for its confidence. T is then worked out at the plug-in as it is, rounded down. A
-plug-in outside of the domain, where expressions need be no probabilities, proves nothing.
+file enters. It is the smoothed maximum of their likelihood, found in float64; where that ends up matters for
+the width of the region, never for its confidence. T is then worked out at the plug-in as it is, rounded down.
+A plug-in outside of the domain, where expressions need be no probabilities, proves nothing.
 
-*Pilot and price* follow from the sampling design. Where the amount of data was planned, the pilot is the batches
-within the first tenth of the plan; otherwise pilots of 10·j batches, j = 0, 1, …, share δ at a price of
-log((j+1)(j+2)), and the one that covers at most a tenth may be chosen after looking.
+*Pilot and price* follow from the sampling design. Where the amount of data was planned, the pilot is the
+batches within the first tenth of the plan; otherwise pilots of 10·j batches, j = 0, 1, …, share δ at a price
+of log((j+1)(j+2)), and the one that covers at most a tenth may be chosen after looking.
 
 *Cuts.* log f ≤ log c + f/c − 1 for every c > 0, so with c_f = K_f/t_f any t_f > 0 give a valid row:
 
@@ -21,6 +21,7 @@ t_f = K_f/f(point) makes it the tangent at a point of the file; only its arithme
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,10 @@ from tightrope.certificate.problem import Data, Polynomial
 from tightrope.certificate.region.coordinates import Space
 from tightrope.certificate.region.polynomials import is_constant
 from tightrope.certificate.statistics.intervals import log_below
-from tightrope.certificate.statistics.outcomes import Ints
+from tightrope.certificate.statistics.outcomes import Ints, totals
 from tightrope.numerics.arrays import FloatArray
 
+MOST_BATCHES = 20_000
 _SMOOTHING = 0.5
 _STEPS = 60
 _PILOT_SHARE, _PILOT_STEP = 0.1, 10
@@ -66,40 +68,43 @@ class Likelihood:
     """T, the weights K_f, and the tangents at the given points."""
 
     def __init__(self, n: Arithmetic, space: Space, polynomials: list[Polynomial], data: Data):
-        self.n, self.space, self.data = n, space, data
+        self.n, self.space, self.data, self.size = n, space, data, len(polynomials)
         self.unknown = np.array([e for e, p in enumerate(polynomials) if not is_constant(p)], dtype=np.int64)
         forms = [space.affine(polynomials[e]) for e in self.unknown.tolist()]
         self.linear = n.array([a for a, _ in forms]).reshape(len(forms), space.size)
         self.constant = n.array([c for _, c in forms])
         self.points = np.zeros((0, space.size))
 
-    def learn(self, batches: list[Ints]) -> None:
-        """Predict every batch after the pilot; batches count all expressions, in time order."""
-        n, unknown = self.n, self.unknown
-        self.pilot, number = pilot_of(self.data, [int(seen.sum()) for seen in batches])
+    def learn(self, expression: Ints) -> None:
+        """Predict every batch after the pilot; `expression` is that of each transition."""
+        n, data, unknown = self.n, self.data, self.unknown
+        if data.batches > MOST_BATCHES:
+            raise ValueError(f"there are more than {MOST_BATCHES} batches")
+        sizes = [int(data.batch_count[a:b].sum()) for a, b in pairwise(data.batch_start.tolist())]
+        self.pilot, number = pilot_of(data, sizes)
         self.planned = number is None
-        terms: list[Numbers | None] = [n.zeros(1) + log_below(n, Fraction(self.data.delta))]
+        terms: list[Numbers | None] = [n.zeros(1) + log_below(n, Fraction(data.delta))]
         if number is not None:
             terms.append(-n.log_up(n.array([(number + 1) * (number + 2)])))
         maximiser = Maximiser(self.space, n.floats(self.linear), n.floats(self.constant))
-        so_far = sum(batches[: self.pilot], np.zeros(len(batches[0]) if batches else 0, dtype=np.int64))
+        so_far = totals(data, expression, self.size, 0, self.pilot)[unknown]
         weight = np.zeros(len(unknown), dtype=np.int64)
         self.plug_ins: list[FloatArray] = []
-        for batch in batches[self.pilot :]:
-            self.plug_ins.append(maximiser.estimate(so_far[unknown].astype(np.float64)))
-            terms.append(self._score(self.plug_ins[-1], batch[unknown]))
-            so_far, weight = so_far + batch, weight + batch[unknown]
+        for number in range(self.pilot, data.batches):
+            batch = totals(data, expression, self.size, number, number + 1)[unknown]
+            if batch.any():
+                self.plug_ins.append(maximiser.estimate(so_far.astype(np.float64)))
+                terms.append(self._score(self.plug_ins[-1], batch))
+                so_far, weight = so_far + batch, weight + batch
         self.used = np.flatnonzero(weight)
         self.weight = weight[self.used]
         known = [term for term in terms if term is not None]
         self.threshold = -self._sum_up(-np.concatenate(known)) if len(known) == len(terms) else None
 
     def _score(self, plug_in: FloatArray, seen: Ints) -> Numbers | None:
-        """The terms of a batch's log-likelihood at its plug-in, rounded down; None where there is no bound."""
+        """The terms of a batch's log-likelihood at its plug-in, rounded down; None without a bound."""
         n, met = self.n, np.flatnonzero(seen)
         exact = [Fraction(float(value)) for value in plug_in]
-        if len(met) == 0:
-            return n.zeros(0)
         if not self.space.contains(exact):
             return None
         x = n.array(self.space.lifted(exact))

@@ -1,7 +1,7 @@
 """What was seen, counted again from batches: outcomes of choices, and events that pool them.
 
-An *outcome* of a choice is a group of m transitions with one expression f; it has the probability m·f. Choices
-with the same outcomes draw from one distribution, so their counts are added up, outcome by outcome.
+An *outcome* of a choice is a group of m transitions with one expression f; it has the probability m·f.
+Choices with the same outcomes draw from one distribution, so their counts are added up, outcome by outcome.
 
 An *event* is a polynomial g that is the probability of an outcome. A visit to a choice with an outcome of
 probability g is a trial of g that succeeds when the outcome shows; where g and 1 − g are one event (`paired`)
@@ -27,14 +27,11 @@ from tightrope.numerics.arrays import BoolArray
 Ints = npt.NDArray[np.int64]
 
 
-def batch_totals(data: Data, labels: Ints, size: int) -> list[Ints]:
-    """For every batch, how often each label was seen; `labels` belong to transitions."""
-    if np.any(data.batch_count < 0) or data.batch_count.astype(np.float64).sum() > 2.0**50:
-        raise ValueError("there are negative counts, or more than can be added up")
-    return [
-        np.bincount(labels[data.batch_transition[a:b]], data.batch_count[a:b], size).astype(np.int64)
-        for a, b in pairwise(data.batch_start.tolist())
-    ]
+def totals(data: Data, labels: Ints, size: int, first: int = 0, last: int | None = None) -> Ints:
+    """How often each label was seen in the batches from `first` to before `last`; labels are transitions'."""
+    ends = data.batch_start[first], data.batch_start[data.batches if last is None else last]
+    seen, count = data.batch_transition[ends[0] : ends[1]], data.batch_count[ends[0] : ends[1]]
+    return np.bincount(labels[seen], count, size).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

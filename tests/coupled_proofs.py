@@ -10,16 +10,17 @@ from itertools import product
 
 import numpy as np
 
-from tightrope.certificate.certificate import Problem
-from tightrope.certificate.old_coupled import CoupledProof
-from tightrope.certificate.learning import Data, Guarantee, LearningCertificate, RegionProof
-from tightrope.learning.certificate_data import coordinates_text, domain_text, expressions_text
+from tightrope.certificate.claim import Certificate
+from tightrope.certificate.hints import CoupledHints, LearnedHints, RegionHints
+from tightrope.certificate.region.rows import Origin
+from tightrope.learning.certificate_data import domain_data
 from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.solver.solve import solve
-from tightrope.statistics.coordinates import Coordinates
+from tightrope.solver.to_certificate import to_claim, value_hints
+from tightrope.solver.to_problem import to_problem
 
 
 def loop_model():
@@ -50,69 +51,34 @@ def value_at(model, objective, policy, theta):
 
 def base_certificate(model, objective, policy):
     """The certificate over the expression sets of the domain, without coupled bounds."""
-    coordinates = Coordinates.of(model.expressions, model.parameters)
     low, high = model.expressions.ranges(model.parameters.lower, model.parameters.upper)
-    lower, upper = np.clip(low, 0, 1)[model.expression], np.clip(high, 0, 1)[model.expression]
-    sets = IntervalMDP(model.structure, lower, upper)
+    lower, upper = np.clip(low, 0, 1), np.clip(high, 0, 1)
+    sets = IntervalMDP(model.structure, lower[model.expression], upper[model.expression])
     ends = [
         solve(sets, replace(objective, nature=nature), policy=policy)
         for nature in (Direction.MIN, Direction.MAX)
     ]
-    structure = model.structure
-    problem = Problem(
-        objective.kind.name,
-        "MAX",
-        "MIN",
-        structure.choice_start,
-        structure.transition_start,
-        structure.successor,
-        structure.initial,
-        "interval",
-        lower=lower,
-        upper=upper,
-        lower_steps=objective.lower_steps,
-        upper_steps=objective.upper_steps,
-        discount=objective.discount,
-        reward=None if objective.reward is None else objective.reward.per_choice(structure),
-        target=objective.target,
+    size = len(model.parameters)
+    nothing = np.zeros((0, size), dtype=np.int64)
+    region = RegionHints(
+        row=np.zeros((0, 3), dtype=np.int64),
+        point=np.zeros((0, size)),
+        box_lower=np.zeros((0, size)),
+        box_upper=np.zeros((0, size)),
+        box_basis=np.zeros((0, 2 * size, size), dtype=np.int64),
+        bound_expression=nothing[:, 0],
+        bound_side=nothing[:, 0],
+        bound_basis=nothing,
+        choice_basis=nothing,
     )
-    size = coordinates.size
-    nothing = np.zeros((0, size), dtype=np.int32)
-    region = RegionProof(
-        np.zeros((0, 3), dtype=np.int64),
-        np.zeros((0, size)),
-        np.zeros((0, size)),
-        np.zeros((0, size)),
-        np.zeros((0, 2 * size, size), dtype=np.int32),
-        np.zeros(0, dtype=np.int32),
-        np.zeros(0, dtype=np.int8),
-        nothing,
-        nothing,
+    initial = model.initial
+    bounds = float(ends[0].fixpoint_lower[initial]), float(ends[1].fixpoint_upper[initial])
+    return Certificate(
+        to_problem(model, objective, data=domain_data("expression")),
+        (to_claim("robust policy", bounds, policy),),
+        (value_hints(ends[0], policy, ends[1]),),
+        LearnedHints(lower, upper, region=region),
     )
-    randomised = np.issubdtype(policy.dtype, np.floating)
-    guarantee = Guarantee(
-        "robust policy",
-        ends[0].fixpoint_lower,
-        ends[1].fixpoint_upper,
-        policy_kind="randomised" if randomised else "fixed",
-        policy=None if randomised else policy,
-        weight=policy if randomised else None,
-        lower_ranking=ends[0].ranking,
-        upper_ranking=ends[1].ranking,
-    )
-    data = Data(
-        0.0,
-        "domain",
-        1.0,
-        "none",
-        "expression",
-        expressions_text(model),
-        domain_text(model.parameters),
-        coordinates_text(coordinates),
-        model.expression,
-        np.zeros(model.transitions, dtype=np.int64),
-    )
-    return LearningCertificate(problem, data, (guarantee,), region)
 
 
 class Prover:
@@ -124,18 +90,22 @@ class Prover:
         self.low = np.array([float(v) for v in parameters.lower])
         self.high = np.array([float(v) for v in parameters.upper])
         self.size = len(parameters)
-        guarantee = certificate.guarantees[0]
-        decided = guarantee.lower == guarantee.upper
-        self.decided = np.where(decided, guarantee.lower, 0.0)
+        claim, vectors = certificate.claims[0], certificate.values[0]
+        decided = np.isin(np.arange(model.states), [3, 4])  # for steps, where the checker needs no models
+        self.decided = np.zeros(model.states)
+        if vectors.lower is not None:
+            decided = vectors.lower == vectors.upper
+            self.decided = np.where(decided, vectors.lower, 0.0)
         self.open = np.flatnonzero(~decided)
-        weight = guarantee.weight
+        weight = claim.weight
         if weight is None:
             weight = np.zeros(model.choices)
-            weight[guarantee.policy] = 1.0
+            weight[claim.choice] = 1.0
         self.weight = weight
         self.reward = np.zeros(model.states)
-        if certificate.problem.reward is not None:
-            np.add.at(self.reward, model.structure.choice_state, weight * certificate.problem.reward)
+        self.objective = certificate.problem.objective
+        if self.objective.reward is not None:
+            np.add.at(self.reward, model.structure.choice_state, weight * self.objective.reward)
 
     def matrix(self, theta):
         values = self.model.expressions.values(theta)[self.model.expression]
@@ -143,7 +113,7 @@ class Prover:
         choice = np.repeat(np.arange(self.model.choices), np.diff(self.model.transition_start))
         state = self.model.structure.choice_state[choice]
         np.add.at(result, (state, self.model.structure.successor), values * self.weight[choice])
-        return result * (self.certificate.problem.discount or 1.0)
+        return result * (self.objective.discount or 1.0)
 
     def cell(self, node):
         """The box of a node, and the names of its rows."""
@@ -152,7 +122,7 @@ class Prover:
             split, side = divmod(node - 1, 2)
             parent, direction, value = self.splits[split]
             along = int(np.argmax(direction))
-            names.append((7, split, side))
+            names.append((int(Origin.SPLIT), split, side))
             if side == 0:
                 high[along] = min(high[along], value)
             else:
@@ -189,7 +159,7 @@ class Prover:
             low, high, names = self.cell(node)
             centre, axes, value, slope, curve, error, _ = self.model_of(low, high)
             signs = np.array(list(product((1, -1), repeat=self.size)))
-            simplex = -1 - 2 * np.arange(self.size) - (signs < 0)
+            simplex = 2 * np.arange(self.size) + (signs < 0)
             points = signs / np.sqrt(self.size)
             eta = []
             for corner in (points[0], points[-1]):
@@ -199,22 +169,19 @@ class Prover:
             parts.append((node, names, simplex, points, centre, axes, value, slope, curve, error, eta))
         count = len(parts)
         rows = [np.array(part[1], dtype=np.int64).reshape(-1, 3) for part in parts]
-        number = np.arange(count, dtype=np.int32)
-        return CoupledProof(
-            guarantee=0,
-            lower=0.0,
-            upper=1.0,
+        number = np.arange(count)
+        return CoupledHints(
+            claim=0,
             split_node=np.array([s[0] for s in self.splits], dtype=np.int64),
             split_direction=np.array([s[1] for s in self.splits], dtype=float).reshape(-1, self.size),
             split_value=np.array([s[2] for s in self.splits], dtype=float),
             node=np.array([part[0] for part in parts], dtype=np.int64),
-            lower_dual=2 * number if duals else np.full(count, -1, dtype=np.int32),
-            upper_dual=2 * number + 1 if duals else np.full(count, -1, dtype=np.int32),
+            lower_dual=2 * number if duals else np.full(count, -1),
+            upper_dual=2 * number + 1 if duals else np.full(count, -1),
             row_start=_starts(rows),
             row=np.concatenate(rows),
             multiplier=np.zeros(sum(len(part) for part in rows)),
-            simplex_start=_starts([part[2] for part in parts]),
-            simplex=np.concatenate([part[2] for part in parts]).astype(np.int32),
+            simplex=np.concatenate([part[2] for part in parts]),
             point_start=_starts([part[3] for part in parts]),
             point=np.concatenate([part[3] for part in parts]),
             centre=np.array([part[4] for part in parts]),

@@ -11,34 +11,50 @@ import pytest
 
 from coupled_proofs import Prover, base_certificate, loop_model, objective_of, value_at
 from learning_cases import FAMILIES, case, counts_of
-from tightrope.certificate.old_coupled import CoupledProof
-from tightrope.certificate.coupled_check import CoupledCheck
-from tightrope.certificate.learning import LearningCertificate
-from tightrope.certificate.learning_check import Chain, verify_learning
+from test_certificate_learning import failures, moved, values
+from tightrope.certificate.format.archive import load
+from tightrope.certificate.hints import CoupledHints
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.learning.certificate import certificate_of
 from tightrope.learning.learn import learn
 from tightrope.model.objective import ObjectiveKind
 from tightrope.model.structure import RewardStructure
+from tightrope.solver.certificate_file import save_certificate
 
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
 SPLITS = [(0, [1.0, 0.0], 0.4), (1, [0.0, 1.0], 0.15)]
 POLICY = np.array([0, 1, 3, 4, 5])
 
 
-def failures(certificate, exactly=False):
-    return [check.name for check in verify_learning(certificate, exactly) if not check.passed]
-
-
 def with_claim(certificate, proof):
     """The certificate with the best bounds that the checker's own functions find."""
-    chain = Chain(replace(certificate, coupled=(proof,)))
-    chain.checks()
-    check = CoupledCheck(chain.ground(), proof)
+    certificate = with_proof(certificate, proof)
+    link = Learned(certificate, LONGDOUBLE)
+    link.checks()
+    check = link.coupled_check(proof)
     ends = {int(node): check.own_ends(i) for i, node in enumerate(proof.node)}
-    low, high = check.tree_ends(ends)
+    low, high = check.tree_ends(ends, (-np.inf, np.inf))
     lower, upper = np.nextafter(float(low), -np.inf), np.nextafter(float(high), np.inf)
-    claimed = replace(proof, lower=float(lower), upper=float(upper))
-    return replace(certificate, coupled=(claimed,))
+    claim = certificate.claims[0]
+    claim = replace(claim, lower=max(float(lower), claim.lower), upper=min(float(upper), claim.upper))
+    return replace(certificate, claims=(claim,))
+
+
+def with_proof(certificate, *proofs):
+    return moved(certificate, "learned.coupled", proofs)
+
+
+def over_sets(certificate):
+    """What the vectors alone prove."""
+    initial = certificate.problem.graph.initial
+    return tuple(
+        float(vector[initial]) for vector in (certificate.values[0].lower, certificate.values[0].upper)
+    )
+
+
+def proof_of(certificate):
+    return certificate.learned.coupled[0]
 
 
 @cache
@@ -51,8 +67,8 @@ def by_hand(duals=True):
 def test_hand_made_proofs_hold_and_are_tighter_than_the_sets():
     certificate = by_hand()
     assert failures(certificate) == []
-    low, high = certificate.values()["robust policy"]
-    base_low, base_high = replace(certificate, coupled=()).values()["robust policy"]
+    low, high = values(certificate)["robust policy"]
+    base_low, base_high = over_sets(certificate)
     assert base_low + 0.01 < low and high < base_high - 0.04
     model = loop_model()
     for p in ("0.3", "0.37", "0.5"):
@@ -64,8 +80,8 @@ def test_hand_made_proofs_hold_and_are_tighter_than_the_sets():
 
 def test_occupancies_help():
     with_duals, without = by_hand(True), by_hand(False)
-    low, high = with_duals.values()["robust policy"]
-    wide_low, wide_high = without.values()["robust policy"]
+    low, high = values(with_duals)["robust policy"]
+    wide_low, wide_high = values(without)["robust policy"]
     assert wide_low < low and high < wide_high
 
 
@@ -98,34 +114,32 @@ def test_every_objective_has_proofs(kind, more, randomised):
             proof, state=empty, value=np.zeros((0, 0)), slope=np.zeros((0, 0, 2)), curve=np.zeros((0, 0, 3)),
             error=np.zeros((0, 0)), dual=np.zeros((0, 0)),
         )  # fmt: skip
+    base_low, base_high = values(certificate)["robust policy"]
     certificate = with_claim(certificate, proof)
     assert failures(certificate) == []
-    low, high = certificate.values()["robust policy"]
-    base_low, base_high = replace(certificate, coupled=()).values()["robust policy"]
+    low, high = values(certificate)["robust policy"]
     assert high - low <= 0.99 * (base_high - base_low)
     for point in ((Fraction("0.3"), Fraction("0.1")), (Fraction("0.5"), Fraction("0.1"))):
         least, most = value_at(model, objective, policy, point)
         assert low <= most and least <= high
-    tighter = replace(certificate.coupled[0], lower=low + 1e-9)
-    assert failures(replace(certificate, coupled=(tighter,)))
+    assert failures(moved(certificate, "claims.0.lower", low + 1e-9))
 
 
 OCCUPANCIES = ("dual", "lower_dual", "upper_dual")
 
 
-@pytest.mark.parametrize("name", [f.name for f in fields(CoupledProof) if f.name not in OCCUPANCIES])
+@pytest.mark.parametrize("name", [f.name for f in fields(CoupledHints) if f.name not in OCCUPANCIES])
 def test_no_mutation_of_a_part_gets_through(name):
     """Every entry of every part: whatever is changed by more than the slack of the errors, fails."""
     certificate = by_hand()
-    proof = certificate.coupled[0]
+    proof = proof_of(certificate)
     value = getattr(proof, name)
-    if isinstance(value, int | float):
-        worse = {"guarantee": 1, "lower": proof.lower + 1e-9, "upper": proof.upper - 1e-9}[name]
-        assert failures(replace(certificate, coupled=(replace(proof, **{name: worse}),)))
+    if name == "claim":
+        assert failures(with_proof(certificate, replace(proof, claim=1)))
         return
     if value.size == 0:
         grown = np.ones((3, *value.shape[1:]), dtype=value.dtype)
-        assert failures(replace(certificate, coupled=(replace(proof, **{name: grown}),)))
+        assert failures(with_proof(certificate, replace(proof, **{name: grown})))
         return
     rng = np.random.default_rng(5)
     for place in rng.choice(value.size, size=min(value.size, 12), replace=False):
@@ -136,38 +150,37 @@ def test_no_mutation_of_a_part_gets_through(name):
             changed.flat[place] *= 0.3
         else:
             changed.flat[place] -= 0.02 * np.sign(value.flat[place]) or 0.02
-        mutated = replace(certificate, coupled=(replace(proof, **{name: changed}),))
+        mutated = with_proof(certificate, replace(proof, **{name: changed}))
         assert failures(mutated), (name, place)
     for damaged in (value[..., :-1], value.astype(np.float32), value.astype(np.complex128)):
-        assert failures(replace(certificate, coupled=(replace(proof, **{name: damaged}),)))
+        assert failures(with_proof(certificate, replace(proof, **{name: damaged})))
 
 
 def test_the_occupancies_that_carry_an_end_cannot_be_changed():
     certificate = by_hand()
-    proof = certificate.coupled[0]
+    proof = proof_of(certificate)
     lowest, highest = 2, 0  # of the proofs of nodes 2, 3, 4: where the value is least, and largest
     for name, cell in (("lower_dual", lowest), ("upper_dual", highest)):
         for other in (-1, len(proof.dual)):
             changed = getattr(proof, name).copy()
             changed[cell] = other
-            assert failures(replace(certificate, coupled=(replace(proof, **{name: changed}),)))
+            assert failures(with_proof(certificate, replace(proof, **{name: changed})))
         dual = proof.dual.copy()
         dual[getattr(proof, name)[cell]] *= 0.5
-        assert failures(replace(certificate, coupled=(replace(proof, dual=dual),)))
+        assert failures(with_proof(certificate, replace(proof, dual=dual)))
 
 
 def test_the_same_in_rationals():
     certificate = by_hand()
-    proof = certificate.coupled[0]
+    proof = proof_of(certificate)
     assert failures(certificate, exactly=True) == []
     for worse in (
-        {"lower": proof.lower + 1e-9},
         {"error": proof.error * 0.3},
         {"point": proof.point * 0.99},
         {"dual": proof.dual * 0.5},
         {"slope": proof.slope * 1.05},
     ):
-        assert failures(replace(certificate, coupled=(replace(proof, **worse),)), exactly=True)
+        assert failures(with_proof(certificate, replace(proof, **worse)), exactly=True)
     model = loop_model()
     weights = np.array([1.0, 0.25, 0.75, 1.0, 1.0, 1.0])
     mixed = base_certificate(model, objective_of(model), weights)
@@ -178,12 +191,11 @@ def test_the_same_in_rationals():
 
 def test_a_cell_left_out_fails():
     certificate = by_hand()
-    proof = certificate.coupled[0]
+    proof = proof_of(certificate)
     model = loop_model()
     partial = Prover(model, certificate, SPLITS).proof([2, 3], True)
-    partial = replace(partial, lower=proof.lower, upper=proof.upper)
-    assert failures(replace(certificate, coupled=(partial,)))
-    assert failures(replace(certificate, coupled=(proof, replace(proof, lower=proof.lower + 1e-6))))
+    assert failures(with_proof(certificate, partial)) == ["robust policy: the claim"]
+    assert failures(with_proof(certificate, proof, proof)) == []
 
 
 @cache
@@ -208,22 +220,21 @@ def test_coupled_intervals_of_learned_results_are_proved(family, region):
     result, certificate = learned(family, region)
     assert failures(certificate) == []
     for name, value in (("robust policy", result.robust), ("given policy", result.value)):
-        low, high = certificate.values()[name]
+        low, high = values(certificate)[name]
         assert low == pytest.approx(value.interval.lower, rel=2e-6)
         assert high == pytest.approx(value.interval.upper, rel=2e-6)
-        coupled = value.coupled
-        assert coupled.rectangular_lost_nothing or any("coupled" in line for line in certificate.covers)
+        assert value.coupled.rectangular_lost_nothing or certificate.learned.coupled
 
 
 def test_learned_proofs_do_not_survive_other_counts_or_rows(tmp_path):
     _, certificate = learned(AIRCRAFT, "polytope")
-    proof = certificate.coupled[0]
-    counts = certificate.data.counts.copy()
+    proof = proof_of(certificate)
+    counts = certificate.problem.data.batch_count.copy()
     counts[counts.argmax()] += 40
-    assert failures(replace(certificate, data=replace(certificate.data, counts=counts)))
+    assert failures(moved(certificate, "problem.data.batch_count", counts))
     rows = proof.row.copy()
     rows[0] = rows[1]
-    assert failures(replace(certificate, coupled=(replace(proof, row=rows), *certificate.coupled[1:])))
-    certificate.save(tmp_path / "a.cert")
-    again = LearningCertificate.load(tmp_path / "a.cert")
-    assert again.values() == certificate.values() and failures(again) == []
+    assert failures(with_proof(certificate, replace(proof, row=rows), *certificate.learned.coupled[1:]))
+    save_certificate(certificate, tmp_path / "a.cert")
+    again = load(tmp_path / "a.cert").certificate
+    assert values(again) == values(certificate) and failures(again) == []

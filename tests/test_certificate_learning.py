@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 
 import numpy as np
 import pytest
 
 from learning_cases import FAMILIES, case, counts_of
-from tightrope.certificate.learning import LearningCertificate
-from tightrope.certificate.learning_check import verify_learning
-from tightrope.certificate.region_rows import Origin
+from tightrope.certificate.checker import check
+from tightrope.certificate.format.archive import load
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.region.rows import Origin
+from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
 from tightrope.learning.certificate import certificate_of
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
+from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.parameters import Parameters
+from tightrope.solver.certificate_file import save_certificate
 from tightrope.statistics.estimates import IntervalMethod
 
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
@@ -31,8 +38,18 @@ COMBINATIONS = [
 ]
 
 
-def failures(checks):
-    return [check.name for check in checks if not check.passed]
+def failures(certificate, exactly=False):
+    """What does not hold of a certificate: the names of checks, or what the door says."""
+    try:
+        verdict = check(certificate, RATIONAL if exactly else LONGDOUBLE)
+    except InputError as error:
+        return [str(error)]
+    assert verdict.valid == all(one.passed for one in verdict.checks)
+    return [one.name for one in verdict.checks if not one.passed]
+
+
+def values(certificate):
+    return {claim.name: (claim.lower, claim.upper) for claim in certificate.claims}
 
 
 @cache
@@ -56,28 +73,27 @@ def certified(family, region, sets, method=None):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_results_of_every_family_are_proved(family, region, sets):
     result, certificate = certified(family, region, sets)
-    assert failures(verify_learning(certificate)) == []
-    low, high = certificate.values()["robust policy"]
+    assert failures(certificate) == []
+    low, high = values(certificate)["robust policy"]
     assert low == pytest.approx(result.robust.interval.lower, rel=1e-6)
     assert high == pytest.approx(result.robust.interval.upper, rel=1e-6)
     truth = case(family).value_of(result.robust.policy)
     assert low <= truth * (1 + 1e-6) and truth <= high * (1 + 1e-6)
-    assert certificate.data.sets == sets or result.fallback
+    assert certificate.problem.data.sets == sets or result.fallback
 
 
 @pytest.mark.parametrize(("region", "sets"), [(None, "untied"), *COMBINATIONS[3:]])
 def test_the_same_in_rationals(region, sets):
     _, certificate = certified(AIRCRAFT, region, sets)
-    assert failures(verify_learning(certificate, exactly=True)) == []
+    assert failures(certificate, exactly=True) == []
 
 
 @pytest.mark.parametrize("method", ["clopper-pearson", "hoeffding", "beta-binomial"])
 def test_every_interval_method_is_derived_again(method):
     for region, sets in ((None, "untied"), ("polytope", "expression")):
         _, certificate = certified(ENGAGEMENT, region, sets, method)
-        assert failures(verify_learning(certificate)) == []
-        narrower = replace(certificate, data=replace(certificate.data, gamma=certificate.data.gamma / 1.5))
-        assert failures(verify_learning(narrower))
+        assert failures(certificate) == []
+        assert failures(moved(certificate, "problem.data.delta", certificate.problem.data.delta / 1.5))
 
 
 def test_randomised_policies_and_step_bounds_are_covered():
@@ -86,16 +102,15 @@ def test_randomised_policies_and_step_bounds_are_covered():
     weight = np.repeat(1.0 / np.diff(start), np.diff(start))
     uniform = learn(subject.model, counts, 0.05, subject.objective, sets="expression", policy=weight)
     certificate = certificate_of(uniform, counts)
-    assert certificate.guarantees[1].policy_kind == "randomised"
-    assert failures(verify_learning(certificate)) == []
+    assert certificate.claims[1].policy == "randomised"
+    assert failures(certificate) == []
     bounded = replace(subject.objective, upper_steps=4)
     for objective in (bounded, replace(bounded, agent=Direction.MIN), replace(bounded, lower_steps=1)):
         certificate = certificate_of(learn(subject.model, counts, 0.05, objective, sets="tied"), counts)
-        assert certificate.guarantees[0].policy_kind == "free"
-        assert failures(verify_learning(certificate)) == []
-        guarantee = certificate.guarantees[0]
-        tighter = replace(guarantee, lower=np.maximum(guarantee.lower, guarantee.upper - 1e-9))
-        assert failures(verify_learning(replace(certificate, guarantees=(tighter,))))
+        assert certificate.claims[0].policy == "free" and certificate.values[0].lower is None
+        assert failures(certificate) == []
+        claim = certificate.claims[0]
+        assert claim.upper == 0 or failures(moved(certificate, "claims.0.lower", claim.upper - 1e-9))
 
 
 def test_steps_of_rectangular_sets_are_covered_by_the_expression_sets_around_them():
@@ -103,10 +118,9 @@ def test_steps_of_rectangular_sets_are_covered_by_the_expression_sets_around_the
     objective = replace(subject.objective, upper_steps=3)
     result = learn(subject.model, counts, 0.05, objective, region="polytope", sets="rectangular")
     certificate = certificate_of(result, counts)
-    assert certificate.data.sets == "expression"
-    assert any("enclose" in line for line in certificate.covers)
-    assert failures(verify_learning(certificate)) == []
-    low, high = certificate.values()["robust policy"]
+    assert certificate.problem.data.sets == "expression"
+    assert failures(certificate) == []
+    low, high = values(certificate)["robust policy"]
     assert low <= result.robust.interval.lower and result.robust.interval.upper <= high
 
 
@@ -123,8 +137,8 @@ def test_late_targets_are_covered():
             policy=subject.policy,
         )
         certificate = certificate_of(result, counts)
-        assert certificate.guarantees[0].lower_tail is not None
-        assert failures(verify_learning(certificate)) == []
+        assert certificate.values[0].lower is not None
+        assert failures(certificate) == []
 
 
 def test_rewards_costs_and_complements_are_covered():
@@ -134,43 +148,60 @@ def test_rewards_costs_and_complements_are_covered():
         objective = Objective(ObjectiveKind.UNTIL, agent, agent.opposite, target=target, complement=True)
         result = learn(subject.model, counts, 0.05, objective, region="polytope", sets="rectangular")
         certificate = certificate_of(result, counts)
-        assert failures(verify_learning(certificate)) == []
-        low, high = certificate.values()["robust policy"]
+        assert failures(certificate) == []
+        low, high = values(certificate)["robust policy"]
         assert low == pytest.approx(result.robust.interval.lower, abs=1e-6)
         assert high == pytest.approx(result.robust.interval.upper, abs=1e-6)
 
 
-def test_assumed_supports_are_named_and_nothing_else_is_assumed():
-    subject, counts = case(ROVER), counts_of(ROVER)
-    options = LearnOptions(assume_support=1e-4)
-    result = learn(subject.model, counts, 0.05, subject.objective, sets="untied", options=options)
+def coin(tails=3):
+    """Reach the goal with probability p within [0, 1]; nothing but tails was seen."""
+    parameters = Parameters.box(p=("0", "1"))
+    (p,) = parameters.symbols()
+    rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "stay", {1: 1}), (2, "stay", {2: 1})]
+    model = build_from_rows(rows, parameters, labels={"goal": [1]})
+    seen = np.array([0, tails, 0, 0], dtype=np.int64)
+    design = SamplingDesign(SamplingKind.GENERATIVE_FIXED)
+    return model, Counts(seen, model.transition_start, design, model.hash())
+
+
+@pytest.mark.parametrize("sets", ["untied", "tied"])
+def test_assumed_supports_are_named_and_nothing_else_is_assumed(sets):
+    model, counts = coin()
+    options = LearnOptions(assume_support=0.05, interval=IntervalMethod.CLOPPER_PEARSON)
+    result = learn(model, counts, 0.05, 'Pmax=? [ F "goal" ]', sets=sets, options=options)
     certificate = certificate_of(result, counts)
-    if certificate.data.assumed_support is not None:
-        assert any("assumed" in line for line in certificate.covers)
-    assert failures(verify_learning(certificate)) == []
+    verdict = check(certificate)
+    assert verdict.valid and verdict.values["robust policy"][0] == pytest.approx(0.05)
+    assert any("at least probability 0.05" in line for line in verdict.assumes)
+    for other in (None, 0.04):
+        assert failures(moved(certificate, "problem.assumed_support", other))
+    plain = learn(model, counts, 0.05, 'Pmax=? [ F "goal" ]', sets=sets)
+    verdict = check(certificate_of(plain, counts))
+    assert verdict.values["robust policy"][0] == 0 and len(verdict.assumes) == 1
 
 
 # --- mutations ------------------------------------------------------------------------------------------
 
 
-def changed(part, name, change):
-    """A mutation of an array or a number of one part."""
+def moved(holder, path, value):
+    """The certificate with another value at a path, or with what a function makes of the one there."""
+    name, _, rest = path.partition(".")
+    if isinstance(holder, tuple):
+        place = int(name)
+        inner = moved(holder[place], rest, value)
+        return (*holder[:place], inner, *holder[place + 1 :])
+    held = getattr(holder, name)
+    if rest:
+        return replace(holder, **{name: moved(held, rest, value)})
+    if callable(value):
+        value = value(held.copy() if isinstance(held, np.ndarray) else held)
+    return replace(holder, **{name: value})
 
-    def mutate(certificate):
-        if part == "guarantee":
-            holder = certificate.guarantees[0]
-            mutated = replace(holder, **{name: _changed(getattr(holder, name), change)})
-            return replace(certificate, guarantees=(mutated, *certificate.guarantees[1:]))
-        holder = getattr(certificate, part)
-        return replace(
-            certificate, **{part: replace(holder, **{name: _changed(getattr(holder, name), change)})}
-        )
 
-    return mutate
-
-
-def _changed(value, change):
-    return change(value.copy() if isinstance(value, np.ndarray) else value)
+def changed(path, change):
+    """A mutation of one field."""
+    return lambda certificate: moved(certificate, path, change)
 
 
 def added(index, amount):
@@ -183,173 +214,230 @@ def added(index, amount):
 
 def tightened(array):
     """Every lower bound raised a little."""
-    return np.where(array > 0, array + 1e-7, array)
+    return np.where((array > 0) & (array < 1), array + 1e-7, array)
 
 
 def one_tightened(array):
-    """The lower bound of one transition raised a little."""
+    """One lower bound raised a little."""
     inside = np.flatnonzero((array > 0) & (array < 0.9))
     array[inside[len(inside) // 2]] += 1e-7
     return array
 
 
 def lowered(array):
-    return np.where(array < 1, array - 1e-7, array)
+    return np.where((array < 1) & (array > 0), array - 1e-7, array)
 
 
 def another_policy(certificate):
-    """The first state with a choice takes another one, where that makes a difference."""
-    guarantee, start = certificate.guarantees[0], certificate.problem.choice_start
-    policy = start[:-1] + (guarantee.policy - start[:-1] + 1) % np.diff(start)
-    return replace(certificate, guarantees=(replace(guarantee, policy=policy),))
+    """The policy takes another choice where there is one; the claim stays."""
+    start = certificate.problem.graph.choice_start
+    choice = certificate.claims[0].choice
+    other = start[:-1] + (choice - start[:-1] + 1) % np.diff(start)
+    return replace(
+        certificate, claims=(replace(certificate.claims[0], choice=other),), values=certificate.values[:1]
+    )
 
 
-def rewritten(part, name, change):
-    """A mutation of a header entry."""
-
-    def mutate(certificate):
-        holder = getattr(certificate, part)
-        entry = change(dict(getattr(holder, name)))
-        return replace(certificate, **{part: replace(holder, **{name: entry})})
-
-    return mutate
+def with_a_wrong_sum(certificate):
+    """One coefficient of one expression is doubled."""
+    values = list(certificate.problem.table.coefficient)
+    values[-1] *= 2
+    return moved(certificate, "problem.table.coefficient", tuple(values))
 
 
-def doubled_coefficient(expressions):
-    rows = [list(row) for row in expressions["rows"]]
-    at = next(i for i, row in enumerate(rows) if len(row) > 1)
-    rows[at] = [[m, c + "1"] for m, c in rows[at]]
-    return expressions | {"rows": rows}
+def narrower_domain(certificate):
+    upper = certificate.problem.domain.upper
+    return moved(certificate, "problem.domain.upper", tuple(value / 2 for value in upper))
 
 
-POLYTOPE = [
-    ("a count", changed("data", "counts", lambda a: np.where(a == a.max(), a + 1, a))),
-    ("a negative count", changed("data", "counts", lambda a: np.where(a == a.max(), -a, a))),
-    ("gamma", changed("data", "gamma", lambda g: g * 1.1)),
-    ("delta", changed("data", "delta", lambda d: d * 0.9)),
-    ("the method", changed("data", "method", lambda _: "hoeffding")),
-    ("an event's lower bound", changed("data", "event_lower", tightened)),
-    ("an event's upper bound", changed("data", "event_upper", lowered)),
-    ("an event left out", changed("data", "event_expression", lambda a: a[:-1])),
-    ("an event's expression", changed("data", "event_expression", added(0, 1))),
-    ("a coefficient", rewritten("data", "expressions", doubled_coefficient)),
-    ("the domain", rewritten("data", "domain", lambda d: d | {"lower": d["lower"][1:]})),
-    ("the free parameters", rewritten("data", "coordinates", lambda c: c | {"free": c["free"][::-1][:1]})),
-    ("a transition's expression", changed("data", "expression", added(0, 1))),
-    ("a row's origin", changed("region", "row", lambda a: np.where([True, False, False], Origin.DOMAIN, a))),
-    ("a row's side", changed("region", "row", lambda a: np.where([False, False, True], 1 - a, a))),
-    (
-        "bases of bounds",
-        changed("region", "bound_basis", lambda a: np.where(a >= 0, (a + 1) % (a.max() + 1), a)),
-    ),
-    ("a basis out of range", changed("region", "bound_basis", added(0, 10_000))),
-    ("which expression was bounded", changed("region", "bound_expression", lambda a: a[::-1])),
-    ("a transition's lower bound", changed("problem", "lower", tightened)),
-    ("a transition's upper bound", changed("problem", "upper", lowered)),
-    ("one transition's lower bound", changed("problem", "lower", one_tightened)),
-    ("all lower values", changed("guarantee", "lower", lambda a: np.where((a > 0) & (a < 1), a + 1e-5, a))),
-    ("all upper values", changed("guarantee", "upper", lambda a: np.where((a > 0) & (a < 1), a - 1e-5, a))),
+DATA, HINTS, REGION = "problem.data", "learned", "learned.region"
+
+EXPRESSION = [
+    ("a count", changed(f"{DATA}.batch_count", lambda a: np.where(a == a.max(), a + 9, a))),
+    ("a negative count", changed(f"{DATA}.batch_count", lambda a: np.where(a == a.max(), -a, a))),
+    ("a count left out", changed(f"{DATA}.batch_count", lambda a: a[:-1])),
+    ("delta", changed(f"{DATA}.delta", lambda d: d * 0.9)),
+    ("the method", changed(f"{DATA}.method", "hoeffding")),
+    ("an event's lower bound", changed(f"{HINTS}.event_lower", tightened)),
+    ("an event's upper bound", changed(f"{HINTS}.event_upper", lowered)),
+    ("an event left out", changed(f"{HINTS}.event_lower", lambda a: a[:-1])),
+    ("an event more", changed(f"{HINTS}.event_lower", lambda a: np.append(a, 0.0))),
+    ("a coefficient", with_a_wrong_sum),
+    ("the domain", changed("problem.domain.lower", lambda a: a[1:])),
+    ("a transition's expression", changed("problem.expression", added(0, 1))),
+    ("a row's origin", changed(f"{REGION}.row", lambda a: np.where([True, False, False], Origin.DOMAIN, a))),
+    ("a row's side", changed(f"{REGION}.row", lambda a: np.where([False, False, True], 1 - a, a))),
+    ("a row before the first", changed(f"{REGION}.row", lambda a: a - 1)),
+    ("bases of bounds", changed(f"{REGION}.bound_basis", lambda a: (a + 1) % (a.max() + 1))),
+    ("a basis out of range", changed(f"{REGION}.bound_basis", added(0, 10_000))),
+    ("a basis before the first", changed(f"{REGION}.bound_basis", added(0, -10_000))),
+    ("which expression was bounded", changed(f"{REGION}.bound_expression", lambda a: a[::-1])),
+    ("lower bounds", changed(f"{HINTS}.lower", tightened)),
+    ("upper bounds", changed(f"{HINTS}.upper", lowered)),
+    ("one lower bound", changed(f"{HINTS}.lower", one_tightened)),
+    ("all lower values", changed("values.0.lower", lambda a: np.where((a > 0) & (a < 1), a + 1e-5, a))),
+    ("all upper values", changed("values.0.upper", lambda a: np.where((a > 0) & (a < 1), a - 1e-5, a))),
+    ("the claim", changed("claims.0.lower", lambda v: v + 1e-12)),
     ("the policy", another_policy),
-    ("another target", changed("problem", "target", lambda a: ~a)),
-    ("no guarantee", lambda certificate: replace(certificate, guarantees=())),
+    ("another target", changed("problem.objective.target", lambda a: ~a)),
+    ("no claim", lambda certificate: replace(certificate, claims=(), values=())),
 ]
 
 
-@pytest.mark.parametrize(("words", "mutate"), POLYTOPE, ids=[words for words, _ in POLYTOPE])
+@pytest.mark.parametrize(("words", "mutate"), EXPRESSION, ids=[words for words, _ in EXPRESSION])
 def test_mutations_of_a_polytope_certificate_fail(words, mutate):
     _, certificate = certified(AIRCRAFT, "polytope", "expression", "clopper-pearson")
-    assert failures(verify_learning(certificate)) == []
-    assert failures(verify_learning(mutate(certificate))), words
+    assert failures(certificate) == []
+    assert failures(mutate(certificate)), words
 
 
 RECTANGULAR = [
-    ("bases of choices", changed("region", "choice_basis", lambda a: a[::-1] if len(a) > 1 else a + 1)),
-    ("no bases of choices", changed("guarantee", "lower_basis", lambda a: np.full_like(a, -1))),
-    ("a choice's basis out of range", changed("guarantee", "lower_basis", lambda a: a + 10_000)),
-    ("bases of the box", changed("region", "box_basis", lambda a: np.full_like(a, -1))),
-    ("a smaller box", changed("region", "box_upper", lambda a: a - 1e-6)),
-    ("sets that are not rectangular", changed("data", "sets", lambda _: "expression")),
-    ("lower values", changed("guarantee", "lower", lambda a: np.where((a > 0) & (a < 1), a + 1e-5, a))),
+    ("bases of choices", changed(f"{REGION}.choice_basis", lambda a: a[::-1] if len(a) > 1 else a + 1)),
+    ("no bases of choices", changed("values.0.lower_basis", lambda a: np.full_like(a, -1))),
+    ("a choice's basis out of range", changed("values.0.lower_basis", lambda a: a + 10_000)),
+    ("bases of the box", changed(f"{REGION}.box_basis", lambda a: np.zeros_like(a))),
+    ("a smaller box", changed(f"{REGION}.box_upper", lambda a: a - 1e-6)),
+    ("sets that are not rectangular", changed(f"{DATA}.sets", "expression")),
+    ("lower values", changed("values.0.lower", lambda a: np.where((a > 0) & (a < 1), a + 1e-5, a))),
 ]
 
 
 @pytest.mark.parametrize(("words", "mutate"), RECTANGULAR, ids=[words for words, _ in RECTANGULAR])
 def test_mutations_of_a_rectangular_certificate_fail(words, mutate):
     _, certificate = certified(AIRCRAFT, "polytope", "rectangular")
-    assert certificate.guarantees[0].lower_basis is not None
-    assert failures(verify_learning(mutate(certificate))), words
+    assert certificate.values[0].lower_basis is not None
+    assert failures(mutate(certificate)), words
 
 
 LIKELIHOOD = [
-    ("a batch", changed("data", "batch_counts", lambda a: np.where(a == a.max(), a + 1, a))),
-    ("another pilot", changed("data", "pilot", lambda p: p + 1)),
-    ("a plug-in outside of the domain", changed("data", "plug_in", lambda a: a + 5.0)),
-    ("plug-ins of other data", changed("data", "plug_in", lambda a: a[::-1])),
-    ("delta", changed("data", "delta", lambda d: d / 10)),
-    ("gamma", changed("data", "gamma", lambda g: g * 2)),
-    ("cut points", changed("region", "cut_point", lambda a: a[::-1])),
-    ("a transition's bound", changed("problem", "lower", tightened)),
+    ("a batch", changed(f"{DATA}.batch_count", lambda a: np.where(a == a.max(), a + 30, a))),
+    ("one batch of everything", changed(f"{DATA}.batch_start", lambda a: a[[0, -1]])),
+    ("delta", changed(f"{DATA}.delta", lambda d: d / 10)),
+    ("data without a plan", changed(f"{DATA}.design", "adaptive")),
+    ("cut points", changed(f"{REGION}.point", lambda a: a[::-1])),
+    ("lower bounds", changed(f"{HINTS}.lower", tightened)),
 ]
 
 
 @pytest.mark.parametrize(("words", "mutate"), LIKELIHOOD, ids=[words for words, _ in LIKELIHOOD])
 def test_mutations_of_a_likelihood_certificate_fail(words, mutate):
     _, certificate = certified(AIRCRAFT, "likelihood", "rectangular")
-    assert any("not covered" in line for line in certificate.covers)
-    assert failures(verify_learning(mutate(certificate))), words
+    assert any("batches" in line for line in check(certificate).assumes)
+    assert failures(mutate(certificate)), words
 
 
 @pytest.mark.parametrize(
     ("words", "mutate"),
     [
-        ("gamma", changed("data", "gamma", lambda g: g * 2)),
-        ("a set of outcomes", changed("region", "row", lambda a: np.where([False, False, True], 1, a))),
-        ("a choice", changed("region", "row", lambda a: np.where([False, True, False], 10**6, a))),
-        ("half the counts", changed("data", "counts", lambda a: a // 2)),
+        ("delta", changed(f"{DATA}.delta", lambda d: d / 2)),
+        ("a set of outcomes", changed(f"{REGION}.row", lambda a: np.where([False, False, True], 1, a))),
+        ("a choice", changed(f"{REGION}.row", lambda a: np.where([False, True, False], 10**6, a))),
+        ("half the counts", changed(f"{DATA}.batch_count", lambda a: np.maximum(a // 2, 1))),
     ],
 )
 def test_mutations_of_an_l1_certificate_fail(words, mutate):
     _, certificate = certified(AIRCRAFT, "l1", "rectangular")
-    assert failures(verify_learning(mutate(certificate))), words
+    assert failures(mutate(certificate)), words
 
 
 @pytest.mark.parametrize(
     ("words", "mutate"),
     [
-        ("a count", changed("data", "counts", lambda a: np.where(a == a.max(), a + 1, a))),
-        ("gamma", changed("data", "gamma", lambda g: g * 1.01)),
-        ("a bound", changed("problem", "upper", lowered)),
+        ("a count", changed(f"{DATA}.batch_count", lambda a: np.where(a == a.max(), a + 1, a))),
+        ("delta", changed(f"{DATA}.delta", lambda d: d * 0.99)),
+        ("a bound", changed(f"{HINTS}.upper", lowered)),
     ],
 )
 def test_mutations_of_an_untied_certificate_fail(words, mutate):
     _, certificate = certified(AIRCRAFT, None, "untied")
-    assert failures(verify_learning(mutate(certificate))), words
+    assert failures(mutate(certificate)), words
 
 
 def test_rows_that_rest_on_proved_bounds_prove_no_bounds():
     """A bound must not follow from itself: rows of expressions serve choices only."""
     _, certificate = certified(AIRCRAFT, "polytope", "expression", "clopper-pearson")
-    region = certificate.region
+    region = certificate.learned.region
     e, side = int(region.bound_expression[0]), int(region.bound_side[0])
     row = np.vstack([region.row, [[int(Origin.EXPRESSION), e, 1 - side]]])
     basis = region.bound_basis.copy()
-    basis[0, 0] = len(region.row)
-    circular = replace(region, row=row, bound_basis=basis)
-    assert failures(verify_learning(replace(certificate, region=circular)))
-    front = replace(region, row=row[::-1])
-    assert failures(verify_learning(replace(certificate, region=front)))
+    basis[0, 0] = 2 * region.point.shape[1] + len(region.row)
+    assert failures(moved(certificate, REGION, replace(region, row=row, bound_basis=basis)))
+    assert failures(moved(certificate, REGION, replace(region, row=row[::-1].copy())))
 
 
 def test_files_round_trip(tmp_path):
     _, certificate = certified(AIRCRAFT, "likelihood", "rectangular")
-    path = tmp_path / "learned.cert"
-    certificate.save(path)
-    again = LearningCertificate.load(path)
-    assert again.digest() == certificate.digest()
-    assert again.values() == certificate.values()
-    assert again.covers == certificate.covers
-    assert failures(verify_learning(again)) == []
-    from tightrope.certificate.certificate import Certificate
+    digest = save_certificate(certificate, tmp_path / "learned.cert")
+    again = load(tmp_path / "learned.cert")
+    assert again.digest == digest
+    assert values(again.certificate) == values(certificate)
+    assert failures(again.certificate) == []
 
-    with pytest.raises(InputError, match="not a certificate of values"):
-        Certificate.load(path)
+
+# --- what nobody can say in a file, and what the checker says itself -------------------------------------
+
+
+def test_events_are_the_models_own():
+    """An event that is no outcome of the model, [0, 1] for 1 − p with multiplicity −1, proved p ≥ 1 once."""
+    _, certificate = certified(AIRCRAFT, "polytope", "expression", "clopper-pearson")
+    names = {field.name for field in fields(certificate.learned)}
+    assert names == {"lower", "upper", "event_lower", "event_upper", "region", "coupled"}
+    bogus = replace(
+        certificate.learned,
+        event_lower=np.append(certificate.learned.event_lower, 0.0),
+        event_upper=np.append(certificate.learned.event_upper, 1.0),
+    )
+    assert failures(replace(certificate, learned=bogus))
+    row = certificate.learned.region.row.copy()
+    row[row[:, 0] == Origin.EVENT, 1] = len(certificate.learned.event_lower)
+    assert failures(moved(certificate, f"{REGION}.row", row))
+
+
+def test_counts_cannot_wrap_around():
+    """Entries of 2⁶³ − 1 in a pilot cancelled later counts modulo 2⁶⁴ once."""
+    _, certificate = certified(AIRCRAFT, "likelihood", "rectangular")
+    for large in (2**63 - 1, 2**62, 2**50):
+        entry = np.where(certificate.problem.data.batch_count > 1, large, 1)
+        raised = moved(certificate, f"{DATA}.batch_count", entry)
+        assert any("batch_count" in line or "counts" in line for line in failures(raised))
+    unsigned = moved(certificate, f"{DATA}.batch_count", lambda a: a.astype(np.uint64))
+    assert failures(unsigned)
+
+
+def test_plug_ins_are_a_function_of_earlier_batches():
+    """Whatever comes later, the predictions of earlier batches stay; there is no field to say otherwise."""
+    _, certificate = certified(AIRCRAFT, "likelihood", "rectangular")
+    found = likelihood_of(certificate)
+    data = certificate.problem.data
+    late = data.batch_count.copy()
+    late[data.batch_start[-2] :] = 1
+    other = likelihood_of(moved(certificate, f"{DATA}.batch_count", late))
+    assert np.array_equal(found.plug_ins, other.plug_ins) and found.pilot == other.pilot
+    assert found.threshold != other.threshold
+    early = data.batch_count.copy()
+    early[0] += 50
+    other = likelihood_of(moved(certificate, f"{DATA}.batch_count", early))
+    assert not np.array_equal(other.plug_ins, found.plug_ins)
+
+
+def likelihood_of(certificate):
+    link = Learned(certificate, LONGDOUBLE)
+    link.statistics()
+    return link.sources[Origin.CUT]
+
+
+def test_the_assumption_follows_from_method_and_design():
+    """A Clopper–Pearson certificate of adaptive data holds no more than nominally, whatever a file says."""
+    _, certificate = certified(AIRCRAFT, "polytope", "expression", "clopper-pearson")
+    assert certificate.problem.data.design == "trajectories"
+    verdict = check(certificate)
+    assert verdict.valid and verdict.nominal and "NOMINAL" in verdict.assumes[0]
+    fixed = check(moved(certificate, f"{DATA}.design", "generative-fixed"))
+    assert fixed.valid and not fixed.nominal
+    _, anytime = certified(AIRCRAFT, "polytope", "expression", "beta-binomial")
+    assert not check(anytime).nominal
+    censored = check(moved(anytime, f"{DATA}.censored", True))
+    assert censored.valid and censored.nominal and "left out by their outcomes" in censored.assumes[0]
+    _, untied = certified(AIRCRAFT, None, "untied", "clopper-pearson")
+    once = moved(moved(untied, f"{DATA}.repeats", False), f"{DATA}.design", "trajectories")
+    assert not check(once).nominal and check(moved(once, f"{DATA}.repeats", True)).nominal

@@ -8,14 +8,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tightrope.certificate.binomial import mixture_evidence, tail_above, tail_below
-from tightrope.certificate.events_check import Unexplained, tally
-from tightrope.certificate.inner import as_fraction
-from tightrope.certificate.interval_check import binomial_tail, radius_holds, unproved
-from tightrope.certificate.polynomials import complement, multiplied, substituted
-from tightrope.certificate.space import Space, polynomial_range
-from tightrope.certificate.statistics_check import budget_check
+from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.problem import Data, Domain, Graph, Problem, Table
+from tightrope.certificate.region.coordinates import Space
+from tightrope.certificate.region.polynomials import added, multiplied, polynomial_range
+from tightrope.certificate.statistics.balls import Balls
+from tightrope.certificate.statistics.intervals import Intervals
+from tightrope.certificate.statistics.likelihood import Maximiser, pilot_of
+from tightrope.certificate.statistics.outcomes import Events, Outcomes
+from tightrope.model.parameters import LinearConstraint, Parameters
+from tightrope.solver.to_problem import to_domain
 from tightrope.statistics.confidence_sequence import beta_binomial
+from tightrope.statistics.equalities import solve_equalities
 from tightrope.statistics.intervals import clopper_pearson, hoeffding
 from tightrope.statistics.weissman import weissman_radius
 
@@ -26,40 +30,40 @@ def whole(*values):
     return np.array(values, dtype=np.int64)
 
 
-def extended(*values):
-    return np.array(values, dtype=np.longdouble)
+def arithmetic(exactly):
+    return RATIONAL if exactly else LONGDOUBLE
 
 
-def test_known_tails():
-    # Six heads of six, five or six of six, and the stopping rule that makes 7/128 of two ends.
-    assert binomial_tail(6, 6, Fraction(1, 2)) == Fraction(1, 64)
-    assert binomial_tail(5, 6, Fraction(1, 2)) == Fraction(7, 64)
-    assert binomial_tail(1, 3, Fraction(1, 3)) == Fraction(19, 27)
-    assert binomial_tail(0, 3, Fraction(1, 3)) == 1
+def binomial_tail(k, n, p):
+    """P(Bin(n, p) ≥ k), exactly."""
+    return sum((math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(k, n + 1)), Fraction(0))
 
 
+@pytest.mark.parametrize("exactly", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 7, 32, 33, 60, 301])
-def test_tails_enclose_the_exact_ones_closely(n):
+def test_tails_decide_as_exact_ones_do(n, exactly):
+    """At γ/2 a little above the tail of a lower end, and a little below it."""
     for k in sorted({1, n // 7 + 1, n // 2 + 1, n}):
         for p in (0.001, 0.1, 0.3, 0.5, 0.9):
             if n * p >= k:
                 continue
-            exact = binomial_tail(k, n, Fraction(p))
-            above = as_fraction(tail_above(whole(k), whole(n), extended(p))[0])
-            below = as_fraction(tail_below(whole(n - k), whole(n), extended(1) - extended(p))[0])
-            assert exact <= above <= exact * (1 + Fraction(1, 10**13))
-            assert exact <= below <= exact * (1 + Fraction(1, 10**13))
+            tail = binomial_tail(k, n, Fraction(p))
+            for factor, wrong in ((1 + Fraction(1, 10**11), False), (1 - Fraction(1, 10**11), True)):
+                intervals = Intervals(arithmetic(exactly), "clopper-pearson", 2 * tail * factor)
+                ends = np.array([p]), np.array([1.0])
+                assert intervals.unproved(whole(k), whole(n), *ends).tolist() == [wrong]
 
 
+@pytest.mark.parametrize("exactly", [False, True])
 @pytest.mark.parametrize("n", [1, 5, 40, 300])
-def test_the_mixture_is_enclosed_from_below(n):
-    for k in {0, n // 3, n}:
-        for p in (0.01, 0.4, 0.97):
-            ratio = Fraction(math.comb(2 * k, k) * math.comb(2 * (n - k), n - k), 4**n * math.comb(n, k))
-            ratio /= Fraction(p) ** k * (1 - Fraction(p)) ** (n - k)
-            exact = math.log(ratio.numerator) - math.log(ratio.denominator)
-            found = float(mixture_evidence(whole(k), whole(n), extended(p))[0])
-            assert exact - 1e-11 <= found <= exact + 1e-11
+def test_the_mixture_decides_as_the_exact_one_does(n, exactly):
+    for k in {n // 3, n} - {0}:
+        p = 0.5 * k / n
+        ratio = Fraction(math.comb(2 * k, k) * math.comb(2 * (n - k), n - k), 4**n * math.comb(n, k))
+        ratio /= Fraction(p) ** k * (1 - Fraction(p)) ** (n - k)
+        for factor, wrong in ((1 + Fraction(1, 10**11), False), (1 - Fraction(1, 10**11), True)):
+            intervals = Intervals(arithmetic(exactly), "beta-binomial", factor / ratio)
+            assert intervals.unproved(whole(k), whole(n), np.array([p]), np.array([1.0])).tolist() == [wrong]
 
 
 @pytest.mark.parametrize("exactly", [False, True])
@@ -72,85 +76,167 @@ def test_intervals_pass_and_tighter_ones_do_not(method, exactly):
     trials[0] = successes[0] = 0
     gamma = 1e-4
     lower, upper = METHODS[method](successes, trials, gamma)
-    assert not unproved(method, successes, trials, gamma, lower, upper, exactly).any()
-    assert not unproved(
-        method, successes, trials, gamma, lower * 0.9, upper + (1 - upper) * 0.1, exactly
-    ).any()
-    tighter = lower + 1e-6 * (upper - lower)
+
+    def unproved(low, high, level=Fraction(gamma)):
+        return Intervals(arithmetic(exactly), method, level).unproved(successes, trials, low, high)
+
+    assert not unproved(lower, upper).any()
+    assert not unproved(lower * 0.9, upper + (1 - upper) * 0.1).any()
     inside = lower > 0
-    assert unproved(method, successes, trials, gamma, tighter, upper, exactly)[inside].all()
-    tighter = upper - 1e-6 * (upper - lower)
+    assert unproved(lower + 1e-6 * (upper - lower), upper)[inside].all()
     inside = upper < 1
-    assert unproved(method, successes, trials, gamma, lower, tighter, exactly)[inside].all()
-    assert unproved(method, successes, trials, gamma / 1.01, lower, upper, exactly)[inside].all()
+    assert unproved(lower, upper - 1e-6 * (upper - lower))[inside].all()
+    assert unproved(lower, upper, Fraction(gamma) / 2)[inside].all()
 
 
 def test_intervals_that_make_no_sense_are_unproved():
-    bad = [(-1, 5, 0.0, 1.0), (6, 5, 0.0, 1.0), (2, 5, -0.1, 1.0), (2, 5, 0.6, 0.4), (2, 5, 0.0, 1.1)]
-    for k, n, low, high in bad:
-        found = unproved("hoeffding", whole(k), whole(n), 0.1, np.array([low]), np.array([high]))
-        assert found.tolist() == [True]
-    # An end on the wrong side of the rate is no bound, however small the tail there.
+    bad = [(6, 5, 0.0, 1.0), (2, 5, -0.1, 1.0), (2, 5, 0.6, 0.4), (2, 5, 0.0, 1.1)]
     for method in METHODS:
-        found = unproved(method, whole(5), whole(10), 0.1, np.array([0.99]), np.array([1.0]))
+        intervals = Intervals(LONGDOUBLE, method, Fraction(1, 10))
+        for k, n, low, high in bad:
+            assert intervals.unproved(whole(k), whole(n), np.array([low]), np.array([high])).tolist() == [
+                True
+            ]
+        # An end on the wrong side of the rate is no bound, however small the tail there.
+        found = intervals.unproved(whole(5), whole(10), np.array([0.99]), np.array([1.0]))
         assert found.tolist() == [True]
-
-
-def test_radii():
-    radius = float(weissman_radius(whole(3), whole(200), 0.01)[0])
-    assert radius_holds(radius, 3, 200, 0.01)
-    assert not radius_holds(radius * 0.999, 3, 200, 0.01)
-    assert radius_holds(2.0, 3, 0, 0.01)
-
-
-def test_shares_of_delta_add_up_exactly():
-    assert budget_check(0.05, 0.05 / 4, 4, "events").passed
-    assert not budget_check(0.05, math.nextafter(0.05 / 3, 1), 3, "events").passed
-    assert not budget_check(0.05, 0.0, 3, "events").passed
-    assert not budget_check(1.5, 0.1, 3, "events").passed
-    assert not budget_check(float("nan"), 0.1, 3, "events").passed
 
 
 P = {((0, 1),): Fraction(1)}
 
 
+REST = added({(): Fraction(1)}, P, -1)
+
+
+def outcomes_of(starts, expression, counts, polynomials):
+    """The outcomes of a graph of one state, whose choices have these transitions."""
+    monomials = sorted({m for p in polynomials for m in p})
+    factors = [factor for m in monomials for factor in m]
+    table = Table(
+        1,
+        whole(*np.cumsum([0, *map(len, polynomials)])),
+        whole(*(monomials.index(m) for p in polynomials for m in sorted(p))),
+        tuple(p[m] for p in polynomials for m in sorted(p)),
+        whole(*np.cumsum([0, *map(len, monomials)])),
+        whole(*(i for i, _ in factors)),
+        whole(*(e for _, e in factors)),
+    )
+    graph = Graph(whole(0, len(starts) - 1), starts, 0 * expression, 0)
+    return Outcomes.of(Problem(graph, None, expression=expression, table=table), counts)
+
+
 def test_events_are_tallied_by_choice():
     # choice 0: p, 1 − p; choice 1: 1 − p, p (one trial a visit); choice 2: p/2 twice.
     half = {((0, 1),): Fraction(1, 2)}
-    rest = complement(P)
-    polynomials = [P, rest, half]
-    start, expression = whole(0, 2, 4, 7), whole(0, 1, 1, 0, 2, 2, 1)
-    counts = whole(3, 7, 4, 6, 1, 2, 5)
-    successes, trials = tally(start, expression, counts, polynomials, [P])
-    assert (successes.tolist(), trials.tolist()) == ([3 + 6 + 3], [10 + 10 + 8])
-    successes, trials = tally(start, expression, counts, polynomials, [P, rest])
-    assert (successes.tolist(), trials.tolist()) == ([12, 16], [28, 28])
-    with pytest.raises(Unexplained):
-        tally(start, expression, counts, polynomials, [half])
-    with pytest.raises(Unexplained):
-        tally(start, expression, counts, polynomials, [P, P])
+    polynomials = [P, REST, half]
+    outcomes = outcomes_of(
+        whole(0, 2, 4, 7), whole(0, 1, 1, 0, 2, 2, 1), whole(3, 7, 4, 6, 1, 2, 5), polynomials
+    )
+    assert len(outcomes.start) == 3 and outcomes.of_choice.tolist() == [0, 0, 1]
+    assert outcomes.unbalanced(polynomials) is None
+    assert outcomes.unbalanced([P, P, half]) is not None
+    tied, paper = Events(outcomes, polynomials, True), Events(outcomes, polynomials, False)
+    assert tied.polynomials == [P]
+    assert (tied.successes.tolist(), tied.trials.tolist()) == ([3 + 6 + 3], [10 + 10 + 8])
+    assert paper.polynomials == [P, REST]
+    assert (paper.successes.tolist(), paper.trials.tolist()) == ([12, 16], [28, 28])
+    assert tied.links == {0: [(0, 1, False)], 1: [(0, 1, True)], 2: [(0, 2, False)]}
 
 
-def test_spaces_check_their_substitution():
-    domain = {"lower": ["0", "0"], "upper": ["1", "1"], "constraints": [[["1", "1"], "1", True]]}
-    good = {"free": [0], "substitution": [["1", "0"], ["-1", "1"]], "products": [[0, 0]]}
-    space = Space(domain, good)
-    product = multiplied(P, {((1, 1),): Fraction(1)})
-    assert space.affine(product) == ([Fraction(1), Fraction(-1)], Fraction(0))
-    assert substituted(product, space.substitution) == {((0, 1),): 1, ((0, 2),): -1}
+def test_rows_of_balls():
+    polynomials = [P, REST]
+    outcomes = outcomes_of(whole(0, 2), whole(0, 1), whole(30, 70), polynomials)
+    space = Space(domain_of(["0"], ["1"]), polynomials)
+    balls = Balls(LONGDOUBLE, space, polynomials, outcomes, Fraction(1, 100))
+    linear, bound = balls.row(0, 1)
+    radius = float(weissman_radius(whole(2), whole(100), 0.01)[0])
+    assert linear == [1] and float(bound) == pytest.approx(0.3 + radius / 2, rel=1e-12)
+    for index, part in ((0, 0), (0, 3), (1, 1)):
+        with pytest.raises(ValueError, match="no such set"):
+            balls.row(index, part)
+
+
+def domain_of(lower, upper, *constraints):
+    """Constraints are (coefficients, bound, is_equality)."""
+    return Domain(
+        tuple(map(Fraction, lower)),
+        tuple(map(Fraction, upper)),
+        tuple(Fraction(c) for row, _, _ in constraints for c in row),
+        tuple(Fraction(bound) for _, bound, _ in constraints),
+        np.array([equal for _, _, equal in constraints], dtype=np.bool_),
+    )
+
+
+def test_coordinates_follow_from_the_domain():
+    """No file says which parameters are free: an index of −1 once made any relation follow."""
+    q = {((1, 1),): Fraction(1)}
+    space = Space(domain_of(["0", "0"], ["1", "1"], (["1", "1"], "1", True)), [multiplied(P, q)])
+    assert space.free == [0] and space.substitution == [{((0, 1),): 1}, {((0, 1),): -1, (): 1}]
+    assert space.products == [(0, 0)]
+    assert space.affine(multiplied(P, q)) == ([Fraction(1), Fraction(-1)], Fraction(0))
     assert space.contains([Fraction(1, 3)])
     assert not space.contains([Fraction(4, 3)])
-    for wrong in ([["1", "0"], ["-1", "9/10"]], [["1", "0"], ["1", "0"]], [["1", "0"]]):
-        with pytest.raises(ValueError, match=r"follow|fit"):
-            Space(domain, good | {"substitution": wrong})
-    with pytest.raises(ValueError, match="product"):
-        Space(domain, good | {"products": [[0, 1]]})
+    fixed = Space(domain_of(["0", "1/4"], ["1", "1/4"]), [multiplied(P, q)])
+    assert fixed.free == [0] and fixed.affine(multiplied(P, q)) == ([Fraction(1, 4)], Fraction(0))
+    alone = Space(domain_of(["1/2"], ["1/2"]), [P])
+    assert alone.free == [0]  # one parameter always stays free
+
+
+def test_coordinates_are_those_of_learning():
+    """The same rule in both programs, so that regions can be certified as they are."""
+    rng = np.random.default_rng(2)
+    for _ in range(40):
+        size = int(rng.integers(1, 5))
+        rows = [
+            LinearConstraint(
+                tuple(map(Fraction, rng.integers(-2, 3, size).tolist())),
+                Fraction(1),
+                bool(rng.random() < 0.7),
+            )
+            for _ in range(int(rng.integers(0, 4)))
+        ]
+        fixed = rng.random(size) < 0.2
+        parameters = Parameters(
+            tuple(f"p{i}" for i in range(size)),
+            (Fraction(0),) * size,
+            tuple(Fraction(0) if one else Fraction(1) for one in fixed),
+            tuple(rows),
+        )
+        free, substitution = solve_equalities(parameters)
+        space = Space(to_domain(parameters), [])
+        assert space.free == list(free)
+        assert space.substitution == [dict(one.terms) for one in substitution]
+
+
+def design(kind, episodes=None):
+    none = whole()
+    return Data(0.1, "likelihood", "tied", "expression", kind, True, False, whole(0), none, none, episodes)
+
+
+def test_pilots_follow_from_the_design():
+    assert pilot_of(design("generative-fixed"), [1, 2, 7, 90]) == (3, None)
+    sizes = [5] * 13
+    assert pilot_of(design("trajectories", 20), sizes) == (2, None)  # they end at 1, 2, 3, … of 20
+    assert pilot_of(design("trajectories", 30), sizes) == (0, 0)  # another number of batches: no plan
+    assert pilot_of(design("adaptive", 20), [1] * 150) == (10, 1)
+    assert pilot_of(design("adaptive"), []) == (0, 0)
+
+
+def test_estimates_are_inside_and_smoothed():
+    """A coin is estimated as (K + ½)/(N + 1), also where the middle of the box is outside of the domain."""
+    space = Space(domain_of(["0"], ["1"]), [P])
+    estimate = Maximiser(space, np.array([[1.0], [-1.0]]), np.array([0.0, 1.0])).estimate
+    assert estimate(np.array([3.0, 5.0])) == pytest.approx([3.5 / 9])
+    assert estimate(np.zeros(2)) == pytest.approx([0.5])
+    corner = domain_of(["0", "0", "0"], ["1", "1", "1"], (["1", "1", "1"], "1/1000", False))
+    found = Maximiser(Space(corner, []), np.zeros((0, 3)), np.zeros(0)).centre
+    assert (found > 1e-5).all() and found.sum() < 0.999e-3
 
 
 def test_ranges_of_polynomials():
-    p, q = {((0, 1),): Fraction(1)}, {((1, 1),): Fraction(1)}
+    q = {((1, 1),): Fraction(1)}
     low, high = [Fraction(1, 4), Fraction(0)], [Fraction(3, 4), Fraction(1, 2)]
-    assert polynomial_range(multiplied(p, q), low, high) == (0, Fraction(3, 8))
-    assert polynomial_range(complement(p), low, high) == (Fraction(1, 4), Fraction(3, 4))
-    bent = multiplied(p, complement(p))  # p(1 − p): between 3/16 and the Bernstein bound 5/16 ≥ 1/4
+    assert polynomial_range(multiplied(P, q), low, high) == (0, Fraction(3, 8))
+    assert polynomial_range(REST, low, high) == (Fraction(1, 4), Fraction(3, 4))
+    bent = multiplied(P, REST)  # p(1 − p): between 3/16 and the Bernstein bound 5/16 ≥ 1/4
     assert polynomial_range(bent, low, high) == (Fraction(3, 16), Fraction(5, 16))

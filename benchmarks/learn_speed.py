@@ -43,6 +43,7 @@ from tightrope.experiments.instance import Instance
 from tightrope.experiments.published import results_of
 from tightrope.experiments.suite import load, parse_bench, question
 from tightrope.learning.certificate import certificate_of
+from tightrope.solver.certificate_file import save_certificate
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
@@ -208,7 +209,7 @@ def _learned(world: World, counts: Counts, method: str, file: Path) -> LearningR
         policy=None if certifies else world.policy,
     )
     if certifies:
-        certificate_of(result, counts).save(file)
+        save_certificate(certificate_of(result, counts), file)
     return result
 
 

@@ -299,6 +299,89 @@ def test_a_single_choice_with_a_weight_next_to_one_is_that_choice():
     assert refused(replace(given, values=(short,)))
 
 
+def rewards(kind, reward, upper_steps=None, discount=None):
+    """One state that stays, with a reward at every step."""
+    asked = Asked(
+        kind=kind,
+        agent="MAX",
+        nature="ANY",
+        complement=False,
+        lower_steps=0,
+        upper_steps=upper_steps,
+        discount=discount,
+        reward=np.array([reward]),
+        target=np.array([False]) if kind == "REACH_REWARD" else None,
+    )
+    return Problem(Graph(np.arange(2), np.arange(2), np.zeros(1, np.int64), 0), asked, probability=np.ones(1))
+
+
+def test_a_sum_beyond_the_doubles_is_no_infinity():
+    problem = rewards("CUMULATIVE", -1.2e308, upper_steps=3)
+    for low, high in ((1.7e308, np.inf), (-1.7e308, -1.7e308), (np.inf, np.inf)):
+        assert refused(Certificate(problem, (Claim("value", "free", low, high),), (ValueHints(),)))
+    honest = rewards("CUMULATIVE", -0.4e308, upper_steps=3)
+    assert proved(Certificate(honest, (Claim("value", "free", -1.3e308, -1.1e308),), (ValueHints(),)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "discount"), [("DISCOUNTED", 0.5), ("TOTAL", None), ("REACH_REWARD", None)]
+)
+def test_objectives_without_steps_have_no_step_bound(kind, discount):
+    problem = rewards(kind, 1.0, upper_steps=0, discount=discount)
+    with pytest.raises(InputError, match="has no meaning"):
+        check(Certificate(problem, (Claim("value", "free", 0.0, 0.0),), (ValueHints(),)))
+
+
+def test_unbounded_negative_rewards_prove_nothing():
+    problem = rewards("TOTAL", -1.0)
+    hints = ValueHints(np.zeros(1), np.zeros(1), np.zeros(1, np.int64), witness=np.zeros(1, np.int64))
+    assert refused(Certificate(problem, (Claim("value", "free", 0.0, 0.0),), (hints,)))
+
+
+def remainder(lower, upper, asked, hints):
+    """State 0 with one choice of intervals to 1, to itself and to 2 (which stay)."""
+    graph = Graph(np.arange(4), np.array([0, 3, 4, 5]), np.array([1, 0, 2, 1, 2]), 0)
+    bounds = {"lower": np.array([*lower, 1.0, 1.0]), "upper": np.array([*upper, 1.0, 1.0])}
+    low, high = hints
+    vectors = ValueHints(np.array(low), np.array(high), np.array([1, 0, 0]), witness=np.arange(3))
+    claim = Claim("value", "free", float(low[0]), float(high[0]))
+    return Certificate(Problem(graph, asked, **bounds), (claim,), (vectors,))
+
+
+def test_no_remainder_is_too_small_to_count():
+    """Nature must put 8·10⁻¹⁶ on state 2: the target is reached with probability 0.556, not 1."""
+    target = np.array([False, True, False])
+    asked = Asked("UNTIL", "MAX", "MAX", False, 0, target=target)
+    least, most = [1e-15, 0.0, 0.0], [1e-15, 0.9999999999999982, 1.0]
+    assert refused(remainder(least, most, asked, ([1.0, 1, 0], [1.0, 1, 0])))
+    truth = Fraction(1e-15) / (1 - Fraction(0.9999999999999982))
+    near = float(truth)
+    assert proved(remainder(least, most, asked, ([near * (1 - 1e-9), 1, 0], [near * (1 + 1e-9), 1, 0])))
+    assert refused(remainder(least, most, asked, ([near * (1 + 1e-9), 1, 0], [1.0, 1, 0])))
+
+
+def test_a_remainder_that_cannot_be_avoided_makes_a_cost_infinite():
+    """Nature cannot keep 4·10⁻¹⁶ away from state 2, where the target is missed: the cost is infinite."""
+    target = np.array([False, True, False])
+    asked = Asked("REACH_REWARD", "MIN", "MIN", False, 0, target=target, reward=np.array([3.0, 0.0, 0.0]))
+    least, most = [0.0, 0.0, 0.0], [0.9999999999999995, 0.0, 1.0]
+    finite = remainder(least, most, asked, ([3.0, 0, 0], [3.0, 0, np.inf]))
+    assert refused(finite)
+    assert proved(remainder(least, most, asked, ([np.inf, 0, np.inf], [np.inf, 0, np.inf])))
+
+
+def test_rows_that_miss_one_by_rounding_as_a_whole_are_one_distribution():
+    target = np.array([False, True, False])
+    for nature in ("MAX", "MIN"):
+        asked = Asked("UNTIL", "MAX", nature, False, 0, target=target)
+        point = [0.1, 0.2, 0.7]
+        assert sum(map(Fraction, point)) != 1
+        assert proved(remainder(point, point, asked, ([0.125 - 1e-12, 1, 0], [0.125 + 1e-12, 1, 0])))
+        assert refused(remainder(point, point, asked, ([0.125 + 1e-12, 1, 0], [1.0, 1, 0])))
+        off = [0.1, 0.2, 0.7 + 1e-14]
+        assert refused(remainder(off, off, asked, ([0.0, 1, 0], [1.0, 1, 0])))
+
+
 def test_files_round_trip_and_any_changed_byte_is_noticed(tmp_path):
     path = tmp_path / "walk.cert"
     certificate = replace(walk_certificate(), about={"model": "walk"})

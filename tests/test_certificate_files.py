@@ -1,10 +1,18 @@
-"""Files of certificates: integers in few bytes, counts by signature, bounds by expression; nothing lost."""
+"""Files of certificates: nothing is lost in them, and nothing that was not declared gets through the door."""
 
 from __future__ import annotations
 
+import io
 import json
+import resource
+import struct
+import time
+import zipfile
+from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,134 +20,241 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from learning_cases import case, counts_of
-from tightrope.certificate.archive import FORMAT, Archive
-from tightrope.certificate.events_check import outcomes
-from tightrope.certificate.learning import LearningCertificate
-from tightrope.certificate.learning_check import verify_learning
-from tightrope.certificate.packing import packed, unpacked
-from tightrope.certificate.signatures import Signatures
+from test_certificate import loop, walk_certificate
+from tightrope.certificate.checker import check
+from tightrope.certificate.claim import Certificate
+from tightrope.certificate.format.archive import digest_of, load, read
+from tightrope.certificate.problem import first_difference
+from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.learning.certificate import certificate_of
-from tightrope.learning.learn import learn
+from tightrope.solver.certificate_file import as_file
 
-AIRCRAFT = "aircraft(8,4)"
-
-
-def learned() -> LearningCertificate:
-    subject, counts = case(AIRCRAFT), counts_of(AIRCRAFT)
-    result = learn(subject.model, counts, 0.05, subject.objective, region="polytope", sets="expression")
-    return certificate_of(result, counts)
+Members = dict[str, bytes]
 
 
-def failures(certificate: LearningCertificate) -> list[str]:
-    return [check.name for check in verify_learning(certificate) if not check.passed]
+def members_of(certificate: Certificate) -> Members:
+    with zipfile.ZipFile(io.BytesIO(as_file(certificate).content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
-@given(
-    st.sampled_from([np.int8, np.int16, np.int32, np.int64]).flatmap(
-        lambda kind: arrays.arrays(kind, st.integers(0, 20))
-    )
-)
+def zipped(members: Members) -> bytes:
+    """A file with these members, under their own digest."""
+    rest = {name: content for name, content in members.items() if name != "digest"}
+    result = io.BytesIO()
+    with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in {**rest, "digest": digest_of(rest).encode()}.items():
+            archive.writestr(name, content)
+    return result.getvalue()
+
+
+def rewritten(change: Callable[[dict[str, Any], Members], None]) -> bytes:
+    """The file of a walk whose header and members were changed, under a digest that fits."""
+    members = members_of(walk_certificate())
+    head = json.loads(members["header.json"])
+    change(head, members)
+    if "header.json" in members:
+        members["header.json"] = json.dumps(head).encode()
+    return zipped(members)
+
+
+@given(arrays.arrays(np.int64, st.integers(1, 20), elements=st.integers(0, 2**62)))
 def test_integers_come_back_as_they_were(array: np.ndarray) -> None:
-    stored, recipe = packed(array)
-    again = unpacked(stored, recipe)
-    assert again.dtype == array.dtype and np.array_equal(again, array)
-    assert stored.itemsize <= array.itemsize
+    certificate = loop("UNTIL", [0.0, 1, 0], [1.0, 1, 1])
+    ranking = np.resize(array, 3)
+    hints = replace(certificate.values[0], lower_ranking=ranking)
+    again = read(as_file(replace(certificate, values=(hints,))).content).certificate.values[0].lower_ranking
+    assert again is not None and again.dtype == np.int64 and np.array_equal(again, ranking)
 
 
 def test_steps_are_stored_where_they_are_narrower() -> None:
-    offsets = np.arange(0, 3_000_000, 3, dtype=np.int64)
-    stored, recipe = packed(offsets)
-    assert stored.dtype == np.int8 and recipe == ["difference", "<i8"]
-    spread = np.array([0, 100, -28, 100], dtype=np.int64)
-    stored, recipe = packed(spread)
-    assert stored.dtype == np.int8 and recipe == ["plain", "<i8"]
-    table, flags = np.zeros((2, 2), dtype=np.int64), np.array([True])
-    assert packed(table) == (table, None) and packed(flags) == (flags, None)
+    head = json.loads(members_of(walk_certificate())["header.json"])
+    assert head["arrays"]["problem.graph.transition_start"][:2] == ["int8", "difference"]
+    assert head["arrays"]["values.0.lower"][:2] == ["float64", "plain"]
+    assert head["arrays"]["problem.theta"][:2] == ["text", "plain"]
 
 
-@pytest.mark.parametrize(
-    "recipe", [["difference", "<f8"], ["shuffled", "<i8"], ["plain", "nothing"], ["plain"]]
-)
-def test_recipes_that_nobody_wrote_are_refused(recipe: list[str]) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        unpacked(np.array([1, 2], dtype=np.int8), recipe)
+def test_a_file_that_would_inflate_too_much_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = replace(walk_certificate(), about={"model": "x" * 4000})
+    small = as_file(certificate)
+    monkeypatch.setattr("tightrope.certificate.format.archive.ROOM", 64)
+    monkeypatch.setattr("tightrope.certificate.format.archive.INFLATION", 1)
+    large = as_file(certificate)
+    assert len(large.content) > len(small.content) and large.digest == small.digest
+    with pytest.raises(InputError, match="memory"):
+        read(small.content)
+    assert first_difference(read(large.content).certificate.problem, certificate.problem) is None
 
 
-def test_counts_by_signature_add_up_to_those_by_choice() -> None:
-    rng = np.random.default_rng(4)
-    length = rng.integers(1, 5, size=400)
-    start = np.r_[0, np.cumsum(length)]
-    expression = rng.integers(0, 4, size=start[-1]).astype(np.int32)
-    counts = rng.integers(0, 1000, size=start[-1])
-    found = Signatures.of(start, expression, counts)
-    rows = found.rows()
-    assert len(found) == len({tuple(row) for row in rows}) < 400
-    for choice in range(400):
-        assert rows[found.of_choice[choice]] == expression[start[choice] : start[choice + 1]].tolist()
-    pooled: dict[tuple[int, int], int] = {}
-    for parts in (outcomes(start, expression, counts), outcomes(found.start, found.expression, found.counts)):
-        total: dict[tuple[int, int], int] = {}
-        for e, m, seen in zip(*(part.tolist() for part in parts[1:]), strict=True):
-            total[e, m] = total.get((e, m), 0) + seen
-        assert not pooled or total == pooled
-        pooled = total
-    assert sum(pooled.values()) == counts.sum()
+def dropped(name: str) -> Callable[[dict[str, Any], Members], None]:
+    def change(head: dict[str, Any], members: Members) -> None:
+        members.pop(name)
+        head["arrays"].pop(name, None)
+
+    return change
 
 
-def test_bounds_are_written_by_expression_where_they_depend_on_it_alone(tmp_path: Path) -> None:
-    certificate, path = learned(), tmp_path / "one.cert"
-    assert certificate.save(path) == certificate.digest() == Archive.load(path).digest()
-    short = Archive.load(path)
-    assert short.header["bounds"] == "expression"
-    assert len(short.arrays["problem.lower"]) == certificate.data.expression.max() + 1
-    again = LearningCertificate.load(path)
-    for name in ("lower", "upper", "successor", "choice_start", "transition_start"):
-        before, after = getattr(certificate.problem, name), getattr(again.problem, name)
-        assert before.dtype == after.dtype and np.array_equal(before, after)
-    assert np.array_equal(again.data.counts, certificate.data.counts)
-    assert failures(again) == []
-    lower = certificate.problem.lower
-    assert lower is not None
-    wider = lower.copy()
-    wider[np.argmax(lower)] *= 0.5
-    replace(certificate, problem=replace(certificate.problem, lower=wider)).save(path)
-    assert Archive.load(path).header["bounds"] == "transition"
-    again = LearningCertificate.load(path)
-    assert again.problem.lower is not None and np.array_equal(again.problem.lower, wider)
+def header(path: str, value: Any) -> Callable[[dict[str, Any], Members], None]:
+    """Another value somewhere in the header."""
+
+    def change(head: dict[str, Any], members: Members) -> None:
+        *way, last = path.split("/")
+        node: Any = head
+        for step in way:
+            node = node[int(step)] if step.isdigit() else node[step]
+        node[last] = value
+
+    return change
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("problem.lower", lambda a: np.where((a > 0) & (a < 1), a + 1e-6, a)),
-        ("problem.upper", lambda a: np.where((a > 0) & (a < 1), a - 1e-6, a)),
-        ("problem.upper", lambda a: a[:-1]),
-        ("problem.successor", lambda a: a[::-1]),
-        ("data.counts", lambda a: np.where(a == a.max(), a // 2, a)),
-        ("data.expression", lambda a: a + 1),
-        ("guarantee0.policy", lambda a: np.r_[a[0] + 100, a[1:]]),
-    ],
-)
-def test_changes_under_a_new_digest_are_found_by_the_checks(tmp_path: Path, name: str, change) -> None:
-    path = tmp_path / "one.cert"
-    learned().save(path)
-    archive = Archive.load(path)
-    arrays = dict(archive.arrays)
-    arrays[name] = change(arrays[name])
-    replace(archive, arrays=arrays).save(path)
-    try:
-        assert failures(LearningCertificate.load(path))
-    except InputError as error:
-        assert "not a certificate" in str(error)
+def member(name: str, recipe: list[Any], content: bytes) -> Callable[[dict[str, Any], Members], None]:
+    def change(head: dict[str, Any], members: Members) -> None:
+        head["arrays"][name] = recipe
+        members[name] = content
+
+    return change
 
 
-def test_files_of_another_format_are_refused_with_a_way_out(tmp_path: Path) -> None:
+MALFORMED = [
+    ("an array is missing", dropped("problem.graph.successor")),
+    ("the header is missing", lambda head, members: members.pop("header.json")),
+    ("a member too many", member("problem.graph.extra", ["int8", "plain", [1]], b"\0")),
+    ("a member that is not listed", lambda head, members: members.update(extra=b"")),
+    ("a field too many", header("certificate/problem/graph/extra", 1)),
+    ("a field is missing", lambda head, members: head["certificate"]["problem"]["objective"].pop("kind")),
+    ("a part is missing", header("certificate/problem/graph", None)),
+    ("a part that is a list", header("certificate/problem", [])),
+    ("an unknown kind", header("certificate/problem/objective/kind", "GLOBALLY")),
+    ("a kind that is a list", header("certificate/problem/objective/kind", ["UNTIL"])),
+    ("an initial state as text", header("certificate/problem/graph/initial", "0")),
+    ("an initial state that is true", header("certificate/problem/graph/initial", True)),
+    ("an initial state below 0", header("certificate/problem/graph/initial", -1)),
+    ("a step bound of a billion", header("certificate/problem/objective/upper_steps", 10**9)),
+    ("a step bound of hundred digits", header("certificate/problem/objective/upper_steps", 10**100)),
+    ("a claim that is a whole number", header("certificate/claims/0/lower", 0)),
+    ("a billion claims", header("certificate/claims", 10**9)),
+    ("no claims", header("certificate/claims", [])),
+    ("words about it that are a list", header("certificate/about", ["model"])),
+    ("words about it that are numbers", header("certificate/about", {"model": 1})),
+    ("a type that is a list", header("arrays/values.0.lower", [["float64"], "plain", [5]])),
+    ("a type with another byte order", header("arrays/values.0.lower", [">f8", "plain", [5]])),
+    ("an object array", header("arrays/values.0.lower", ["object", "plain", [5]])),
+    ("unsigned numbers", header("arrays/problem.graph.successor", ["uint8", "plain", [10]])),
+    ("a shape below 0", header("arrays/values.0.lower", ["float64", "plain", [-5]])),
+    ("a shape that is too large", header("arrays/values.0.lower", ["float64", "plain", [2**39]])),
+    ("differences of doubles", header("arrays/values.0.lower", ["float64", "difference", [5]])),
+    ("a vector that is a table", header("arrays/values.0.lower", ["float64", "plain", [5, 1]])),
+    ("integers for doubles", header("arrays/values.0.lower", ["int64", "plain", [5]])),
+    ("a truth value of 2", member("problem.objective.target", ["bool", "plain", [5]], b"\0\0\0\0\2")),
+    ("no number", member("values.0.lower", ["float64", "plain", [5]], struct.pack("<5d", *[np.nan] * 5))),
+    ("a point with an exponent", member("problem.theta", ["text", "plain", [1]], b"1e-999999999")),
+    ("a point with many digits", member("problem.theta", ["text", "plain", [1]], b"9" * 5000)),
+    ("a point that divides by 0", member("problem.theta", ["text", "plain", [1]], b"1/0")),
+    ("a point in other digits", member("problem.theta", ["text", "plain", [1]], "٣".encode())),
+    ("two million numbers", member("problem.theta", ["text", "plain", [2_000_000]], b"0\n" * 1_999_999 + b"0")),
+    ("an exponent of 10^8", member("problem.table.exponent", ["int64", "plain", [2]], struct.pack("<2q", 1, 10**8))),
+    ("offsets that wrap around", member("problem.graph.choice_start", ["int8", "plain", [6]], bytes([0, 1, 3, 2, 7, 8]))),
+]
+
+
+@pytest.mark.parametrize(("words", "change"), MALFORMED, ids=[words for words, _ in MALFORMED])
+def test_what_was_not_declared_does_not_get_through_the_door(words, change, tmp_path, capsys) -> None:
+    path = tmp_path / "malformed.cert"
+    path.write_bytes(rewritten(change))
+    begin = time.perf_counter()
+    assert run(["verify", str(path)]) == 2, words
+    captured = capsys.readouterr()
+    assert "malformed.cert" in captured.err and "Traceback" not in captured.err and captured.out == ""
+    assert time.perf_counter() - begin < 10
+
+
+HEADERS = [
+    b"",
+    b"[]",
+    b"nonsense",
+    b"[" * 500_000,
+    b'{"format": 4, "format": 4}',
+    b'{"format": 4, "arrays": {}, "certificate": NaN}',
+    b'{"format": 4.0, "arrays": {}, "certificate": {}}',
+    b'{"format": ' + b"9" * 5000 + b"}",
+    b"\xff\xfe",
+    b" " * (1 << 20) + b"{}",
+]
+
+
+@pytest.mark.parametrize("content", HEADERS, ids=range(len(HEADERS)))
+def test_headers_that_nobody_wrote_are_refused(content: bytes) -> None:
+    members = members_of(walk_certificate())
+    with pytest.raises(InputError, match=r"not a certificate|format"):
+        read(zipped({**members, "header.json": content}))
+
+
+def test_a_zip_bomb_takes_no_memory() -> None:
+    members = members_of(walk_certificate())
+    head = json.loads(members["header.json"])
+    head["arrays"]["problem.expression"] = ["int8", "plain", [2**31]]
+    members["header.json"] = json.dumps(head).encode()
+    rest = {name: content for name, content in members.items() if name not in ("digest", "problem.expression")}
+    result = io.BytesIO()
+    with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in rest.items():
+            archive.writestr(name, content)
+        with archive.open("problem.expression", "w", force_zip64=True) as entry:
+            for _ in range(2**31 >> 24):
+                entry.write(bytes(1 << 24))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match="times its own size"):
+        read(result.getvalue())
+    lying = result.getvalue().replace(struct.pack("<I", 2**31), struct.pack("<I", 1000))
+    with pytest.raises(InputError, match="not a certificate"):
+        read(lying)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
+def test_files_of_an_earlier_format_are_refused_with_a_way_out(tmp_path: Path) -> None:
     path = tmp_path / "old.cert"
-    head = {"format": FORMAT - 1, "kind": "learning", "header": {}, "about": {}, "digest": ""}
+    head = {"format": 3, "kind": "value", "header": {}, "about": {}, "digest": ""}
     with path.open("wb") as file:
         np.savez_compressed(file, header=np.frombuffer(json.dumps(head).encode(), dtype=np.uint8))
-    with pytest.raises(InputError, match="certificate format 2, this version reads 3") as caught:
-        LearningCertificate.load(path)
+    with pytest.raises(InputError, match="an earlier format") as caught:
+        load(path)
     assert "again" in (caught.value.hint or "")
+
+
+def test_no_pipe_and_no_device_is_read(tmp_path: Path) -> None:
+    for place in (tmp_path, Path("/dev/zero")):
+        with pytest.raises(InputError):
+            load(place)
+
+
+def test_every_byte_that_is_shown_is_under_the_digest() -> None:
+    certificate = replace(walk_certificate(), about={"model": "walk"})
+    members = members_of(certificate)
+    relabelled = {**members, "header.json": members["header.json"].replace(b'"walk"', b'"talk"')}
+    result = io.BytesIO()
+    with zipfile.ZipFile(result, "w") as archive:
+        for name, content in relabelled.items():
+            archive.writestr(name, content)
+    with pytest.raises(InputError, match="do not match its digest"):
+        read(result.getvalue())
+
+
+def test_arrays_without_signs_are_refused_in_memory_too() -> None:
+    certificate = walk_certificate()
+    graph = certificate.problem.graph
+    for name in ("choice_start", "transition_start", "successor"):
+        for kind in (np.uint8, np.uint64, np.int32):
+            wrong = replace(graph, **{name: getattr(graph, name).astype(kind)})
+            with pytest.raises(InputError, match="array of int64"):
+                check(replace(certificate, problem=replace(certificate.problem, graph=wrong)))
+    falling = np.array([1, 0, 3, 5, 7, 8])
+    with pytest.raises(InputError, match="do not fit"):
+        check(replace(certificate, problem=replace(certificate.problem, graph=replace(graph, choice_start=falling))))
+
+
+def test_a_point_whose_probabilities_do_not_sum_to_one_is_none() -> None:
+    certificate = walk_certificate()
+    table = certificate.problem.table
+    assert table is not None
+    tiny = tuple(c + Fraction(1, 10**40) if i == 0 else c for i, c in enumerate(table.coefficient))
+    wrong = replace(certificate, problem=replace(certificate.problem, table=replace(table, coefficient=tiny)))
+    assert not check(wrong).valid

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tightrope.certificate.certificate import Certificate
+from tightrope.certificate.format.archive import load
 from tightrope.cli.app import run
 
 WALK = """\
@@ -134,9 +134,10 @@ def test_policies_are_written_and_evaluated(capsys):
 
 def test_certificates_are_written_and_prove_what_is_printed(capsys):
     found = answer(capsys, "walk.prism", *AT, "--prop", HOME, "--certificate", "home.cert")
-    loaded = Certificate.load("home.cert")
-    assert loaded.value == (found["lower"], found["upper"])
-    assert loaded.problem.sets == "point"
+    loaded = load("home.cert").certificate
+    (claim,) = loaded.claims
+    assert (claim.lower, claim.upper) == (found["lower"], found["upper"])
+    assert loaded.problem.law == "point"
     assert loaded.about["property"] == HOME
     assert run(["verify", "home.cert"]) == 0
     capsys.readouterr()

@@ -11,11 +11,12 @@ import pytest
 
 from coupled_cases import KINDS, random_case
 from tightrope import over_domain
-from tightrope.certificate.learning import LearningCertificate
-from tightrope.certificate.learning_check import verify_learning
+from tightrope.certificate.checker import check
+from tightrope.certificate.format.archive import load
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.learning.domain import domain_certificate
+from tightrope.solver.certificate_file import save_certificate
 from tightrope.solver.solve import solve
 
 # The second trial undoes the first: nature would like another p there.
@@ -113,15 +114,16 @@ def test_certificates_over_domains_hold_for_every_objective(kind, tmp_path):
         case = random_case(1, kind, cyclic=cyclic, products=products)
         result = over_domain(case.model, case.objective, policy=case.policy)
         certificate = domain_certificate(result)
-        certificate.save(tmp_path / "one.cert")
-        checks = verify_learning(LearningCertificate.load(tmp_path / "one.cert"))
-        assert [check.name for check in checks if not check.passed] == []
-        low, high = certificate.values()["given policy"]
+        save_certificate(certificate, tmp_path / "one.cert")
+        verdict = check(load(tmp_path / "one.cert").certificate)
+        assert [one.name for one in verdict.checks if not one.passed] == []
+        low, high = verdict.values["given policy"]
         parameters = case.model.parameters
         for corner in product(*zip(parameters.lower, parameters.upper, strict=True)):
             there = solve(case.model.instantiate(corner), case.objective, policy=case.policy)
             assert low <= there.upper[case.model.initial] and there.lower[case.model.initial] <= high
-        if certificate.coupled:
+        assert certificate.learned is not None
+        if certificate.learned.coupled:
             interval = result.robust.interval
             assert np.allclose([low, high], [interval.lower, interval.upper], rtol=1e-5, atol=1e-9)
 

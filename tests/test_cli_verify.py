@@ -1,4 +1,4 @@
-"""`tightrope verify`: certificates of values and of learned results, valid, changed and damaged."""
+"""`tightrope verify`: certificates of values and of learned results, valid, changed, damaged, and of something else."""
 
 from __future__ import annotations
 
@@ -6,31 +6,36 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tightrope
 from learning_cases import case, counts_of
-from tightrope.certificate.archive import Archive
-from tightrope.certificate.certificate import Certificate
-from tightrope.certificate.learning import LearningCertificate
+from tightrope.certificate.format.archive import load
 from tightrope.cli.app import run
+from tightrope.data.writing import write_counts
+from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.certificate import certificate_of
 from tightrope.learning.learn import learn
+from tightrope.solver.certificate_file import save_certificate
 
 FAMILY = "aircraft(8,4)"
+MODEL = f"bench:{FAMILY}"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a certificate of a value and one of a learned result."""
+    """A directory with a certificate of a value and one of a learned result, and its data."""
     place = tmp_path_factory.mktemp("certificates")
-    arguments = ["check", f"bench:{FAMILY}", "--certificate", str(place / "value.cert"), "--json"]
+    arguments = ["check", MODEL, "--certificate", str(place / "value.cert"), "--json"]
     assert run(arguments) == 0
     subject, counts = case(FAMILY), counts_of(FAMILY)
     result = learn(subject.model, counts, 0.05, subject.objective, region="polytope", sets="rectangular")
-    certificate_of(result, counts, {"model": FAMILY}).save(place / "learned.cert")
+    save_certificate(certificate_of(result, counts, {"model": FAMILY}), place / "learned.cert")
+    write_counts(place / "data.csv", counts, subject.model.structure)
     return place
 
 
@@ -45,10 +50,11 @@ def test_values_are_checked_again(capsys, folder, exact):
     assert code == 0
     assert found["valid"] and found["kind"] == "value"
     names = [check["name"] for check in found["checked"]]
-    assert "upper bound is inductive" in names and "lower bound is inductive" in names
+    assert "value: the upper bound is inductive" in names and "value: the lower bound is inductive" in names
     assert all(check["passed"] for check in found["checked"])
     assert found["lower"] <= found["upper"]
-    assert found["about"]["model"] == f"bench:{FAMILY}"
+    assert found["about"]["model"] == MODEL
+    assert found["bound"] == {"model": False, "property": False, "data": None, "policy": None}
 
 
 @pytest.mark.parametrize("exact", [(), ("--exact",)])
@@ -58,35 +64,124 @@ def test_learned_results_are_checked_link_by_link(capsys, folder, exact):
     assert found["valid"] and found["kind"] == "learning" and found["delta"] == 0.05
     names = [check["name"] for check in found["checked"]]
     for link in (
-        "the confidence adds up",
-        "event intervals follow from the counts",
+        "probabilities of every choice sum to 1",
         "the region's box follows from its rows",
-        "transitions' bounds contain what was proved of their expressions",
-        "robust policy: lower bound is inductive",
-        "robust policy: upper bound is inductive",
+        "bounds contain what was proved of the expressions",
+        "robust policy: the lower bound is inductive",
+        "robust policy: the upper bound is inductive",
+        "robust policy: the claim",
     ):
         assert link in names
+    assert any(name.startswith("events' intervals follow from the counts") for name in names)
     assert found["policies"]["robust policy"] == {"lower": found["lower"], "upper": found["upper"]}
-    assert any("counts" in line for line in found["covers"])
+    assert any("the data say" in line for line in found["assumes"])
+    assert found["bound"] == {"model": False, "property": False, "data": False, "policy": False}
 
 
-def test_words_for_people(capsys, folder, monkeypatch):
+def test_the_first_line_says_what_was_not_tied_to_anything(capsys, folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert run(["verify", str(folder / "learned.cert")]) == 0
     printed = capsys.readouterr().out
-    assert "robust policy in [" in printed and "holds" in printed and "covers" in printed
+    assert printed.startswith("NOT TIED to your model, property, data, policy:")
+    assert "robust policy in [" in printed and "holds" in printed and "assumes" in printed
+    assert run(["verify", str(folder / "learned.cert"), "--model", MODEL]) == 0
+    assert capsys.readouterr().out.startswith("NOT TIED to your data, policy:")
+    assert run(["verify", str(folder / "value.cert"), "--model", MODEL]) == 0
+    assert capsys.readouterr().out.startswith("about your model, property\n")
+
+
+def test_certificates_are_tied_to_model_property_data_and_policy(capsys, folder, tmp_path):
+    policy = tmp_path / "policy.json"
+    assert run(["check", MODEL, "--policy-out", str(policy), "--json"]) == 0
+    again = ["check", MODEL, "--policy", str(policy), "--certificate", str(tmp_path / "given.cert"), "--json"]
+    assert run(again) == 0
+    capsys.readouterr()
+    own = ["--model", MODEL, "--data", folder / "data.csv"]
+    code, found = report(capsys, folder / "learned.cert", *own)
+    assert code == 0
+    assert found["bound"] == {"model": True, "property": True, "data": True, "policy": False}
+    code, found = report(capsys, tmp_path / "given.cert", "--model", MODEL, "--policy", policy)
+    assert code == 0
+    assert found["bound"] == {"model": True, "property": True, "data": None, "policy": True}
+
+
+def test_certificates_of_something_else_are_refused(capsys, folder, tmp_path):
+    counts, structure = counts_of(FAMILY), case(FAMILY).model.structure
+    more = replace(counts, transition=counts.transition + (np.arange(len(counts.transition)) == 0), batches=None)
+    write_counts(tmp_path / "more.csv", more, structure)
+    turned = 'Pmin=? [ !"collision" U "goal" ]'
+    for name, options, words in (
+        ("value", ["--model", "bench:aircraft(8,5)"], "another model: 'graph."),
+        ("value", ["--model", MODEL, "--at", "theta1=0.4,theta2=0.3,theta3=0.1"], "another model: 'theta'"),
+        ("value", ["--model", MODEL, "--prop", turned], "another property: 'agent'"),
+        ("learned", ["--model", MODEL, "--data", str(tmp_path / "more.csv")], "another data: 'batch_"),
+        ("learned", ["--model", MODEL, "--param", "theta1=0.1:0.9"], "another model: 'domain.lower'"),
+        ("learned", ["--model", MODEL, "--prop", turned], "another property: 'agent'"),
+    ):
+        code = run(["verify", str(folder / f"{name}.cert"), *options])
+        captured = capsys.readouterr()
+        assert code == 1, (options, captured.err)
+        assert words in captured.err and captured.out == "", (options, captured.err)
+
+
+def test_options_about_a_model_need_one(capsys, folder):
+    for option in (["--prop", "Pmax=? [ F \"goal\" ]"], ["--data", "x.csv"], ["--at", "p=1"], ["--policy", "p.json"]):
+        assert run(["verify", str(folder / "value.cert"), *option]) == 2
+        assert f"{option[0]} goes with --model" in capsys.readouterr().err
+
+
+def test_the_same_from_python(folder):
+    subject = case(FAMILY)
+    verdict = tightrope.verify(folder / "learned.cert")
+    assert verdict.valid and verdict.not_tied == ("model", "property", "data", "policy")
+    own = {"model": subject.model, "prop": subject.objective, "data": counts_of(FAMILY)}
+    assert tightrope.verify(folder / "learned.cert", **own).not_tied == ("policy",)
+    from_file = tightrope.verify(folder / "learned.cert", model=subject.model, data=folder / "data.csv")
+    assert from_file.not_tied == ("property", "policy")
+    with pytest.raises(CannotCertify, match="one is parametric"):
+        tightrope.verify(folder / "value.cert", model=subject.truth)
+    with pytest.raises(InputError, match="one point"):
+        tightrope.verify(folder / "value.cert", model=subject.model)
+    with pytest.raises(CannotCertify, match="another model: 'theta'"):
+        tightrope.verify(folder / "value.cert", model=subject.model, at=[Fraction(1, 3)] * 3)
+
+
+def test_words_of_a_file_are_shown_as_its_own_and_never_reach_the_terminal_raw(capsys, folder, tmp_path):
+    loaded = load(folder / "value.cert").certificate
+    lying = replace(loaded, about={"model": "\x1b[2J\x1b[31mbench:rover(125,125)\u202e"})
+    save_certificate(lying, tmp_path / "lying.cert")
+    assert run(["verify", str(tmp_path / "lying.cert")]) == 0
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed and "\u202e" not in printed
+    assert "the file says" in printed and printed.startswith("NOT TIED")
+
+
+def test_what_is_assumed_is_derived_and_said(capsys, tmp_path):
+    model = tmp_path / "coin.prism"
+    model.write_text(
+        "mdp\nmodule m\n s:[0..2] init 0;\n [] s=0 -> [0,1]:(s'=1) + [0,1]:(s'=2);\n [] s>0 -> true;\nendmodule\n"
+    )
+    proof = tmp_path / "coin.cert"
+    asked = ["--prop", "Pmaxmin=? [ F s=1 ]", "--assume-support", "0.25", "--certificate", str(proof)]
+    assert run(["check", str(model), *asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["lower"] == pytest.approx(0.25, abs=1e-12)
+    code, found = report(capsys, proof)
+    assert code == 0
+    assert found["assumes"] == ["a transition that can happen has at least probability 0.25"]
+    certificate = load(proof).certificate
+    without = replace(certificate, problem=replace(certificate.problem, assumed_support=None))
+    save_certificate(without, proof)
+    assert report(capsys, proof)[0] == 1
 
 
 def test_claims_that_are_not_proved_exit_with_1(capsys, folder, tmp_path):
-    value = Certificate.load(folder / "value.cert")
-    raised = np.where(
-        (value.claim.lower > 0) & (value.claim.lower < 0.9), value.claim.lower + 1e-3, value.claim.lower
-    )
-    claim = replace(value.claim, lower=raised, upper=np.maximum(value.claim.upper, raised))
-    replace(value, claim=claim).save(tmp_path / "value.cert")
-    learned = LearningCertificate.load(folder / "learned.cert")
-    data = replace(learned.data, delta=learned.data.delta / 2)
-    replace(learned, data=data).save(tmp_path / "learned.cert")
+    value = load(folder / "value.cert").certificate
+    lower = value.values[0].lower
+    raised = np.where((lower > 0) & (lower < 0.9), lower + 1e-3, lower)
+    save_certificate(replace(value, values=(replace(value.values[0], lower=raised),)), tmp_path / "value.cert")
+    learned = load(folder / "learned.cert").certificate
+    data = replace(learned.problem.data, delta=learned.problem.data.delta / 2)
+    save_certificate(replace(learned, problem=replace(learned.problem, data=data)), tmp_path / "learned.cert")
     for name in ("value.cert", "learned.cert"):
         code, found = report(capsys, tmp_path / name)
         assert code == 1 and not found["valid"]
@@ -110,17 +205,8 @@ def test_files_that_are_no_certificates_exit_with_2(capsys, folder, tmp_path):
         assert captured.out == ""
 
 
-def test_parts_of_another_kind_are_refused(capsys, folder, tmp_path):
-    archive = Archive.load(folder / "value.cert")
-    Archive("learning", archive.header, archive.arrays, {}).save(tmp_path / "other.cert")
-    assert run(["verify", str(tmp_path / "other.cert")]) == 2
-    assert "not a certificate of a learned result" in capsys.readouterr().err
-    Archive("poem", archive.header, archive.arrays, {}).save(tmp_path / "poem.cert")
-    assert run(["verify", str(tmp_path / "poem.cert")]) == 2
-
-
 def test_exact_is_for_small_models(capsys, folder, monkeypatch):
-    monkeypatch.setattr("tightrope.certificate.exact.MOST_TRANSITIONS", 10)
+    monkeypatch.setattr("tightrope.certificate.checker.MOST_EXACT_WORK", 10)
     for name in ("value.cert", "learned.cert"):
         assert run(["verify", str(folder / name), "--exact"]) == 2
         assert "--exact" in capsys.readouterr().err

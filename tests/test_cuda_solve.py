@@ -15,7 +15,7 @@ from cuda_cases import DEVICE, device, random_intervals, random_structure
 from exact_reference import brute_force, random_objective
 from test_solver_convergence import hesitant_walk, two_ways
 from test_solver_exact import KINDS, assert_encloses, draw
-from tightrope.certificate.old_checker import verify
+from tightrope.certificate.checker import check
 from tightrope.data.simulator import Simulator
 from tightrope.experiments.suite import load, parse_bench, question
 from tightrope.learning.learn import learn
@@ -31,6 +31,7 @@ from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.solver.to_certificate import to_certificate
+from tightrope.solver.to_problem import to_problem
 from tightrope.uncertainty.sets import SetsKind, rectangular
 
 MIN, MAX = Direction.MIN, Direction.MAX
@@ -60,7 +61,7 @@ def test_bounds_enclose_the_exact_value_and_meet(
         solution = solve(model.model(), objective, device=DEVICE)
         assert_encloses(solution, brute_force(model, objective), seed)
         assert solution.is_certified, (seed, solution.status)
-        assert all(check.passed for check in verify(to_certificate(solution))), seed
+        assert check(to_certificate(to_problem(model.model(), objective), solution)).valid, seed
 
 
 def cost_grid(side: int, every: int) -> tuple[IntervalMDP, Objective]:
@@ -89,7 +90,7 @@ def test_a_cyclic_grid_is_solved_transposed_and_its_certificate_checks() -> None
     assert there.is_certified
     layout = placed(there.kernel, device()).model.layout
     assert [rows.k for rows in layout.segments] == [3] and layout.distinct == 6
-    assert all(check.passed for check in verify(to_certificate(there)))
+    assert check(to_certificate(to_problem(model, objective), there)).valid
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,10 @@ from tightrope.report.regions import regions_beside
 from tightrope.report.scale import Axis, at_least, at_most, interval_text
 from tightrope.report.statement import statement
 from tightrope.report.write import load_policies, load_run, write_report
+from tightrope.solver.certificate_file import save_certificate
 from tightrope.solver.solve import solve
 from tightrope.solver.to_certificate import to_certificate
+from tightrope.solver.to_problem import to_problem
 from tightrope.uncertainty.sets import SetsKind
 
 
@@ -128,19 +130,21 @@ def test_the_answer_its_assumption_and_its_origin_are_said(result: Path, text: s
 
 def test_the_digest_of_the_certificate_is_shown(result: Path, tmp_path: Path) -> None:
     known = case("aircraft(8,4)")
-    certificate = to_certificate(solve(known.truth, known.objective))
-    certificate.save(tmp_path / "a.cert")
+    problem, solution = to_problem(known.truth, known.objective), solve(known.truth, known.objective)
+    digest = save_certificate(to_certificate(problem, solution), tmp_path / "a.cert")
     page = write_report(result, tmp_path / "r.html", certificate=tmp_path / "a.cert").read_text()
-    assert f"<dt>certificate</dt><dd><code>{certificate.digest()}</code></dd>" in page
-    to_certificate(solve(known.truth, known.objective), about={"model_hash": "0"}).save(tmp_path / "b.cert")
+    assert f"<dt>certificate</dt><dd><code>{digest}</code></dd>" in page
+    other = to_certificate(problem, solution, about={"model_hash": "0"})
+    save_certificate(other, tmp_path / "b.cert")
     with pytest.raises(InputError, match="a certificate of another model"):
         load_run(result, certificate=tmp_path / "b.cert")
     learned = learn(known.model, counts_of("aircraft(8,4)"), DELTA, known.objective, sets="expression")
     proof = certificate_of(learned, counts_of("aircraft(8,4)"), {"model_hash": known.model.hash()})
-    proof.save(tmp_path / "c.cert")
+    digest = save_certificate(proof, tmp_path / "c.cert")
     shown = load_run(result, certificate=tmp_path / "c.cert").certificate
-    assert shown["digest"] == proof.digest()
-    assert shown["value of the robust policy"] == interval_text(*proof.values()["robust policy"])
+    assert shown["digest"] == digest
+    (claim,) = proof.claims
+    assert shown["claimed of the robust policy"] == interval_text(claim.lower, claim.upper)
 
 
 def test_sentences_about_bounds_are_true_after_rounding(result: Path) -> None:

@@ -112,7 +112,7 @@ def _sums_at_the_point(problem: Problem) -> list[Check]:
     terms = [m * value[e] for e, m in zip(groups.expression.tolist(), groups.multiplicity.tolist(), strict=True)]
     wrong = [sum(terms[a:b]) != 1 for a, b in pairwise(groups.start.tolist())]
     name = "probabilities of every choice sum to 1"
-    return [Check.everywhere(name, np.array(wrong, dtype=np.bool_), "group of choices")]
+    return [Check.everywhere(name, np.array(wrong, dtype=np.bool_), "kind of choice")]
 
 
 def assumed_of_values(problem: Problem) -> list[str]:

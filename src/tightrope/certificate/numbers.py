@@ -228,8 +228,10 @@ def _nearest(value: Any) -> np.longdouble:
         return np.longdouble(value)
     exact = as_fraction(value)
     high = _to_double(exact)
-    if 1e-200 < abs(high) < 1e300:
-        return np.longdouble(high) + np.longdouble(float(exact - Fraction(high)))
+    if 1e-200 < abs(high) < 1e300:  # three doubles hold more bits than any longdouble
+        rest = exact - Fraction(high)
+        middle = float(rest)
+        return np.longdouble(high) + (np.longdouble(middle) + np.longdouble(float(rest - Fraction(middle))))
     mantissa, shift = _scaled(abs(exact), 128)
     total = np.longdouble(0)
     for part in range(5):

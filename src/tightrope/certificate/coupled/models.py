@@ -157,23 +157,11 @@ class Model:
         return result + self.error
 
 
-@dataclass(frozen=True, eq=False)
-class Backup:
-    """r + γP(y)W(y) at the states of a walk: coefficients, the size of the cubic part, and γ max P(y)e.
+def backup(walk: Walk, frame: Frame, model: Model) -> tuple[Numbers, ...]:
+    """r + γP(y)W(y) at the states of a walk: (value, slope, curve, size of cubic part, γ max P(y)e, rounding).
 
-    `rounding` bounds, on the ball, what rounding and fuzz may have changed.
+    The last bounds, on the ball, what rounding and fuzz may have changed. In blocks of states.
     """
-
-    value: Numbers
-    slope: Numbers
-    curve: Numbers
-    cubic: Numbers
-    carried: Numbers
-    rounding: Numbers
-
-
-def backup(walk: Walk, frame: Frame, model: Model) -> Backup:
-    """One backup of a model, in blocks of states."""
     n, size, count = walk.n, frame.size, len(walk.state)
     per_state = max(1, len(walk.weight) // max(count, 1)) * (2 + 2 * size + packed_size(size) * (size + 1))
     step = max(1, _BLOCK // per_state)
@@ -181,7 +169,7 @@ def backup(walk: Walk, frame: Frame, model: Model) -> Backup:
     spans = [(first, min(first + step, count)) for first in range(0, count, step)]
     parts = [_block(walk, frame, model, magnitude, reach, *span) for span in spans]
     empty = [n.zeros(0), n.zeros((0, size)), n.zeros((0, packed_size(size))), *[n.zeros(0)] * 3]
-    return Backup(*(np.concatenate([empty[i], *(part[i] for part in parts)]) for i in range(6)))
+    return tuple(np.concatenate([empty[i], *(part[i] for part in parts)]) for i in range(6))
 
 
 def _block(
@@ -215,28 +203,25 @@ def _block(
 
 def model_misfit(walk: Walk, frame: Frame, model: Model) -> BoolArray:
     """States of the walk where the error is too small."""
-    n, backed, radius = walk.n, backup(walk, frame, model), frame.radius
-    twice, state = multiplicity(frame.size), walk.state
-    square = backed.curve - model.curve[state]
-    residual = np.abs(backed.value - model.value[state]) + radius * norm_up(
-        n, backed.slope - model.slope[state]
-    )
-    residual = residual + radius * radius * n.root_up((square * square * twice).sum(axis=1)) + backed.cubic
-    needed = residual + 16 * n.epsilon * model.magnitude(radius)[state] + backed.rounding + backed.carried
+    n, radius, state = walk.n, frame.radius, walk.state
+    value, slope, curve, cubic, carried, rounding = backup(walk, frame, model)
+    square = curve - model.curve[state]
+    residual = np.abs(value - model.value[state]) + radius * norm_up(n, slope - model.slope[state]) + cubic
+    residual = residual + radius**2 * n.root_up((square * square * multiplicity(frame.size)).sum(axis=1))
+    needed = residual + 16 * n.epsilon * model.magnitude(radius)[state] + rounding + carried
     safe, error = 1 + (frame.size**2 + 100) * n.epsilon, model.error[state]
-    fits: BoolArray = np.asarray(
-        (error >= needed * safe) & (error > (backed.carried + backed.rounding) * safe), dtype=np.bool_
-    )
-    return ~fits
+    fits = (error >= needed * safe) & (error > (carried + rounding) * safe)
+    return ~np.asarray(fits, dtype=np.bool_)
 
 
 def one_step(walk: Walk, frame: Frame, model: Model) -> Model:
     """r + γP(y)W(y) with an error that covers what is left out, also of digits."""
-    n, backed, radius = walk.n, backup(walk, frame, model), frame.radius
-    value, slope, curve = (n.trim(part) for part in (backed.value, backed.slope, backed.curve))
-    lost = np.abs(backed.value - value) + radius * np.abs(backed.slope - slope).sum(axis=1)
-    lost = lost + 2 * radius * radius * np.abs(backed.curve - curve).sum(axis=1)
-    error = backed.cubic + backed.carried + backed.rounding + lost
+    n, radius = walk.n, frame.radius
+    *exact, cubic, carried, rounding = backup(walk, frame, model)
+    value, slope, curve = (n.trim(part) for part in exact)
+    lost = np.abs(exact[0] - value) + radius * np.abs(exact[1] - slope).sum(axis=1)
+    lost = lost + 2 * radius**2 * np.abs(exact[2] - curve).sum(axis=1)
+    error = cubic + carried + rounding + lost
     size = Model(value, slope, curve, error).magnitude(radius)
     return Model(value, slope, curve, n.trim((error + 16 * n.epsilon * size) * (1 + 100 * n.epsilon), True))
 

@@ -76,9 +76,8 @@ def product_range(left: Interval, right: Interval, square: bool) -> Interval:
 def polynomial_range(
     polynomial: Polynomial, lower: Sequence[Fraction], upper: Sequence[Fraction]
 ) -> Interval:
-    """An enclosure over a box of the parameters: the least and the largest Bernstein coefficient.
-
-    Exact for multilinear polynomials, whose Bernstein coefficients are their values at the corners.
+    """An enclosure of a probability over a box of the parameters: by the least and the largest Bernstein
+    coefficient, which for multilinear polynomials are values at corners; [0, 1] where there are too many.
     """
     constant = polynomial.get((), ZERO)
     if all(sum(e for _, e in monomial) <= 1 for monomial in polynomial):
@@ -92,7 +91,7 @@ def polynomial_range(
         degree = max(dict(monomial).get(v, 0) for monomial in polynomial)
         count *= degree + 1
         if count > _MOST_CONTROLS:
-            return _term_by_term(polynomial, lower, upper)
+            return ZERO, ONE
         table = [_blossom(degree, k, lower[v], upper[v]) for k in range(degree + 1)]
         controls = [_replaced(control, v, powers) for control in controls for powers in table]
     values = [control.get((), ZERO) for control in controls]
@@ -115,14 +114,3 @@ def _blossom(degree: int, k: int, low: Fraction, high: Fraction) -> list[Fractio
         for e in range(degree, 0, -1):
             sums[e] += sums[e - 1] * point
     return [total / comb(degree, e) for e, total in enumerate(sums)]
-
-
-def _term_by_term(polynomial: Polynomial, lower: Sequence[Fraction], upper: Sequence[Fraction]) -> Interval:
-    low = high = ZERO
-    for monomial, coefficient in polynomial.items():
-        term = (coefficient, coefficient)
-        for v, exponent in monomial:
-            for _ in range(exponent):
-                term = product_range(term, (lower[v], upper[v]), False)
-        low, high = low + term[0], high + term[1]
-    return low, high

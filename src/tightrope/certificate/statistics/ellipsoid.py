@@ -24,12 +24,11 @@ directions in the file, and nature's problem at every choice of rectangular sets
 from __future__ import annotations
 
 from fractions import Fraction
-from math import lcm
 from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, Arithmetic, Numbers
+from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, Arithmetic, Numbers, as_fraction
 from tightrope.certificate.problem import Polynomial
 from tightrope.certificate.region.coordinates import Space
 from tightrope.certificate.region.polynomials import ZERO, added, is_constant
@@ -61,10 +60,9 @@ class Ellipsoid:
         matrix, vector = self._normal_equations(space, polynomials, outcomes)
         factor, log_determinant, stretch = _factored(matrix)
         centre, missed = _centred(matrix, vector, factor)
-        growth = log_determinant - self.size * _log(_RIDGE)[0]
-        level = growth / 2 - RATIONAL.fractions(np.array([log_below(RATIONAL, delta)]))[0]
-        self.beta = _root_up(level) + _root_up(_RIDGE * self.size)
-        self.radius = (self.beta + missed * stretch) * stretch
+        growth = log_determinant - self.size * log_below(RATIONAL, _RIDGE)
+        beta = _root_up(growth / 2 - log_below(RATIONAL, delta)) + _root_up(_RIDGE * self.size)
+        self.beta, self.radius = as_fraction(beta), as_fraction((beta + missed * stretch) * stretch)
         self.factor, self.centre = n.array(factor), n.array(centre)
         self._radius = n.array([self.radius])[0] * (1 + 4 * n.epsilon)
         self._origin, self._half = n.array(self.origin), n.array(self.half)
@@ -96,7 +94,7 @@ class Ellipsoid:
 
     def _normal_equations(
         self, space: Space, polynomials: list[Polynomial], outcomes: Outcomes
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """V and Σ Bᵀ(Y − c): outcomes are pooled by expression and multiplicity first."""
         kinds, number = np.unique(
             np.stack([outcomes.expression, outcomes.multiplicity], axis=1), axis=0, return_inverse=True
@@ -116,58 +114,38 @@ class Ellipsoid:
                 vector[i] += a * (hit - tried * level)
                 for j, b in slope:
                     matrix[i][j] += tried * a * b
-        return _exact(matrix), _exact(vector)
+        return RATIONAL.array(matrix), RATIONAL.array(vector)
 
 
-def _factored(matrix: Any) -> tuple[Any, Fraction, Fraction]:
+def _factored(matrix: Numbers) -> tuple[Numbers, Any, Any]:
     """(G, an upper bound of log det V, 1/√(1 − ε) rounded up)."""
-    size = len(matrix)
-    rough = np.tril(np.linalg.inv(np.linalg.cholesky(matrix.astype(np.float64)))).astype(np.longdouble)
-    rest = LONGDOUBLE.array(_congruent(_fractions(rough), matrix) - _exact(np.eye(size, dtype=int).tolist()))
-    fine = rough - (np.tril(rest, -1) + np.diag(np.diag(rest) / 2)) @ rough
-    factor = _fractions(np.tril(fine))
-    image = _congruent(factor, matrix)
-    rest = (image - _exact(np.eye(size, dtype=int).tolist())).reshape(-1)
-    epsilon = _root_up(Fraction(rest @ rest))
-    if not (epsilon < Fraction(1, 2) and all(value > 0 for value in np.diag(factor))):
+    rough = np.tril(np.linalg.inv(np.linalg.cholesky(RATIONAL.floats(matrix)))).astype(np.longdouble)
+    rest = LONGDOUBLE.array(_congruent(rough, matrix)[1] - RATIONAL.array(np.eye(len(matrix))))
+    rough = rough - (np.tril(rest, -1) + np.diag(np.diag(rest) / 2)) @ rough
+    factor, image = _congruent(np.tril(rough), matrix)
+    rest = (image - RATIONAL.array(np.eye(len(matrix)))).reshape(-1)
+    epsilon = _root_up(rest @ rest)
+    if not (2 * epsilon < 1 and np.all(np.diag(factor) > 0)):
         raise ValueError("the ellipsoid is too flat to be bounded")
-    logs = [_log(a)[1] - 2 * _log(g)[0] for a, g in zip(np.diag(image), np.diag(factor), strict=True)]
-    return factor, sum(logs, ZERO), _root_up(1 / (1 - epsilon))
+    logs = RATIONAL.log_up(np.diag(image)) - 2 * RATIONAL.log_down(np.diag(factor))
+    return factor, logs.sum(), _root_up(1 / (1 - epsilon))
 
 
-def _centred(matrix: Any, vector: Any, factor: Any) -> tuple[Any, Fraction]:
+def _centred(matrix: Numbers, vector: Numbers, factor: Numbers) -> tuple[Numbers, Any]:
     """A centre close to V⁻¹ times the vector, and ‖G·(what it misses)‖ rounded up."""
     centre, near = np.zeros(len(vector), dtype=np.longdouble), LONGDOUBLE.array(factor)
     for _ in range(3):
-        centre = centre + near.T @ (near @ LONGDOUBLE.array(vector - matrix @ _fractions(centre)))
-    missed = factor @ (vector - matrix @ _fractions(centre))
-    return _fractions(centre), _root_up(Fraction(missed @ missed))
+        rest = vector - matrix @ RATIONAL.array(centre)
+        centre = centre + near.T @ (near @ LONGDOUBLE.array(rest))
+    missed = factor @ (vector - matrix @ RATIONAL.array(centre))
+    return RATIONAL.array(centre), _root_up(missed @ missed)
 
 
-def _congruent(factor: Any, matrix: Any) -> Any:
-    """G·V·Gᵀ exactly, in integers over common denominators."""
-    units = [lcm(*(value.denominator for value in values.reshape(-1))) for values in (factor, matrix)]
-    left, middle = (
-        _exact([[int(value * unit) for value in row] for row in values])
-        for values, unit in zip((factor, matrix), units, strict=True)
-    )
-    unit = units[0] * units[0] * units[1]
-    return _exact([[Fraction(value, unit) for value in row] for row in left @ middle @ left.T])
+def _congruent(factor: Numbers, matrix: Numbers) -> tuple[Numbers, Numbers]:
+    """(G, G·V·Gᵀ), exactly."""
+    exact = RATIONAL.array(factor)
+    return exact, exact @ matrix @ exact.T
 
 
-def _exact(values: Any) -> Any:
-    return np.array(values, dtype=object)
-
-
-def _fractions(values: Numbers) -> Any:
-    return _exact(LONGDOUBLE.fractions(values)).reshape(values.shape)
-
-
-def _root_up(value: Fraction) -> Fraction:
-    return RATIONAL.fractions(RATIONAL.root_up(_exact([value])))[0]
-
-
-def _log(value: Fraction) -> tuple[Fraction, Fraction]:
-    """(not above, not below) the logarithm."""
-    one = _exact([value])
-    return RATIONAL.fractions(RATIONAL.log_down(one))[0], RATIONAL.fractions(RATIONAL.log_up(one))[0]
+def _root_up(value: Any) -> Any:
+    return RATIONAL.root_up(RATIONAL.array([as_fraction(value)]))[0]

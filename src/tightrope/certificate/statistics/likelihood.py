@@ -149,16 +149,17 @@ class Maximiser:
         self.linear, self.constant = linear, constant
         self.faces = np.array([[float(a) for a in row[:size]] for row, _ in rows]).reshape(-1, size)
         self.bounds = np.array([float(b) for _, b in rows])
-        self.centre = self._interior(size)
+        lower, upper = space.start_box()
+        middle = [float(low + high) / 2 for low, high in zip(lower[:size], upper[:size], strict=True)]
+        self.centre = self._interior(np.array(middle))
         self.centre = self.estimate(np.zeros(len(constant)))
 
     def estimate(self, weight: FloatArray) -> FloatArray:
         used = np.flatnonzero(weight > 0)
         return self._climb(self.centre.copy(), self.linear[used], self.constant[used], weight[used])
 
-    def _interior(self, size: int) -> FloatArray:
+    def _interior(self, middle: FloatArray) -> FloatArray:
         """A point off all faces: push down, from where it is large, a slack that all faces are given."""
-        middle = np.array([0.5 * (self._end(j, 1) + self._end(j, -1)) for j in range(size)])
         scale = np.maximum(np.abs(self.faces).max(axis=1, initial=0.0), 1e-300)
         slack = float(((self.faces @ middle - self.bounds) / scale).max(initial=-1.0))
         if slack < 0:
@@ -166,16 +167,10 @@ class Maximiser:
         helper = object.__new__(Maximiser)
         helper.products, helper.bounds = [], self.bounds
         helper.faces = np.column_stack([self.faces, -scale])
-        push = np.append(np.zeros(size), -1.0)[None, :]
+        push = np.append(np.zeros(len(middle)), -1.0)[None, :]
         weight = np.array([1e6 * len(scale)])
         found = helper._climb(np.append(middle, 1.01 * slack + 1), push, np.array([2 * slack + 3]), weight)
-        return found[:size]
-
-    def _end(self, j: int, side: int) -> float:
-        """The upper (1) or lower (−1) end of free parameter j, from the faces along it alone."""
-        alone = (self.faces[:, j] * side > 0) & (np.count_nonzero(self.faces, axis=1) == 1)
-        ends = self.bounds[alone] / self.faces[alone, j]
-        return float(ends.min() if side > 0 else ends.max())
+        return found[:-1]
 
     def _climb(
         self, t: FloatArray, linear: FloatArray, constant: FloatArray, count: FloatArray

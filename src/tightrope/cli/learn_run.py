@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tightrope.cli.learn_output import Outputs
 from tightrope.cli.learn_table import print_comparison, print_result
 from tightrope.cli.model_source import LoadedModel
+from tightrope.cli.nominal import options_that_hold
 from tightrope.cli.options import parse_constants, require_coupled
 from tightrope.cli.output import print_json, warn
 from tightrope.cli.phases import PhaseProgress, phase_progress
@@ -302,7 +303,7 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
         elif not ledger.holds:
             warn(
                 f"{ledger.method} assumes {ledger.assumption.value}, and the data were not collected in this "
-                "way: the confidence is nominal. --interval beta-binomial holds for them"
+                f"way: the confidence is nominal\nhint: {options_that_hold(ledger)} holds for them"
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +18,8 @@ import distributed
 import pytest
 
 import campaign_child as child
+from tightrope.cli.app import run
+from tightrope.data.cluster import connected, parse_place
 from tightrope.errors import InputError
 from tightrope.experiments.campaign import Campaign
 from tightrope.experiments.cells import Cell, CellLimits
@@ -133,6 +136,8 @@ def test_engines_by_name() -> None:
     assert parse_engine("dask").parallel == max(1, len(os.sched_getaffinity(0)) // 2)
     assert parse_engine("dask://host.example:8786") == Engine("dask", "tcp://host.example:8786")
     assert parse_engine("dask://[::1]:80").address == "tcp://[::1]:80"
+    for address in ("host.example:8786", "tcp://host.example:8786"):
+        assert parse_engine("dask", scheduler=address) == Engine("dask", "tcp://host.example:8786")
 
 
 @pytest.mark.parametrize(
@@ -146,3 +151,52 @@ def test_what_is_no_engine_is_refused(text: str) -> None:
 def test_jobs_are_for_this_machine() -> None:
     with pytest.raises(InputError, match="--jobs does not go with a running scheduler"):
         parse_engine("dask://host:8786", 2)
+
+
+@pytest.mark.parametrize(
+    ("engine", "scheduler", "message"),
+    [
+        ("local", "host:8786", "--scheduler goes with --engine dask"),
+        ("dask", "host", "'host' is not the address of a scheduler"),
+        ("dask", "host:0", "'host:0' is not the address of a scheduler"),
+        ("dask://host:1", "host:2", "each name a scheduler"),
+    ],
+)
+def test_schedulers_that_are_none_are_refused(engine: str, scheduler: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_engine(engine, scheduler=scheduler)
+
+
+@contextmanager
+def mute_listener() -> Iterator[int]:
+    """A port at which somebody listens and says nothing: no scheduler."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_a_dead_scheduler_is_an_input_error_within_seconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with mute_listener() as port:
+        pass  # nobody listens there any more
+    begin = time.perf_counter()
+    arguments = ["bench", "betting(5)", "-o", str(tmp_path / "out"), "--engine", "dask"]
+    assert run([*arguments, "--scheduler", f"127.0.0.1:{port}"]) == 2
+    assert time.perf_counter() - begin < 10
+    assert capsys.readouterr().err == (
+        f"error: no Dask scheduler answers at tcp://127.0.0.1:{port}: Connection refused\n"
+        "hint: is it running, and is this its address? 'dask scheduler' starts one and prints it\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tightrope.data.cluster.CONNECT_SECONDS", 1)
+    with (
+        mute_listener() as port,
+        pytest.raises(InputError, match=rf"no Dask scheduler answers at tcp://127.0.0.1:{port}"),
+        connected(parse_place("dask", f"127.0.0.1:{port}"), 1),
+    ):
+        pass

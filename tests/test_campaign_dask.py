@@ -113,9 +113,10 @@ def test_a_single_worker_does_the_work_itself(tmp_path: Path) -> None:
         workers[0].kill()
         workers[0].wait()
         engine = Engine("dask", address, command=COMMAND)
-        (record,) = Campaign(CELLS[:1], LIMITS, engine, tmp_path).run()
+        results = tmp_path / "results"
+        (record,) = Campaign(CELLS[:1], LIMITS, engine, results).run()
     assert record.status == "ok"
-    assert _runs(tmp_path) == [(CELLS[0].seed, workers[1].pid)]
+    assert _runs(results) == [(CELLS[0].seed, workers[1].pid)]
 
 
 def test_workers_started_on_this_machine(tmp_path: Path) -> None:

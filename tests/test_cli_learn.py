@@ -273,7 +273,7 @@ def test_wrong_data_and_models(
     assert run(["learn", str(model), "--data", str(bad), *prop]) == 2
     assert "row 5" in capsys.readouterr().err
     assert run(["learn", str(model), "--data", str(bad), *prop, "--skip-invalid"]) == 0
-    assert "1 rows dropped" in capsys.readouterr().err
+    assert "1 row was dropped (1 disabled action)" in capsys.readouterr().err
     assert run(["export", str(model), "--at", "p=0.5", "-o", str(tmp_path / "fixed.drn")]) == 0
     assert run(["learn", str(tmp_path / "fixed.drn"), "--data", str(file), *prop]) == 2
     assert "nothing to learn" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tightrope.cli.learn_output import Outputs
 from tightrope.cli.learn_table import print_comparison, print_result
+from tightrope.cli.log_source import LogRequest, about_log, print_reading, read_facts
 from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.nominal import options_that_hold
 from tightrope.cli.options import parse_constants, require_coupled
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 ALL = "all"
-MINARI = "minari:"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Request:
     """The options of the command."""
 
     model: str
-    data: Path
+    log: LogRequest
     delta: float
     prop: str | None
     region: RegionKind | None
@@ -73,7 +73,6 @@ class Request:
     certificate: Path | None
     output: Path | None
     models: bool
-    skip_invalid: bool
     json: bool
 
     @property
@@ -111,7 +110,7 @@ def run(asked: Request) -> None:
         )
     options = asked.options()
     outputs = Outputs.claimed(asked.output, asked.certificate)
-    _look_at(asked.data)
+    files = asked.log.files()
     constants = parse_constants(asked.const)
     subject = load_subject(
         asked.model,
@@ -126,7 +125,7 @@ def run(asked: Request) -> None:
     with phase_progress() as progress:
         given = _given_policy(subject, asked.policy, asked.at, progress)
         true_value = given.true_value if given is not None else None
-        reading = _read(subject, asked.data, asked.skip_invalid, progress)
+        reading = asked.log.read(subject.model, files)
         learner = Learner(
             subject.model,
             reading.counts,
@@ -144,7 +143,7 @@ def run(asked: Request) -> None:
             raise
         proof = _proof(results[0], reading.counts, subject, progress) if asked.certificate else None
     _warn_about(results, reading)
-    _print(asked, results, subject, true_value, proof)
+    _print(asked, results, subject, true_value, proof, reading)
     content = None
     if asked.output is not None:
         setting = Setting(
@@ -152,7 +151,7 @@ def run(asked: Request) -> None:
             property=question.text,
             delta=asked.delta,
             constants=constants,
-            data=_about(asked.data, reading),
+            data=about_log(asked.log, files, reading),
             command=["tightrope", *sys.argv[1:]],
             policy=asked.policy,
             truth=subject.point_text(asked.at),
@@ -196,34 +195,6 @@ def _given_policy(
     return _Given(solution.policy, Interval(float(solution.lower[initial]), float(solution.upper[initial])))
 
 
-def _read(subject: Subject, data: Path, skip_invalid: bool, progress: PhaseProgress) -> Reading:
-    from tightrope.data.reading import Reading, read_counts
-
-    progress(f"reading {data.name}")
-    if (recorded := _minari_name(data)) is not None:
-        from tightrope.data.environments import count_minari, load_minari
-
-        if skip_invalid:
-            raise InputError("--skip-invalid goes with data files, not with Minari datasets")
-        counts = count_minari(load_minari(recorded), subject.model)
-        return Reading(counts, counts.steps, {}, None)
-    return read_counts(data, subject.model, skip_invalid=skip_invalid)
-
-
-def _look_at(data: Path) -> None:
-    """Refuse what is no data file before a model is built for it, which may take long."""
-    from tightrope.formats.data_table import open_table
-
-    if _minari_name(data) is None:
-        open_table(data)
-
-
-def _minari_name(data: Path) -> str | None:
-    """The NAME of `--data minari:NAME`, or None for a file."""
-    text = str(data)
-    return text.removeprefix(MINARI) if text.startswith(MINARI) else None
-
-
 def _results(learner: Learner, options: LearnOptions, several: bool) -> list[LearningResult]:
     if not several:
         return [learner.result(options)]
@@ -246,12 +217,14 @@ def _print(
     subject: Subject,
     true_value: Interval | None,
     proof: LearningCertificate | None,
+    reading: Reading,
 ) -> None:
     """The answer; it is on the screen before anything is written, which may fail."""
     proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values().items()}
     written = None if asked.output is None else str(asked.output)
     if asked.json:
         facts = _json(results, subject.loaded, asked.compares, written, true_value)
+        facts["data"] = read_facts(reading)
         if proof is not None:
             policies = {policy: interval.to_json() for policy, interval in proved.items()}
             facts["certificate"] = {
@@ -260,36 +233,19 @@ def _print(
                 "policies": policies,
             }
         print_json(facts)
-    elif asked.compares:
+        sys.stdout.flush()
+        return
+    print_reading(reading)
+    if asked.compares:
         print_comparison(subject.question.text, results, true_value, written)
     else:
         print_result(subject.question.text, results[0], true_value, written, proved)
     sys.stdout.flush()
 
 
-def _about(data: Path, reading: Reading) -> dict[str, object]:
-    from hashlib import sha256
-
-    digest = sha256()
-    if _minari_name(data) is None:
-        with data.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    else:  # a dataset is known by what was counted
-        digest.update(reading.counts.transition.tobytes())
-    known = ("source", "seed", "policy", "cap", "at", "property")
-    return {
-        "file": str(data),
-        "sha256": digest.hexdigest(),
-        "rows": reading.rows,
-        "dropped": dict(reading.dropped),
-        "sampled": {key: value for key, value in (reading.metadata or {}).items() if key in known},
-    }
-
-
 def _warn_about(results: list[LearningResult], reading: Reading) -> None:
-    for reason, rows in reading.dropped.items():
-        warn(f"{rows} rows dropped: {reason}")
+    for missing in reading.counts.design.censored:
+        warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
     for result in results:
         if result.verdict is not None:
             warn(f"{result.verdict} Tied sets were used instead.")
@@ -300,7 +256,7 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
     for ledger in dict.fromkeys(result.ledger for result in results):
         if ledger.assumption is Assumption.NONE:
             warn(f"{ledger.method}: nothing is guaranteed, for comparison with published figures only")
-        elif not ledger.holds:
+        elif not ledger.holds and not ledger.censored:
             warn(
                 f"{ledger.method} assumes {ledger.assumption.value}, and the data were not collected in this "
                 f"way: the confidence is nominal\nhint: {options_that_hold(ledger)} holds for them"

@@ -23,6 +23,7 @@ from tightrope.cli.app import run as command
 from tightrope.errors import InputError
 from tightrope.learning.certificate import certificate_of
 from tightrope.learning.learn import learn
+from tightrope.model.ranges import ranges_over_box
 from tightrope.region.region import RegionKind
 from tightrope.report.before import ranges_before_data
 from tightrope.report.policy_map import MOST_BINS, PolicyMap, Variable, read_policy_map
@@ -271,7 +272,7 @@ def test_regions_beside_contain_the_truth_in_every_shadow() -> None:
 def test_ranges_before_the_data_are_those_of_the_model(result: Path) -> None:
     run = read_run(result)
     model = case("aircraft(8,4)").model
-    low, high = model.expressions.ranges(model.parameters.lower, model.parameters.upper)
+    low, high = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
     listed = model.expressions.nonconstant
     found = ranges_before_data(run, range(len(listed)))
     assert np.allclose([s.lower for s in found], np.maximum(low[listed], 0.0), atol=1e-12)

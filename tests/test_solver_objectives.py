@@ -275,6 +275,18 @@ def test_wrong_arguments_are_named() -> None:
         solve(model_of([[(0, 0.0, 1.0), (1, 0.0, 1.0)]], sink(1)), objective, assume_support=0.75)
 
 
+def test_a_start_of_the_wrong_length_is_refused() -> None:
+    structure = Structure(
+        np.arange(3), np.arange(3), np.array([1, 1]), labels={"goal": np.array([False, True])}
+    )
+    model = MDP(structure, np.ones(2))
+    objective = Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MIN, target=structure.labels["goal"])
+    assert solve(model, objective, start=np.ones(2)).lower[0] == 1.0
+    for start in (np.ones(1), np.ones(3), np.ones((2, 1))):
+        with pytest.raises(InputError, match="the model has 2 states"):
+            solve(model, objective, start=start)
+
+
 def test_threads_change_nothing() -> None:
     model = random_model(np.random.default_rng(5), 4).model()
     one, two = solve(model, reach(4, 1)), solve(model, reach(4, 1), threads=2)

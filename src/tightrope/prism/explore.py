@@ -17,7 +17,7 @@ from dataclasses import replace
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import Structure
+from tightrope.model.structure import Structure, release
 from tightrope.prism.diagnostics import Complaint
 from tightrope.prism.exploration.assemble import Assembler, Rows, without
 from tightrope.prism.exploration.interval_probabilities import IntervalProbabilities
@@ -87,6 +87,7 @@ def _explore(
         lower, upper = intervals.lower(), intervals.upper()
         return IntervalMDP(structure, lower[rows.probability], upper[rows.probability])
     expressions, expression = polynomials.table.freeze(rows.probability)
+    release(expression)
     domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
     return ParametricMDP(structure, expression, expressions, domain)
 
@@ -95,6 +96,9 @@ def _structure(
     program: Program, space: StateSpace, states: KeyIndex, rows: Rows, actions: tuple[str, ...]
 ) -> Structure:
     seen = observe(program, space, states.keys, rows, actions)
+    release(rows.choice_start, rows.transition_start, rows.successor, rows.action)
+    release(*seen.labels.values(), *seen.valuations.values())
+    release(*(part for reward in seen.rewards.values() for part in (reward.state, reward.choice)))
     return Structure(
         rows.choice_start,
         rows.transition_start,

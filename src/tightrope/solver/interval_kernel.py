@@ -19,7 +19,7 @@ import numpy as np
 
 from tightrope.model.graph.support import SUM_UNIT, Support
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.structure import Structure, frozen_array
+from tightrope.model.structure import Structure, frozen_array, release
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver import backups
@@ -208,7 +208,9 @@ def _scaled(structure: Structure, bound: FloatArray, *, above: bool, below: bool
     if not wrong.any():
         return bound
     factor = np.where(wrong, total, 1.0)
-    return frozen_array(np.minimum(bound / np.repeat(factor, np.diff(start)), 1.0))
+    scaled: FloatArray = np.minimum(bound / np.repeat(factor, np.diff(start)), 1.0)
+    release(scaled)
+    return scaled
 
 
 @kernel

@@ -87,7 +87,11 @@ def solve(
         if isinstance(kernel, IntervalKernel):
             kernel.forget_order()
     meter = Meter(most_iterations=limits.iterations, deadline=begin + limits.seconds)
-    if start is not None and len(start) == kernel.structure.states:
+    if start is not None:
+        if np.shape(start) != (kernel.structure.states,):
+            raise InputError(
+                f"start has the shape {np.shape(start)}, but the model has {kernel.structure.states} states"
+            )
         meter.start = _complement(start, False) if objective.complement else start
     work = _Solve(kernel, objective, precision, relative, meter)
     if device == "cpu":

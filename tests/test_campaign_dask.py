@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import distributed
 import pytest
 
 import campaign_child as child
+from dask_cluster import cluster, mute_listener
 from tightrope.cli.app import run
 from tightrope.data.cluster import connected, parse_place
 from tightrope.errors import InputError
@@ -29,44 +25,6 @@ from tightrope.experiments.records import read_records
 COMMAND = (sys.executable, child.__file__)
 LIMITS = CellLimits(60.0, 1 << 30)
 CELLS = [Cell("betting(5)", "tied", child.SLOW + number) for number in range(6)]
-
-
-@contextmanager
-def started(*arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("wb") as output:
-        process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=output, stderr=output)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-
-
-@contextmanager
-def cluster(directory: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The address of a scheduler on loopback, and its two workers."""
-    log = directory / "scheduler.log"
-    arguments = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    with started("distributed.cli.dask_scheduler", *arguments, log=log):
-        address = _address(log)
-        scratch = ("--local-directory", str(directory))
-        options = (address, "--nthreads", "1", "--no-nanny", "--no-dashboard", *scratch)
-        with (
-            started("distributed.cli.dask_worker", *options, log=directory / "worker1.log") as first,
-            started("distributed.cli.dask_worker", *options, log=directory / "worker2.log") as second,
-        ):
-            with distributed.Client(address, set_as_default=False) as client:
-                client.wait_for_workers(2, timeout=60)
-            yield address, [first, second]
-
-
-def _address(log: Path) -> str:
-    for _ in range(600):
-        for line in log.read_text().splitlines():
-            if "Scheduler at:" in line:
-                return line.rpartition("Scheduler at:")[2].strip()
-        time.sleep(0.05)
-    raise TimeoutError(log.read_text())
 
 
 def _runs(directory: Path) -> list[tuple[int, int]]:
@@ -166,15 +124,6 @@ def test_jobs_are_for_this_machine() -> None:
 def test_schedulers_that_are_none_are_refused(engine: str, scheduler: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_engine(engine, scheduler=scheduler)
-
-
-@contextmanager
-def mute_listener() -> Iterator[int]:
-    """A port at which somebody listens and says nothing: no scheduler."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        yield listener.getsockname()[1]
 
 
 def test_a_dead_scheduler_is_an_input_error_within_seconds(

@@ -19,6 +19,7 @@ import typer
 
 from tightrope.cli.output import grouped
 from tightrope.data.read_options import ReadOptions
+from tightrope.data.state_form import StateForm, StateNames
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class LogRequest:
         from tightrope.formats.data_files import find_files
         from tightrope.formats.data_open import open_table
 
-        self.options.state_names, self.options.stated_design  # noqa: B018
+        self.options.state_names, self.options.stated_design, self.options.place  # noqa: B018
         if self.minari is not None:
             return ()
         found = find_files(self.places, self.options.format)
@@ -72,7 +73,9 @@ class LogRequest:
         if self.minari is not None:
             from tightrope.data.environments import count_minari, load_minari
 
-            counts = count_minari(load_minari(self.minari), model)
+            names = self.options.state_names
+            by_index = StateForm.INDEX if names is StateNames.INDEX else None
+            counts = count_minari(load_minari(self.minari), model, states=by_index)
             return Reading(counts, counts.steps, {}, None)
         with reading_progress() as progress:
             return read_files(files, model, self.options, progress=progress)

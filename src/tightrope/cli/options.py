@@ -194,6 +194,24 @@ SkipInvalid = Annotated[
         "then nominal.",
     ),
 ]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="local|dask|dask://HOST:PORT",
+        help="Where the log is counted: by this machine's cores, or by the workers of a Dask cluster, which "
+        "must see the same files.",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="HOST:PORT",
+        help="With --engine dask: a scheduler that is running; else workers start on this machine.",
+        show_default=False,
+    ),
+]
 Device = Annotated[
     DeviceName,
     typer.Option(

@@ -79,6 +79,9 @@ def count_log(
 
 def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Iterator[Partial]:
     """The partial counts of all parts, in their order."""
+    if plan.counting is not None:
+        yield from plan.counting.partials(plan, watch.add)
+        return
     parts = plan.parts()
     workers = min(threads or os.cpu_count() or 1, len(parts))
     if workers < 2 or any(part.first is None for part in parts) or plan.by_episodes:

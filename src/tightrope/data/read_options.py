@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tightrope.data.cluster import LOCAL, Place, parse_place
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.state_form import StateForm, StateNames
 from tightrope.errors import InputError
@@ -25,7 +26,8 @@ class ReadOptions:
 
     `states` is index, variables or own. `columns` and `maps` are those of `--columns` and `--map`: their
     texts, or mappings. `design` says how the data were collected, `planned_episodes` how many episodes were
-    planned. `format` is that of files whose names do not say it.
+    planned. `format` is that of files whose names do not say it. `engine` and `scheduler` say where parts of
+    the log are counted (`tightrope.data.cluster`).
     """
 
     states: StateNames | StateForm | str | None = None
@@ -36,6 +38,13 @@ class ReadOptions:
     skip_invalid: bool = False
     format: str | None = None
     threads: int | None = None
+    engine: str = LOCAL
+    scheduler: str | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where parts are counted: what `engine` and `scheduler` say, checked."""
+        return parse_place(self.engine, self.scheduler)
 
     @property
     def state_names(self) -> StateNames | None:

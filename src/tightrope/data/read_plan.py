@@ -7,10 +7,10 @@ columns of each table mean for which model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from tightrope.data.column_names import EPISODE, STEP, TIME
 from tightrope.data.follow import FROM_NEXT_ROW, HAS_ENDS, HAS_EPISODES, HAS_STEPS, HAS_TIME
@@ -40,9 +40,18 @@ class Part:
     rows: int | None
 
 
+class PartCounting(Protocol):
+    """Counts the parts of a log elsewhere than in this process."""
+
+    def partials(self, plan: ReadPlan, watch: Callable[[int, int], None]) -> Iterator[Any]: ...
+
+
 @dataclass(frozen=True, eq=False)
 class ReadPlan:
-    """The tables of one log in time order, what their columns mean, and what to do with bad rows."""
+    """The tables of one log in time order, what their columns mean, and what to do with bad rows.
+
+    `counting` counts its parts, where this process does not.
+    """
 
     structure: Structure
     tables: Sequence[DataTable]
@@ -50,6 +59,7 @@ class ReadPlan:
     maps: Mapping[str, ValueMap] = field(default_factory=dict)
     skip: bool = False
     by_episodes: bool = False
+    counting: PartCounting | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("index", "absorbing")}

@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 from tightrope.data.column_names import parse_columns
 from tightrope.data.counts import Counts
+from tightrope.data.dask_counting import counting_at
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.log_counts import LogCounts, ReadProgress, count_log
 from tightrope.data.read_options import ReadOptions
@@ -59,6 +60,8 @@ class ReadWords(TypedDict, total=False):
     skip_invalid: bool
     format: str | None
     threads: int | None
+    engine: str
+    scheduler: str | None
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def read_counts(
     it is dropped and counted in `Reading.dropped`. `words` are the fields of `ReadOptions`.
     """
     asked = replace(options or ReadOptions(), **words)
-    asked.state_names, asked.stated_design  # noqa: B018
+    asked.state_names, asked.stated_design, asked.place  # noqa: B018
     if not isinstance(data, str | Path | bytes) and not is_table(data) and not _are_places(data):
         from tightrope.data.episode_counts import count_episodes
 
@@ -111,7 +114,8 @@ def _of_tables(
     tables: Sequence[DataTable], model: Model, asked: ReadOptions, progress: Progress | None
 ) -> Reading:
     plan = plan_reading(tables, model.structure, asked)
-    return _whole(plan, model.hash(), asked, progress)
+    with counting_at(asked.place) as counting:
+        return _whole(replace(plan, counting=counting), model.hash(), asked, progress)
 
 
 def plan_reading(tables: Sequence[DataTable], structure: Structure, asked: ReadOptions) -> ReadPlan:

@@ -210,7 +210,6 @@ def test_a_nominal_confidence_is_said_aloud(data: Path, capsys: pytest.CaptureFi
         (["--prop", 'P>=0.5 [ F "done" ]'], "is true or false"),
         (["--prop", 'Rmax=? [ F "nowhere" ]'], "nowhere"),
         (["--policy", "nosuch.json"], "nosuch.json"),
-        (["--prop", 'Pmax=? [ F<=3 "done" ]', "--policy", "optimal-at-truth"], "depends on the step"),
         (["--precision", "0"], "the precision is 0"),
         (["--time-limit", "0"], "the time limit is 0"),
         (["--assume-support", "2"], "the smallest probability assumed is 2"),

@@ -293,8 +293,9 @@ def test_the_policy_map_is_the_policy(result: Path) -> None:
     names = [variable.name for variable in policies.variables]
     for row in (0, len(entries) // 2, len(entries) - 1):
         shown = {v.name: v.labels[v.column[row]] for v in policies.variables}
-        assert shown == {name: str(entries[row]["state"][name]) for name in names}
-        assert policies.actions[policies.policies["robust"][row]] == entries[row]["action"]
+        state, action, _ = entries[row]
+        assert shown == dict(zip(names, map(str, state), strict=True))
+        assert policies.actions[policies.policies["robust"][row]] == action
 
 
 def test_a_large_policy_is_added_up_over_pairs() -> None:
@@ -327,8 +328,11 @@ def test_many_values_share_bins(tmp_path: Path) -> None:
     assert len(money.labels) <= MOST_BINS and money.labels[0] == "0–14" and money.labels[-1].endswith("693")
     assert lucky.labels == ("false", "true") and lucky.column[:2].tolist() == [1, 0]
     assert read_policy_map({"robust": tmp_path / "p.json"}) is not None
-    file.write_text('{"policy": [\n{"state": {"x": "a"}, "action": "b"}\n]}')
-    with pytest.raises(InputError, match="is no state"):
+    file.write_text('{"policy": [\n{"state": "hungry", "action": "b"}\n]}')
+    policies = read_policy_map({"robust": file})
+    assert policies is not None and policies.variables[0].labels == ("hungry",)
+    file.write_text('{"variables": ["x", "y"], "policy": [\n[[1], "b", 0]\n]}')
+    with pytest.raises(InputError, match=r"this is no policy: the state \[1\]"):
         read_policy_map({"robust": file})
 
 

@@ -10,7 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from tightrope import __version__
@@ -37,9 +36,12 @@ from tightrope.cli.output import print_facts, print_json, print_table
 from tightrope.cli.questions import read_properties
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write, check_target
-from tightrope.formats.policy import Policy, read_policy, write_policy
+from tightrope.formats.policy import AnyPolicy, policy_of
+from tightrope.formats.policy_read import read_policy
+from tightrope.formats.policy_write import write_policy
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.step_choices import StepChoices
 from tightrope.prism.question import Question
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits, solve
@@ -142,7 +144,13 @@ def check(
         check_domain(over, options, constants, certificate, policy_out, json)
         return
     subject, point = _subject(loaded, at)
-    fixed = None if given is None else _as_solver_policy(given)
+    fixed = None if given is None else given.for_solver
+    if certificate is not None and isinstance(fixed, StepChoices):
+        raise InputError(
+            "the given policy depends on the step, and certificates are about policies that take one choice "
+            "per state",
+            hint="leave --certificate or --policy out",
+        )
     limits = Limits() if time_limit is None else Limits(seconds=time_limit)
     answers = []
     for question in questions:
@@ -174,11 +182,10 @@ def check(
         exact = (
             (loaded.model, point) if isinstance(loaded.model, ParametricMDP) and point is not None else None
         )
+        assert not isinstance(fixed, StepChoices)
         to_certificate(first.solution, policy=fixed, point=exact, about=about).save(certificate)
     if policy_out is not None:
-        chosen = given or Policy.deterministic(loaded.model.structure, first.solution.policy)
-        with atomic_write(policy_out) as file:
-            write_policy(chosen, file, loaded.model.hash())
+        _write_policy(policy_out, loaded, first, given, device.value)
     if not all(answer.is_answered for answer in answers):
         raise CannotCertify("; ".join(answer.trouble for answer in answers if not answer.is_answered))
 
@@ -246,9 +253,24 @@ def _subject(loaded: LoadedModel, at: str | None) -> tuple[MDP | IntervalMDP, Se
     return model, None
 
 
-def _as_solver_policy(policy: Policy) -> Any:
-    """Indices of choices for a deterministic policy, else probabilities."""
-    return policy.choice.astype(np.int64) if policy.is_deterministic else policy.probability
+def _write_policy(
+    path: Path, loaded: LoadedModel, answer: _Answer, given: AnyPolicy | None, device: str
+) -> None:
+    """The policy with the interval that it attains, computed anew."""
+    from tightrope.solver.attained import attained
+
+    solution, structure = answer.solution, loaded.model.structure
+    chosen = given or policy_of(structure, solution.policy, solution.steps)
+    found = attained(solution, chosen.for_solver, device)
+    certified = {
+        "property": answer.question.text,
+        "lower": found.lower,
+        "upper": found.upper,
+        "over": "the interval model" if isinstance(loaded.model, IntervalMDP) else "the model",
+        "status": found.status.name.lower().replace("_", "-"),
+    }
+    with atomic_write(path) as file:
+        write_policy(chosen, file, loaded.model.hash(), certified)
 
 
 def _report(

@@ -24,9 +24,9 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
 from tightrope.learning.options import COUPLED_GAP, LearnOptions
-from tightrope.learning.policies import depends_on_step
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.stages import EmptyRegion
+from tightrope.model.step_choices import StepChoices
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.events import Budget
@@ -124,6 +124,12 @@ def run(asked: Request) -> None:
     loaded, question = subject.loaded, subject.question
     with phase_progress() as progress:
         given = _given_policy(subject, asked.policy, asked.at, progress)
+        if given is not None and asked.certificate is not None and isinstance(given.policy, StepChoices):
+            raise InputError(
+                "the given policy depends on the step, and certificates are about policies that take one "
+                "choice per state",
+                hint="leave --certificate or --policy out",
+            )
         true_value = given.true_value if given is not None else None
         reading = asked.log.read(subject.model, files)
         learner = Learner(
@@ -176,23 +182,20 @@ class _Given:
 def _given_policy(
     subject: Subject, policy: str | None, at: str | None, progress: PhaseProgress
 ) -> _Given | None:
-    from tightrope.formats.policy import read_policy
+    from tightrope.formats.policy import policy_of
+    from tightrope.formats.policy_read import read_policy
     from tightrope.solver.solve import solve
 
     if policy is None:
         return None
     if policy != OPTIMAL_AT_TRUTH:
         read = read_policy(policy, subject.model.structure)
-        return _Given(read.choice.astype("int64") if read.is_deterministic else read.probability, None)
-    if depends_on_step(subject.question.objective):
-        raise InputError(
-            f"the optimal policy for {subject.question.text} depends on the step: it is no choice a state",
-            hint="leave --policy out; the robust policy's interval is computed in any case",
-        )
+        return _Given(read.for_solver, None)
     progress("solve: at the true point")
     solution = solve(subject.model.instantiate(subject.loaded.point(at)), subject.question.objective)
     initial = subject.model.initial
-    return _Given(solution.policy, Interval(float(solution.lower[initial]), float(solution.upper[initial])))
+    best = policy_of(subject.model.structure, solution.policy, solution.steps)
+    return _Given(best.for_solver, Interval(float(solution.lower[initial]), float(solution.upper[initial])))
 
 
 def _results(learner: Learner, options: LearnOptions, several: bool) -> list[LearningResult]:

@@ -24,7 +24,7 @@ from tightrope.certificate.certificate import Problem
 from tightrope.certificate.learning import Data, Guarantee, LearningCertificate
 from tightrope.certificate.learning_check import Chain
 from tightrope.data.counts import Counts
-from tightrope.errors import CannotCertify
+from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.certificate_coupled import with_coupled_proofs
 from tightrope.learning.certificate_covers import covered
 from tightrope.learning.certificate_data import coordinates_text, domain_text, expressions_text
@@ -55,6 +55,12 @@ def certificate_of(
     region = result.region if result.verdict is None else None
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
+    if result.value is not None and result.value.steps is not None:
+        raise InputError(
+            "the given policy depends on the step, and certificates are about policies that take one choice "
+            "per state",
+            hint="leave the certificate or the policy out",
+        )
     data = _data(result, counts)
     first = result.robust.solutions[0]
     sets = _solved_sets(result, first)
@@ -74,13 +80,14 @@ def certificate_of(
     values = [("given policy", result.value)] if result.value is not None else []
     if result.value is not result.robust:
         values.insert(0, ("robust policy", result.robust))
-    relaxed = _depends_on_step(first) and isinstance(first.kernel, RectangularKernel)
+    by_step = _depends_on_step(first)
+    relaxed = by_step and isinstance(first.kernel, RectangularKernel)
     if relaxed:
         sets = replace(widened or sets, kind=SetsKind.EXPRESSION, region=None)
         draft = replace(draft, data=replace(data, sets=sets.kind.value))
     if widened is not None:
         draft = replace(draft, problem=replace(problem, lower=widened.lower, upper=widened.upper))
-    if widened is not None or relaxed:
+    if widened is not None or by_step:
         solved = sets if relaxed else widened or sets
         values = [(name, _again(result, name, value, solved)) for name, value in values]
     guarantees = tuple(_guarantee(name, value) for name, value in values)
@@ -215,7 +222,7 @@ def _again(result: LearningResult, name: str, value: PolicyValue, sets: Sets) ->
     low = value.solutions[0]
     solver = PolicySolver(sets, result.objective, low.precision, None, math.inf, lambda _: None)
     if name == "robust policy" and _depends_on_step(low):
-        return solver.robust()
+        return solver.robust_among_all()
     return replace(solver.evaluate(value.policy), coupled=value.coupled)
 
 

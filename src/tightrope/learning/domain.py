@@ -105,6 +105,7 @@ def over_domain(
         seconds=seconds,
         notes=tuple(dict.fromkeys((*made.notes, *region.notes, *solver.notes))),
         synthesis=synthesis,
+        device=options.device,
     )
 
 

@@ -8,7 +8,9 @@ which is convex and piecewise linear with its kinks at the x_i, so the maximum i
 is all this file computes: no sorting, no pouring, nothing of the solver's. Any single D(x_i) is an
 upper bound of the maximum; the smallest of all of them, each rounded down, is a lower bound.
 
-Bounds are float64 images of the numbers meant, so sums of k of them within (k + 2)·2⁻⁵² of 1 are read as 1.
+What nature can and has to do is decided exactly, on the bounds as they are: sums too close to 1 for
+longdouble are taken in rationals. Only a whole row may miss 1 by rounding, (k + 2)·2⁻⁵² (`sets.proper_sets`);
+it is then the distribution that its bounds come to, and none of them is left out.
 
 Arithmetic is NumPy's longdouble (64 bits of mantissa on x86) with a running error bound: a sum of n
 products, each of factors with relative error below ε, is off by less than (n + 4)·ε·Σ|terms|, and
@@ -112,27 +114,35 @@ def _without_infinities(
         surely = np.any(infinite & can_be_positive(lower, upper), axis=1)
         maybe = np.any(infinite & (upper > 0), axis=1)
     else:
+        surely = np.any(infinite & (lower > 0), axis=1) | falls_short(upper, ~infinite)
         upper = np.where(infinite, 0, upper)
-        surely = np.any(infinite & (lower > 0), axis=1) | falls_short(upper)
         maybe = surely
     return surely, maybe, upper, np.where(infinite, 0, x)
 
 
-def sum_tolerance(entries: int) -> float:
-    """Sums of so many bounds are read as 1 when they are this close to it."""
-    return float((entries + 2) * 2.0**-52)
-
-
 def can_be_positive(lower: Extended, upper: Extended) -> BoolArray:
     """Entries that some distribution of the box surely gives a positive probability."""
-    total = lower.sum(axis=1, keepdims=True)
-    result: BoolArray = (upper > 0) & ((lower > 0) | (total - lower < 1 - sum_tolerance(lower.shape[1])))
+    leaves = _below_one(lower)[:, None]
+    result: BoolArray = (upper > 0) & ((lower > 0) | leaves)
     return result
 
 
-def falls_short(upper: Extended) -> BoolArray:
-    """Rows whose upper bounds sum to less than 1."""
-    result: BoolArray = upper.sum(axis=1) < 1 - sum_tolerance(upper.shape[1])
+def falls_short(upper: Extended, kept: BoolArray) -> BoolArray:
+    """Rows in which the `kept` upper bounds sum to less than 1, and others are positive."""
+    others = np.any(~kept & (upper > 0), axis=1)
+    result: BoolArray = others & _below_one(np.where(kept, upper, 0))
+    return result
+
+
+def _below_one(bounds: Extended) -> BoolArray:
+    """Rows that sum to less than 1, exactly."""
+    total = bounds.sum(axis=1)
+    result: BoolArray = total < 1
+    unclear = np.abs(total - 1) <= (bounds.shape[1] + 2) * EPSILON
+    # Sums of at most one number that is not 0 did not round.
+    unclear &= np.count_nonzero(bounds, axis=1) > 1
+    for row in np.flatnonzero(unclear).tolist():
+        result[row] = sum((as_fraction(x) for x in bounds[row] if x > 0), Fraction(0)) < 1
     return result
 
 
@@ -156,6 +166,6 @@ def _dual_optimum(lower: Extended, upper: Extended, x: Extended) -> tuple[Extend
         low = np.minimum(low, value - 2 * rounding)
         high = np.minimum(high, value + 2 * rounding)
         below = difference < 0
-        avoids = ~np.any(below & (lower > 0), axis=1) & ~falls_short(np.where(below, 0, upper))
+        avoids = ~np.any(below & (lower > 0), axis=1) & ~falls_short(upper, ~below)
         attained = np.maximum(attained, np.where(avoids, pivot, -np.inf))
     return np.maximum(low, attained), high

@@ -137,7 +137,7 @@ class Progress:
 
 def _can_stay(lower: Extended, upper: Extended, level: BoolArray) -> BoolArray:
     """Some distribution of the box gives `level` probability 1."""
-    result: BoolArray = ~falls_short(np.where(level, upper, 0)) & ~np.any(~level & (lower > 0), axis=1)
+    result: BoolArray = ~falls_short(upper, level) & ~np.any(~level & (lower > 0), axis=1)
     return result
 
 
@@ -160,7 +160,7 @@ def _some(
 def _every(lower: Extended, upper: Extended, good: BoolArray) -> BoolArray:
     """Every distribution of the box gives `good` a positive probability."""
     surely = np.any(good & (lower > 0), axis=1)
-    result: BoolArray = surely | falls_short(np.where(good, 0, upper))
+    result: BoolArray = surely | falls_short(upper, ~good)
     return result
 
 

@@ -37,10 +37,10 @@ class RationalRow:
             if any(bad and self.can_be_positive(i) for i, bad in enumerate(infinite)):
                 return np.inf
         else:
-            upper = [Fraction(0) if bad else u for u, bad in zip(upper, infinite, strict=True)]
             forced = any(bad and low > 0 for low, bad in zip(self.lower, infinite, strict=True))
-            if forced or falls_short(upper):
+            if forced or self.falls_short([not bad for bad in infinite]):
                 return np.inf
+            upper = [Fraction(0) if bad else u for u, bad in zip(upper, infinite, strict=True)]
         finite = [Fraction(0) if bad else Fraction(v) for v, bad in zip(values, infinite, strict=True)]
         weight = self.pour(finite, upper, maximise, [False] * len(finite))
         return sum((w * v for w, v in zip(weight, finite, strict=True)), Fraction(0))
@@ -59,25 +59,22 @@ class RationalRow:
         return weight
 
     def can_be_positive(self, i: int) -> bool:
-        others = sum(self.lower, Fraction(0)) - self.lower[i]
-        return self.upper[i] > 0 and (self.lower[i] > 0 or others < 1)
+        return self.upper[i] > 0 and (self.lower[i] > 0 or sum(self.lower, Fraction(0)) < 1)
 
     def every(self, good: list[bool]) -> bool:
         if any(g and low > 0 for g, low in zip(good, self.lower, strict=True)):
             return True
-        return falls_short([Fraction(0) if g else u for g, u in zip(good, self.upper, strict=True)])
+        return self.falls_short([not g for g in good])
 
     def can_stay(self, level: list[bool]) -> bool:
         if any(not inside and low > 0 for inside, low in zip(level, self.lower, strict=True)):
             return False
-        return not falls_short(
-            [u if inside else Fraction(0) for u, inside in zip(self.upper, level, strict=True)]
-        )
+        return not self.falls_short(level)
 
-
-def falls_short(upper: list[Fraction]) -> bool:
-    """Less than 1 by more than the rounding of the bounds."""
-    return sum(upper, Fraction(0)) < 1 - Fraction(len(upper) + 2, 2**52)
+    def falls_short(self, kept: list[bool]) -> bool:
+        """The `kept` upper bounds sum to less than 1, and others are positive."""
+        total = sum((u for u, keep in zip(self.upper, kept, strict=True) if keep), Fraction(0))
+        return total < 1 and any(u > 0 and not keep for u, keep in zip(self.upper, kept, strict=True))
 
 
 class RationalGame:

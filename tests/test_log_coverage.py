@@ -18,6 +18,7 @@ import pytest
 
 from tightrope import Parameters, build_from_function, learn, read_counts
 from tightrope.cli.app import run
+from tightrope.data.design import SamplingDesign
 from tightrope.data.reading import Reading
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
@@ -184,6 +185,20 @@ def test_where_confidence_is_claimed_misses_stay_below_delta(log: Log) -> None:
         assert holds and reading.counts.design.censored == ()
         missed += not inside
     assert missed <= DELTA * RUNS
+
+
+def test_the_missing_end_of_a_log_is_harmless_only_at_the_end_and_without_a_plan() -> None:
+    table = pa.Table.from_pylist(cut_off_at_the_end(np.random.default_rng(1)))
+    alone = read_counts(table, MODEL).counts
+    assert alone.design.open_end and alone.design.censored == ()
+    said = ("the last action of a log has no outcome in it",)
+    for design in ("fixed", "generative"):
+        assert read_counts(table, MODEL, design=design).counts.design.censored == said
+    assert (alone + alone).design.censored == said
+    assert SamplingDesign.from_json(alone.design.to_json()) == alone.design
+    whole = read(stopped_by_outcome(np.random.default_rng(1))).counts
+    assert (alone + whole).design.censored == said
+    assert (whole + alone).design.censored == () and (whole + alone).design.open_end
 
 
 @pytest.mark.parametrize(

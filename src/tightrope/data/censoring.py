@@ -11,8 +11,9 @@ confidence nominal:
 * episodes that stop without a word of their end, in a log that marks ends, unless they stop in a state that
   nothing leaves or all at the same length, the longest of all: a cap.
 
-No loss is: an episode that was truncated after complete steps, the last episode of a log, and an action
-without alternatives in its outcome.
+No loss is: an episode that was truncated after complete steps, the end of a log (but for its very last
+action, where visits were fixed in advance, or where more data follow: `SamplingDesign.open_end`), and an
+action without alternatives in its outcome.
 """
 
 from __future__ import annotations

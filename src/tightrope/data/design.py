@@ -32,6 +32,8 @@ class SamplingKind(Enum):
 
 _STRENGTH = {SamplingKind.GENERATIVE_FIXED: 0, SamplingKind.TRAJECTORIES: 1, SamplingKind.ADAPTIVE: 2}
 
+OPEN_END = "the last action of a log has no outcome in it"
+
 
 @dataclass(frozen=True)
 class SamplingDesign:
@@ -45,6 +47,11 @@ class SamplingDesign:
     `censored` says in words what is missing from the data: rows that were dropped, steps that were never
     logged, outcomes that nobody recorded. Whether something is missing may depend on how it came out, so no
     method's statement holds for what is left: the confidence is nominal.
+
+    `open_end` says that the outcome of the very last visit is missing. What is there then is all that came
+    before some moment, and time-uniform methods hold at all moments at once, even at one that the missing
+    outcome chose. It is censored like any other where visits are said to be fixed in advance, and where
+    more data follow.
     """
 
     kind: SamplingKind
@@ -53,8 +60,11 @@ class SamplingDesign:
     repeats: bool = True
     planned: int | None = None
     censored: tuple[str, ...] = ()
+    open_end: bool = False
 
     def __post_init__(self) -> None:
+        if self.open_end and self.kind is not SamplingKind.ADAPTIVE and OPEN_END not in self.censored:
+            object.__setattr__(self, "censored", (*self.censored, OPEN_END))
         if self.steps < 0 or (self.episodes is not None and self.episodes < 0):
             raise ValueError(f"episodes and steps must not be negative, got {self.episodes} and {self.steps}")
 
@@ -79,7 +89,8 @@ class SamplingDesign:
             self.steps + later.steps,
             self.repeats or later.repeats,
             (self.planned or 0) + (later.planned or 0) if planned else None,
-            tuple(dict.fromkeys(self.censored + later.censored)),
+            tuple(dict.fromkeys([*self.censored, *([OPEN_END] if self.open_end else []), *later.censored])),
+            later.open_end,
         )
 
     def to_json(self) -> dict[str, object]:
@@ -93,6 +104,8 @@ class SamplingDesign:
             fields["planned"] = self.planned
         if self.censored:
             fields["censored"] = list(self.censored)
+        if self.open_end:
+            fields["open_end"] = True
         return fields
 
     @staticmethod
@@ -102,8 +115,10 @@ class SamplingDesign:
         kinds = {kind.value: kind for kind in SamplingKind}
         kind = kinds.get(str(fields.get("kind")))
         planned, censored = fields.get("planned"), fields.get("censored", [])
+        open_end = fields.get("open_end", False)
         numbers_fit = _is_number(steps) and all(n is None or _is_number(n) for n in (episodes, planned))
         words_fit = isinstance(censored, list) and all(isinstance(reason, str) for reason in censored)
+        words_fit = words_fit and isinstance(open_end, bool)
         if kind is None or not isinstance(repeats, bool) or not numbers_fit or not words_fit:
             raise InputError(
                 f"the sampling design in the metadata is not one of ours: {dict(fields)}",
@@ -111,7 +126,7 @@ class SamplingDesign:
             )
         assert isinstance(steps, int) and (episodes is None or isinstance(episodes, int))
         assert isinstance(censored, list) and (planned is None or isinstance(planned, int))
-        return SamplingDesign(kind, episodes, steps, repeats, planned, tuple(censored))
+        return SamplingDesign(kind, episodes, steps, repeats, planned, tuple(censored), open_end is True)
 
 
 def _is_number(value: object) -> bool:

@@ -55,7 +55,11 @@ class ReadProgress:
 
 @dataclass(frozen=True)
 class LogCounts:
-    """Counts per transition with what there is to say about them."""
+    """Counts per transition with what there is to say about them.
+
+    `open_end` says that the outcome of the very last action is not there: a moment of stopping like any other
+    to time-uniform methods, but no number of visits that was fixed in advance.
+    """
 
     count: OffsetArray
     batches: Batches | None
@@ -64,6 +68,7 @@ class LogCounts:
     episodes: int | None
     censored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    open_end: bool = False
 
 
 def count_log(
@@ -135,7 +140,7 @@ def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None) -> Log
     count = batches.total(plan.structure.transitions)
     episodes = joined.episodes if _follows_episodes(plan) else None
     missing = censored(joined.dropped, joined.notes, joined.lost)
-    return LogCounts(count, batches, joined.rows, joined.dropped, episodes, missing)
+    return LogCounts(count, batches, joined.rows, joined.dropped, episodes, missing, open_end=joined.open_end)
 
 
 def explained(plan: ReadPlan, error: InputError) -> InputError:

@@ -88,6 +88,7 @@ class Joined:
     notes: OffsetArray = field(default_factory=no_notes)
     bad: list[BadEdge] = field(default_factory=list)
     starts: dict[int, list[OffsetArray]] = field(default_factory=dict)
+    open_end: bool = False
     _last: Partial | None = None
     _open_rows: int = 0
 
@@ -187,6 +188,7 @@ class Joined:
         transition, lost = locate_known(self.plan, tail)
         if next_state is None:
             self.lost += 0 if is_last else lost
+            self.open_end = is_last and lost > 0
         elif tail.problems[0] != Problem.NONE and self.plan.skip:
             self.dropped[Problem(tail.problems[0]).words] += 1
         elif tail.problems[0] != Problem.NONE:

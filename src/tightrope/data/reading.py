@@ -210,6 +210,8 @@ def _segment(
         design = SamplingDesign(SamplingKind.ADAPTIVE, design.episodes, int(found.count.sum()))
     if found.censored:
         design = replace(design, censored=tuple(dict.fromkeys(design.censored + found.censored)))
+    if found.open_end:
+        design = replace(design, open_end=True)
     counts = Counts(found.count, plan.structure.transition_start, design, model_hash, found.batches)
     return counts, found
 
@@ -218,7 +220,8 @@ def _with_design(counts: Counts, asked: ReadOptions) -> Counts:
     """The counts under the design that the user states, with what is missing from them."""
     held, stated = counts.design, asked.stated_design
     if isinstance(stated, SamplingDesign):
-        held = replace(stated, censored=tuple(dict.fromkeys(stated.censored + held.censored)))
+        missing = tuple(dict.fromkeys(stated.censored + held.censored))
+        held = replace(stated, censored=missing, open_end=held.open_end)
     elif stated is not None:
         held = replace(held, kind=stated)
     if asked.planned_episodes is not None:

@@ -102,10 +102,8 @@ class _SortedCounter:
         if STEP in plan.columns[0].roles:
             self.late_starts = int((rows.step[marks.is_new] > self.notes[START_LOW]).sum())
         if from_next:
+            # the last row here need not be the last in time: no outcome may be missing without being told
             transition, self.lost = locate_known(plan, rows)
-            if len(rows) and rows.next_state[-1] < 0 and rows.problems[-1] == 0:
-                _, last = locate_known(plan, rows[-1:])
-                self.lost -= last
         bad = np.flatnonzero(rows.problems)
         if len(bad) and not plan.skip:
             self._refuse(int(bad[0]))

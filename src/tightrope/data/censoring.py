@@ -31,7 +31,7 @@ def censored(
     found = []
     if dropped:
         rows = sum(dropped.values())
-        reasons = ", ".join(f"{times} {reason}" for reason, times in dropped.items())
+        reasons = ", ".join(f"{times} {reason}" for reason, times in sorted(dropped.items()))
         found.append(f"{rows:,} {_plural(rows, 'row was', 'rows were')} dropped ({reasons})")
     if notes[GAPS]:
         steps = int(notes[MISSING])

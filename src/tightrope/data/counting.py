@@ -46,6 +46,7 @@ class _PartCounter:
         self.head: Rows | None = None
         self.tail: Rows | None = None
         self.lost = 0
+        self.broken = False
 
     def count(self, watch: Watch | None) -> Partial:
         skips_ragged = self.plan.skip and not self.columns.from_next_row
@@ -73,6 +74,7 @@ class _PartCounter:
             self.state,
             np.concatenate([np.empty(0, dtype=np.int64), *self.starts]),
             self.lost,
+            self.broken,
         )
 
     def _count_chunk(self, chunk: Chunk) -> None:
@@ -105,8 +107,13 @@ class _PartCounter:
         marks = follow(self.bits, start, rows, closed, self.state)
         if self.keeps_starts:
             self.starts.append(rows.episode[marks.is_new])
-        if self.head is None:
+        if start and self.head is not None and self.head.number[0] == rows.number[0]:
             self.head = rows[:1]
+        if self.head is None:
+            placed = np.flatnonzero(rows.placed)
+            self.broken |= len(placed) == 0 or placed[0] > 0
+            if len(placed):
+                self.head = rows[placed[0] : placed[0] + 1]
 
     def _position(self, rows: Rows) -> OffsetArray:
         """Where each row stands in time: the number of its episode, or its own number in the log, from 0."""

@@ -142,6 +142,7 @@ def _follow_rows(
                 new = True
         gap = False
         repeated = False
+        disordered = False
         if not new and has_steps:
             jump = step[i] - carry[STEP]
             if jump > 1:
@@ -150,9 +151,10 @@ def _follow_rows(
                 notes[MISSING] += jump - 1
             elif jump == 0 and is_sorted:
                 repeated = True
-            elif jump <= 0:
-                notes[OUT_OF_ORDER] += 1
+            disordered = jump <= 0 and not repeated
         elif not new and has_time and time[i] < carry[TIME]:
+            disordered = True
+        if disordered:
             notes[OUT_OF_ORDER] += 1
         if new and begun:
             is_open = has_ends and carry[ENDED] == 0 and carry[CLOSED] == 0
@@ -164,11 +166,14 @@ def _follow_rows(
         is_new[i] = new
         if new and (begun or is_sorted):
             begin_episode(step[i], has_steps, notes)
+        sound = problems[i] == _NONE
         if problems[i] == _NONE and repeated:
             problems[i] = _REPEATED_STEP
-        elif problems[i] == _NONE and not new and has_episodes and carry[ENDED] != 0:
+        elif problems[i] == _NONE and not new and not disordered and has_episodes and carry[ENDED] != 0:
             problems[i] = _AFTER_THE_END
-        if not new and not gap and not repeated and carry[SOUND] != 0 and problems[i] == _NONE:
+        if new or gap or repeated or disordered:
+            pass
+        elif carry[SOUND] != 0 and problems[i] == _NONE:
             if not from_next and must_chain and carry[NEXT] != state[i]:
                 problems[i] = _BROKEN_CHAIN
             else:
@@ -181,7 +186,7 @@ def _follow_rows(
         carry[NEXT] = next_state[i]
         carry[ENDED] = 1 if ended[i] else 0
         carry[CLOSED] = 1 if closed[i] else 0
-        carry[SOUND] = 1 if problems[i] == _NONE else 0
+        carry[SOUND] = 1 if sound else 0
         carry[ROWS] = 1 if new else carry[ROWS] + 1
 
 

@@ -25,7 +25,7 @@ from tightrope.data.intake import Intake
 from tightrope.data.likely import likely_reading
 from tightrope.data.partial import Joined, Partial
 from tightrope.data.read_plan import Part, ReadPlan
-from tightrope.data.sorting import count_sorted
+from tightrope.data.sorting import count_sorted, times_fall
 from tightrope.errors import InputError, Location
 from tightrope.formats.data_table import DataTable
 from tightrope.numerics.arrays import OffsetArray
@@ -76,7 +76,12 @@ def count_log(
 ) -> LogCounts:
     """Count a whole log; its rows are sorted first where they are out of order."""
     try:
-        joined = join(plan, count_parts(plan, threads, watch))
+        try:
+            joined = join(plan, count_parts(plan, threads, watch))
+        except InputError:
+            if stated is None and times_fall(plan):
+                return _sorted(plan)
+            raise
         return finish(plan, joined, stated)
     except InputError as error:
         raise explained(plan, error) from error.__cause__
@@ -115,8 +120,18 @@ def join(plan: ReadPlan, partials: Iterator[Partial]) -> Joined:
     joined = Joined(plan, BatchAccumulator(plan.structure.transitions))
     for partial in partials:
         joined.add(partial)
+        _refuse_bad(plan, joined)
     joined.finish()
+    _refuse_bad(plan, joined)
     return joined
+
+
+def _refuse_bad(plan: ReadPlan, joined: Joined) -> None:
+    """A row that turned out to be wrong when parts were joined."""
+    if joined.bad:
+        edge = joined.bad[0]
+        intake = Intake(plan.tables[edge.table], plan.decoder(edge.table), False)
+        raise intake.error_of(edge.row, edge.problem, edge.state, edge.before, edge.before)
 
 
 def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None) -> LogCounts:
@@ -130,10 +145,6 @@ def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None) -> Log
         )
     if joined.is_out_of_order and (EPISODE in roles or TIME in roles):
         return _sorted(plan)
-    if joined.bad:
-        edge = joined.bad[0]
-        intake = Intake(plan.tables[edge.table], plan.decoder(edge.table), False)
-        raise intake.error_of(edge.row, edge.problem, edge.state, edge.before, edge.before)
     if joined.is_out_of_order and STEP in plan.columns[0].roles:
         joined.notes[GAPS] += int(joined.notes[START_LOW] < joined.notes[START_HIGH])
     batches = joined.accumulator.finish(_batches_of_episodes(plan, stated))

@@ -17,6 +17,7 @@ from tightrope.data.accumulator import BatchAccumulator
 from tightrope.data.follow import (
     CLOSED,
     ENDED,
+    EPISODE,
     EPISODES,
     HAS_ENDS,
     HAS_EPISODES,
@@ -28,8 +29,11 @@ from tightrope.data.follow import (
     NEXT,
     OUT_OF_ORDER,
     ROWS,
+    SOUND,
     START_HIGH,
     START_LOW,
+    STEP,
+    TIME,
     FollowState,
     add_notes,
     begin_episode,
@@ -46,7 +50,8 @@ from tightrope.numerics.arrays import OffsetArray
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """What one part holds. `head` and `tail` are its first and last rows, None where it has none.
+    """What one part holds. `head` is its first row whose place can be read, `tail` its last row; `broken`
+    says that rows whose place cannot be read stand before the head.
 
     `after` is what `follow` knows in the end. `starts` are the episodes that begin in it, where the log has
     no steps to tell whether one comes back. `lost` are visits whose outcome is not in the log.
@@ -63,6 +68,7 @@ class Partial:
     after: FollowState
     starts: OffsetArray
     lost: int = 0
+    broken: bool = False
 
 
 @dataclass
@@ -91,6 +97,7 @@ class Joined:
     open_end: bool = False
     _last: Partial | None = None
     _open_rows: int = 0
+    _broken: bool = False
 
     def add(self, part: Partial) -> None:
         """Join the next part."""
@@ -98,10 +105,16 @@ class Joined:
         self.lost += part.lost
         self.dropped += part.dropped
         self.accumulator.add_parts(part.parts)
-        if part.head is None or part.tail is None:
+        if part.tail is None:
+            return
+        if part.head is None:
+            self._broken = True
+            if self.plan.columns[part.table].from_next_row:
+                self.dropped[Problem(part.tail.problems[0]).words] += 1
             return
         bits = self.plan.bits(part.table)
         continues = self._meet(part, part.head, bits)
+        self._broken = False
         self.starts.setdefault(part.table, []).append(part.starts[1:] if continues else part.starts)
         add_notes(self.notes, part.after.notes)
         before = self._open_rows if continues else 0
@@ -149,11 +162,13 @@ class Joined:
         if last is None:
             return False
         assert last.tail is not None
-        if last.table != part.table and not _may_go_on(last.tail, head, bits):
+        if last.table != part.table and not _may_go_on(last.after.carry, head, bits):
             self._settle_tail(None)
             return False
         state, row = last.after.copy(), head[:]
         row.problems = head.problems.copy()
+        if part.broken or self._broken:
+            state.carry[SOUND] = 0
         marks = follow(bits, 0, row, np.zeros(1, dtype=np.bool_), state)
         notes, problems = state.notes, row.problems
         add_notes(self.notes, _only_relation(notes))
@@ -169,9 +184,17 @@ class Joined:
         if not self.plan.skip:
             self.bad.append(BadEdge(part.table, int(head.number[0]), problem, int(head.state[0]), before))
             return
+        assert part.tail is not None
+        from_next = self.plan.columns[part.table].from_next_row
+        if from_next and part.tail.number[0] == head.number[0]:
+            part.tail.problems = np.array([problem], dtype=np.int8)
+            return
         self.dropped[problem.words] += 1
-        if not self.plan.columns[part.table].from_next_row:
-            found = self.plan.index.transitions(head.state, head.taken, head.next_state, head.problems.copy())
+        row = head[:]
+        row.problems = head.problems.copy()
+        found, lost = locate_known(self.plan, row)
+        self.lost -= lost
+        if found[0] >= 0:
             self.accumulator.add_one(int(found[0]), part.head_position, -1)
 
     def _settle_tail(self, next_state: int | None, is_last: bool = False) -> None:
@@ -220,13 +243,13 @@ def locate_known(plan: ReadPlan, rows: Rows) -> tuple[OffsetArray, int]:
     return transition, lost
 
 
-def _may_go_on(tail: Rows, head: Rows, bits: int) -> bool:
+def _may_go_on(carry: OffsetArray, head: Rows, bits: int) -> bool:
     """Whether an episode may go on in the next file: only where names and steps, or times, say so."""
-    if not bits & HAS_EPISODES or tail.episode[0] != head.episode[0] or tail.ended[0]:
+    if not bits & HAS_EPISODES or carry[EPISODE] != head.episode[0] or carry[ENDED]:
         return False
     if bits & HAS_STEPS:
-        return bool(head.step[0] == tail.step[0] + 1)
-    return bool(bits & HAS_TIME) and bool(head.time[0] >= tail.time[0])
+        return bool(head.step[0] == carry[STEP] + 1)
+    return bool(bits & HAS_TIME) and bool(head.time[0] >= carry[TIME])
 
 
 def _only_relation(notes: OffsetArray) -> OffsetArray:

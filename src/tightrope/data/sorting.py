@@ -19,7 +19,7 @@ import numpy as np
 from tightrope.data.accumulator import BatchAccumulator
 from tightrope.data.batches import Batches
 from tightrope.data.column_names import EPISODE, STEP, TIME
-from tightrope.data.follow import HAS_TIME, IS_SORTED, START_LOW, FollowState, follow
+from tightrope.data.follow import HAS_TIME, IS_SORTED, OUT_OF_ORDER, START_LOW, FollowState, follow
 from tightrope.data.intake import Intake
 from tightrope.data.partial import locate_known
 from tightrope.data.read_plan import ReadPlan
@@ -76,6 +76,20 @@ def count_sorted(plan: ReadPlan) -> SortedCounts:
         batches = _batched(transition[keep], position[keep], plan.structure.transitions)
     total = len(rows) + len(left_out)
     return SortedCounts(count, batches, total, dropped, counter.notes, counter.lost, counter.late_starts, how)
+
+
+def times_fall(plan: ReadPlan) -> bool:
+    """Whether a log that only times put in order is out of order: what looks wrong may be only that."""
+    if TIME not in plan.columns[0].roles or STEP in plan.columns[0].roles:
+        return False
+    for number, opened in enumerate(plan.tables):
+        decoder, state = plan.decoder(number), FollowState.before_all()
+        for chunk in opened.chunks(plan.columns[number].names):
+            rows = decoder.decode(chunk)
+            follow(plan.bits(number), 0, rows, np.zeros(len(rows), dtype=np.bool_), state)
+            if state.notes[OUT_OF_ORDER]:
+                return True
+    return False
 
 
 class _SortedCounter:

@@ -152,8 +152,15 @@ def _columns(batch: Any, names: Sequence[str]) -> dict[str, Any]:
 
     if any(pa.types.is_struct(field.type) for field in batch.schema):
         table = flattened(pa.Table.from_batches([batch]))
-        return {name: _whole(table.column(name)) for name in names}
-    return {name: batch.column(name) for name in names}
+        return {name: _usual(_whole(table.column(name))) for name in names}
+    return {name: _usual(batch.column(name)) for name in names}
+
+
+def _usual(column: Any) -> Any:
+    """Text in the form that all of Arrow's functions take."""
+    import pyarrow as pa
+
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
 def _whole(column: Any) -> Any:

@@ -83,11 +83,13 @@ def with_tightrope(path: Path, constants: str, asked: str) -> Row:
     from tightrope.solver.solve import solve
 
     begin = time.process_time()
-    loaded = load_model(str(path), constants.split(",") if constants else None)
+    properties = read_properties([asked])
+    boundary = properties.boundary({})
+    loaded = load_model(str(path), constants.split(",") if constants else None, boundary=boundary)
     built = loaded.model
     assert isinstance(built, ParametricMDP)
     model = built.instantiate(())
-    question = read_properties([asked]).questions(loaded, {})[0]
+    question = properties.questions(loaded, {})[0]
     build = time.process_time() - begin
     begin = time.process_time()
     solution = solve(model, question.objective, precision=PRECISION)

@@ -104,6 +104,14 @@ def check(
     ] = None,
     device: Device = DeviceName.CPU,
     all_states: Annotated[bool, typer.Option("--all-states", help="Bounds for every state.")] = False,
+    build_all: Annotated[
+        bool,
+        typer.Option(
+            "--build-all",
+            help="Explore all states of a PRISM model. Without it, states behind a target or a forbidden "
+            "state are left out: they do not change the value.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Certified bounds on the value of a plain or interval model, or of a parametric one at a point.
@@ -120,7 +128,9 @@ def check(
     require_device(device)
     constants = parse_constants(const)
     asked = read_properties(prop)
-    loaded = load_model(model, asked.model_constants(constants), param, domain)
+    everything = build_all or sets is not None or any((policy, certificate, policy_out))
+    boundary = None if everything else asked.boundary(constants)
+    loaded = load_model(model, asked.model_constants(constants), param, domain, boundary)
     questions = asked.questions(loaded, constants, discount, terminal_reward)
     if len(questions) > 1 and (certificate or policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(questions)}")
@@ -285,13 +295,17 @@ def _report(
             "solve": round(sum(answer.seconds for answer in answers), 6),
         }
         head: Mapping[str, object] = results[0] if len(results) == 1 else {"properties": results}
-        print_json({"model": source, **head, "seconds": seconds})
+        built = {"states": loaded.model.states, "all": not loaded.is_partial}
+        print_json({"model": source, **head, "built": built, "seconds": seconds})
         return
     for answer in answers:
         lower, upper = answer.value
         facts = [("value", f"[{lower:.9g}, {upper:.9g}]"), ("status", answer.status)]
         if answer.verdict is not None:
             facts.insert(0, ("answer", answer.verdict))
+        if loaded.is_partial:
+            built = f"{loaded.model.states:,} states, none behind targets or forbidden ones (--build-all)"
+            facts.append(("built", built))
         facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
         print_facts(answer.question.text, facts)
         if all_states:

@@ -304,8 +304,8 @@ def _report(
         if answer.verdict is not None:
             facts.insert(0, ("answer", answer.verdict))
         if loaded.is_partial:
-            built = f"{loaded.model.states:,} states, none behind targets or forbidden ones (--build-all)"
-            facts.append(("built", built))
+            size = f"{loaded.model.states:,} states"
+            facts.append(("built", f"{size}, none behind targets or forbidden ones (--build-all)"))
         facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
         print_facts(answer.question.text, facts)
         if all_states:

@@ -53,6 +53,9 @@ BLOCKED = 0.05
 SLIP = 0.2
 ROOM = 20
 
+PLAIN_MODELS = "<!-- plain models: begin -->"
+"""Where the part of docs/solving.md begins that `plain_models.py` writes; it is kept."""
+
 Row = dict[str, object]
 Problem = tuple[IntervalMDP | MDP, Objective, str]
 
@@ -307,7 +310,9 @@ def document(rows: list[Row], folder: Path) -> None:
             f"{row.get('bytes', '')} | {row.get('times_as_fast', '')} | {value} |"
         )
     lines += ["", "![CPU time of a solve against the number of transitions](images/solving.png)", ""]
-    (folder / "solving.md").write_text("\n".join(lines), encoding="utf-8")
+    page = folder / "solving.md"
+    before, mark, plain = (page.read_text(encoding="utf-8") if page.exists() else "").partition(PLAIN_MODELS)
+    page.write_text("\n".join(lines) + (f"\n{mark}{plain}" if before and mark else ""), encoding="utf-8")
 
 
 def main() -> None:

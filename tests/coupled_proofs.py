@@ -18,6 +18,7 @@ from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
+from tightrope.model.ranges import ranges_over_box
 from tightrope.solver.solve import solve
 from tightrope.solver.to_certificate import to_claim, value_hints
 from tightrope.solver.to_problem import to_problem
@@ -51,7 +52,7 @@ def value_at(model, objective, policy, theta):
 
 def base_certificate(model, objective, policy):
     """The certificate over the expression sets of the domain, without coupled bounds."""
-    low, high = model.expressions.ranges(model.parameters.lower, model.parameters.upper)
+    low, high = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
     lower, upper = np.clip(low, 0, 1), np.clip(high, 0, 1)
     sets = IntervalMDP(model.structure, lower[model.expression], upper[model.expression])
     ends = [

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import distributed
 import pytest
 
 import campaign_child as child
+from dask_cluster import cluster, mute_listener
+from tightrope.cli.app import run
+from tightrope.data.cluster import connected, parse_place
 from tightrope.errors import InputError
 from tightrope.experiments.campaign import Campaign
 from tightrope.experiments.cells import Cell, CellLimits
@@ -26,44 +25,6 @@ from tightrope.experiments.records import read_records
 COMMAND = (sys.executable, child.__file__)
 LIMITS = CellLimits(60.0, 1 << 30)
 CELLS = [Cell("betting(5)", "tied", child.SLOW + number) for number in range(6)]
-
-
-@contextmanager
-def started(*arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("wb") as output:
-        process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=output, stderr=output)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-
-
-@contextmanager
-def cluster(directory: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The address of a scheduler on loopback, and its two workers."""
-    log = directory / "scheduler.log"
-    arguments = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    with started("distributed.cli.dask_scheduler", *arguments, log=log):
-        address = _address(log)
-        scratch = ("--local-directory", str(directory))
-        options = (address, "--nthreads", "1", "--no-nanny", "--no-dashboard", *scratch)
-        with (
-            started("distributed.cli.dask_worker", *options, log=directory / "worker1.log") as first,
-            started("distributed.cli.dask_worker", *options, log=directory / "worker2.log") as second,
-        ):
-            with distributed.Client(address, set_as_default=False) as client:
-                client.wait_for_workers(2, timeout=60)
-            yield address, [first, second]
-
-
-def _address(log: Path) -> str:
-    for _ in range(600):
-        for line in log.read_text().splitlines():
-            if "Scheduler at:" in line:
-                return line.rpartition("Scheduler at:")[2].strip()
-        time.sleep(0.05)
-    raise TimeoutError(log.read_text())
 
 
 def _runs(directory: Path) -> list[tuple[int, int]]:
@@ -110,9 +71,10 @@ def test_a_single_worker_does_the_work_itself(tmp_path: Path) -> None:
         workers[0].kill()
         workers[0].wait()
         engine = Engine("dask", address, command=COMMAND)
-        (record,) = Campaign(CELLS[:1], LIMITS, engine, tmp_path).run()
+        results = tmp_path / "results"
+        (record,) = Campaign(CELLS[:1], LIMITS, engine, results).run()
     assert record.status == "ok"
-    assert _runs(tmp_path) == [(CELLS[0].seed, workers[1].pid)]
+    assert _runs(results) == [(CELLS[0].seed, workers[1].pid)]
 
 
 def test_workers_started_on_this_machine(tmp_path: Path) -> None:
@@ -133,6 +95,8 @@ def test_engines_by_name() -> None:
     assert parse_engine("dask").parallel == max(1, len(os.sched_getaffinity(0)) // 2)
     assert parse_engine("dask://host.example:8786") == Engine("dask", "tcp://host.example:8786")
     assert parse_engine("dask://[::1]:80").address == "tcp://[::1]:80"
+    for address in ("host.example:8786", "tcp://host.example:8786"):
+        assert parse_engine("dask", scheduler=address) == Engine("dask", "tcp://host.example:8786")
 
 
 @pytest.mark.parametrize(
@@ -146,3 +110,43 @@ def test_what_is_no_engine_is_refused(text: str) -> None:
 def test_jobs_are_for_this_machine() -> None:
     with pytest.raises(InputError, match="--jobs does not go with a running scheduler"):
         parse_engine("dask://host:8786", 2)
+
+
+@pytest.mark.parametrize(
+    ("engine", "scheduler", "message"),
+    [
+        ("local", "host:8786", "--scheduler goes with --engine dask"),
+        ("dask", "host", "'host' is not the address of a scheduler"),
+        ("dask", "host:0", "'host:0' is not the address of a scheduler"),
+        ("dask://host:1", "host:2", "each name a scheduler"),
+    ],
+)
+def test_schedulers_that_are_none_are_refused(engine: str, scheduler: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_engine(engine, scheduler=scheduler)
+
+
+def test_a_dead_scheduler_is_an_input_error_within_seconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with mute_listener() as port:
+        pass  # nobody listens there any more
+    begin = time.perf_counter()
+    arguments = ["bench", "betting(5)", "-o", str(tmp_path / "out"), "--engine", "dask"]
+    assert run([*arguments, "--scheduler", f"127.0.0.1:{port}"]) == 2
+    assert time.perf_counter() - begin < 10
+    assert capsys.readouterr().err == (
+        f"error: no Dask scheduler answers at tcp://127.0.0.1:{port}: Connection refused\n"
+        "hint: is it running, and is this its address? 'dask scheduler' starts one and prints it\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tightrope.data.cluster.CONNECT_SECONDS", 1)
+    with (
+        mute_listener() as port,
+        pytest.raises(InputError, match=rf"no Dask scheduler answers at tcp://127.0.0.1:{port}"),
+        connected(parse_place("dask", f"127.0.0.1:{port}"), 1),
+    ):
+        pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from tightrope.cli.app import run
 from tightrope.cli.online_display import ROWS, chosen_records
 from tightrope.data.environments import SteppedEnvironment
-from tightrope.formats.policy import read_policy
+from tightrope.formats.policy_read import read_policy
 from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun
@@ -164,6 +165,45 @@ def test_what_means_nothing_is_refused(
     assert run(asked(walk, *more)) == 2
     captured = capsys.readouterr()
     assert message in captured.err and captured.out == ""
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--env", "envs:Broken"], "(x=7) is not a reachable state"),
+        (["--env", "envs:WalkEnv", "--actions", "fast"], "the environment has no number for choice 'slow'"),
+        (["--at", "p=2,q=0.8"], "outside the domain"),
+        (["--at", "p=0.6,q=0.8", "--sets", "tied", "--region", "l1"], "no use for"),
+    ],
+)
+def test_a_failed_start_leaves_nothing_behind(
+    walk: str,
+    tmp_path: Path,
+    more: list[str],
+    message: str,
+    exists: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "envs.py").write_text(
+        "from test_cli_online import WalkEnv\n"
+        "class Broken(WalkEnv):\n"
+        "    def reset(self, **options):\n"
+        "        super().reset(**options)\n"
+        "        return [7], {}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "envs", raising=False)
+    output = tmp_path / "run"
+    if exists:
+        output.mkdir()
+    before = sorted(tmp_path.iterdir())
+    assert run(asked(walk, "--episodes", "5", *more, "-o", str(output))) == 2
+    assert message in capsys.readouterr().err
+    after = sorted(path for path in tmp_path.iterdir() if path.name != "__pycache__")
+    assert after == before and (not exists or list(output.iterdir()) == [])
+    assert run(asked(walk, "--episodes", "5", "--at", "p=0.6,q=0.8", "-o", str(output))) == 0
 
 
 def test_the_table_shows_the_first_record_and_the_last() -> None:

@@ -107,8 +107,10 @@ def test_certificates_are_tied_to_model_property_data_and_policy(capsys, folder,
 
 def test_certificates_of_something_else_are_refused(capsys, folder, tmp_path):
     counts, structure = counts_of(FAMILY), case(FAMILY).model.structure
-    more = replace(counts, transition=counts.transition + (np.arange(len(counts.transition)) == 0), batches=None)
-    write_counts(tmp_path / "more.csv", more, structure)
+    moved = counts.transition.copy()
+    often = np.argsort(moved)[-2:]
+    moved[often] += [1, -1]
+    write_counts(tmp_path / "more.csv", replace(counts, transition=moved, batches=None), structure)
     turned = 'Pmin=? [ !"collision" U "goal" ]'
     for name, options, words in (
         ("value", ["--model", "bench:aircraft(8,5)"], "another model: 'graph."),

@@ -13,8 +13,9 @@ from test_cuda_solve import cost_grid
 from tightrope.cli.app import main
 from tightrope.errors import CannotCertify, InputError
 from tightrope.solver.cuda import layout as layout_module
-from tightrope.solver.cuda.device import CupyDevice, kernel_names, open_device, told
+from tightrope.solver.cuda.device import CupyDevice, open_device, told
 from tightrope.solver.cuda.layout import distinct_rows, lay_out
+from tightrope.solver.cuda.source import SOURCE, kernel_names
 
 
 class _Failure(Exception):
@@ -94,8 +95,6 @@ def test_other_names_are_no_devices() -> None:
 
 def test_every_kernel_of_the_source_is_compiled_and_named() -> None:
     import re
-
-    from tightrope.solver.cuda.device import SOURCE
 
     declared = set(re.findall(r"__global__ void (?:__launch_bounds__\(.*?\) )?(\w+)\(", SOURCE.read_text()))
     named = {name.partition("<")[0] for name in kernel_names(3)}

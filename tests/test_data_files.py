@@ -214,11 +214,11 @@ def test_an_older_file_stays_when_writing_fails(tmp_path: Path, model: Parametri
 # --- files of other origin ------------------------------------------------------------------
 
 
-def transitions(model: Model, text: str, tmp_path: Path) -> dict[str, int]:
+def transitions(model: Model, text: str, tmp_path: Path, states: str | None = None) -> dict[str, int]:
     """What a CSV text counts, by name."""
     path = tmp_path / "data.csv"
     path.write_text(text)
-    return named(model, read_counts(path, model).counts)
+    return named(model, read_counts(path, model, states=states).counts)
 
 
 def named(model: Model, counts: Counts) -> dict[str, int]:
@@ -279,7 +279,7 @@ def state_of(model: Model, x: int, wet: bool) -> int:
 def test_states_by_index(tmp_path: Path, model: ParametricMDP) -> None:
     dry3, dry4, end = state_of(model, 3, False), state_of(model, 4, False), state_of(model, 6, False)
     text = f"state,action,next_state\n{dry3},hop,{dry4}\n{dry4}.0,leap, {end}\n"
-    assert transitions(model, text, tmp_path) == {
+    assert transitions(model, text, tmp_path, states="index") == {
         "(x=3,wet=false) hop (x=4,wet=false)": 1,
         "(x=4,wet=false) leap (x=6,wet=false)": 1,
     }

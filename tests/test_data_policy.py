@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy, read_policy, write_policy
+from tightrope.formats.policy import Policy
+from tightrope.formats.policy_read import read_policy
+from tightrope.formats.policy_write import write_policy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.structure import Structure
 
@@ -60,10 +62,11 @@ def test_what_a_file_looks_like() -> None:
     document = json.loads(text_of(policy))
     assert document == {
         "format": "tightrope policy",
-        "version": 1,
+        "version": 2,
         "model": "abc",
+        "variables": ["x", "up"],
         "policy": [
-            {"state": {"x": 3, "up": True}, "action": "go", "choice": 0},
+            [[3, True], "go", 0],
             {
                 "state": {"x": 4, "up": False},
                 "choices": [
@@ -135,8 +138,8 @@ SECOND = {"state": {"x": 4, "up": False}, "choice": 0}
         ("[]", "a policy file holds one JSON object"),
         ({}, 'no policy file: it lacks "format": "tightrope policy" or the list "policy"'),
         (
-            {"format": "tightrope policy", "version": 2, "policy": []},
-            "version 2 of the format; this program reads 1",
+            {"format": "tightrope policy", "version": 3, "policy": []},
+            "version 3 of the format; this program reads 1 and 2",
         ),
         (wrapped(7), 'entry 1 is not an object with a "state": 7'),
         (wrapped(FIRST, FIRST), "entry 2 names state (x=3,up=true) a second time"),

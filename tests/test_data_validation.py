@@ -124,18 +124,7 @@ COUNTED = "state,action,next_state,count\n"
             3,
             "row 2: episode 0 goes on in state (x=0,y=1), but the row before led to state (x=1,y=0)",
         ),
-        (
-            RAW + "0,0,0,wait,0\n0,2,0,go,1\n",
-            3,
-            "row 2: step 2 of episode 0 does not follow the row before; the rows of an episode stand "
-            "together and count their steps from 0",
-        ),
-        (
-            RAW + "a,1,0,wait,0\nb,2,0,go,1\n",
-            3,
-            "row 2: step 2 of episode b does not follow the row before; the rows of an episode stand "
-            "together and count their steps from 1",
-        ),
+        (RAW + "a,1,0,wait,0\na,1,0,go,1\n", 3, "row 2: step 1 of episode a is given twice"),
         (
             "episode,state,action,next_state,truncated\n0,0,wait,0,perhaps\n",
             2,
@@ -162,7 +151,7 @@ def test_the_hint_of_an_impossible_transition_says_what_it_means(write: Write, m
     error = refusal(write(RAW + "0,0,0,go,3\n"), model)
     assert error.hint == (
         "it may lead to (x=1,y=0), (x=0,y=1); data that the model excludes are evidence of a wrong model, "
-        "not of noise (--skip-invalid (skip_invalid=True) drops such rows and counts them)"
+        "not of noise (--skip-invalid (skip_invalid=True) drops such rows; the confidence is then nominal)"
     )
 
 
@@ -194,7 +183,7 @@ def test_a_broken_chain_is_found_across_chunks(
 ) -> None:
     monkeypatch.setattr("tightrope.formats.data_table.CHUNK_BYTES", 1000)
     steps = "".join(f"0,{i},0,wait,0\n" for i in range(500))
-    for last, problem in (("500,0,go,1", None), ("500,2,go,3", "goes on in"), ("501,0,go,1", "step 501")):
+    for last, problem in (("500,0,go,1", None), ("500,2,go,3", "goes on in"), ("501,2,go,3", None)):
         path = write(RAW + steps + f"0,{last}\n")
         if problem is None:
             assert read_counts(path, model).counts.steps == 501
@@ -210,18 +199,20 @@ def test_a_broken_chain_is_found_across_chunks(
     [
         (
             "from,action,to\n0,go,1\n",
-            "missing columns state, next_state (or, for states by variables, x, y, x_next, y_next)",
-            "the file has the columns from, action, to",
+            "missing column state (or, for states by variables, x, y, x_next, y_next)",
+            'the file has the columns from, action, to; --columns "state=…" says what they mean',
         ),
         (
             "state,action,x_next\n0,go,1\n",
-            "missing column next_state (or, for states by variables, x, y, x_next, y_next)",
-            "the file has the columns state, action, x_next",
+            "no column holds the next state, and none says which rows follow each other (episode, step, "
+            "done)",
+            'name it with --columns "next_state=…"; or say --columns "next_state=" where each row continues '
+            "the one before; the file has the columns state, action, x_next",
         ),
         (
             "state,next_state\n0,1\n",
             "missing column action (or 'choice': some states of the model have more than one choice)",
-            "the file has the columns state, next_state",
+            'the file has the columns state, next_state; --columns "action=…" says what they mean',
         ),
         ("state,action,state,next_state\n0,go,0,1\n", "the header names column 'state' more than once", None),
         ("", "the file is empty", None),
@@ -288,27 +279,25 @@ def test_counts_beyond_an_int64_are_refused(write: Write, model: Model) -> None:
     assert error.message == "the counts add up to 5.4e+18, which is more than 2^62"
 
 
-def test_names_that_clash_with_columns_ask_for_indices(write: Write) -> None:
-    model = build_from_rows([(0, "go", {1: 1}), (1, "go", {0: 1})], valuations={"count": [0, 1]})
-    error = refusal(write("count,action,count_next\n0,go,1\n"), model)
-    assert error.message == (
-        "missing columns state, next_state (the model's variable 'count' clashes with the names of other "
-        "columns, so states must be given by index)"
-    )
+def test_a_variable_with_the_name_of_another_column_is_the_variable(write: Write) -> None:
+    model = build_from_rows([(0, "go", {1: 1}), (1, "go", {0: 1})], valuations={"count": [7, 8]})
+    reading = read_counts(write("count,action,count_next\n7,go,8\n7,go,8\n8,go,7\n"), model)
+    assert reading.counts.transition.tolist() == [2, 1]
+    assert reading.read_as == ("states by the model's variables; count, count' = count_next, action",)
 
 
-def test_a_model_without_variables_asks_for_indices(write: Write) -> None:
+def test_a_model_without_variables_asks_for_states(write: Write) -> None:
     model = build_from_rows([(0, "go", {1: 1}), (1, "go", {0: 1})])
     error = refusal(write("x,action,x_next\n0,go,1\n"), model)
-    assert error.message == (
-        "missing columns state, next_state (the model has no variables, so states are given by index)"
-    )
+    assert error.message == "missing column state (the model's own states stand there)"
 
 
 def test_a_choice_with_a_repeated_successor_is_refused(write: Write) -> None:
     structure = Structure(np.array([0, 1]), np.array([0, 2]), np.array([0, 0], dtype=np.int32))
     model = MDP(structure, np.array([0.5, 0.5]))
-    error = refusal(write("state,next_state\n0,0\n"), model)
+    with pytest.raises(InputError) as caught:
+        read_counts(write("state,next_state\n0,0\n"), model, states="index")
+    error = caught.value
     assert error.message == (
         "choice number 0 of state 0 lists a successor twice: data cannot tell the two apart"
     )
@@ -318,9 +307,12 @@ def test_files_that_are_not_there_or_not_data(tmp_path: Path, model: Model) -> N
     for name in ("none.csv", "none.parquet"):
         error = refusal(tmp_path / name, model)
         assert error.message == "the file cannot be read: No such file or directory"
-    assert refusal(tmp_path, model).message == "a data file ends in .csv, .parquet, .pq, not 'nothing'"
+    assert refusal(tmp_path, model).message == "there is no data file in the directory"
     error = refusal(tmp_path / "data.xlsx", model)
-    assert error.message == "a data file ends in .csv, .parquet, .pq, not '.xlsx'"
+    assert error.message == (
+        "a data file ends in .csv, .tsv, .jsonl, .ndjson, .parquet, .pq, .arrow, .feather, .ipc (text also "
+        ".gz, .zst), not '.xlsx'"
+    )
     (tmp_path / "latin.csv").write_bytes(b"state,action,n\xe4chster\n0,go,1\n")
     assert refusal(tmp_path / "latin.csv", model).message.startswith("not UTF-8 text")
     (tmp_path / "late.csv").write_bytes(b"state,action,next_state\n0,g\xe4,1\n")

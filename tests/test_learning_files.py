@@ -18,7 +18,7 @@ from same_model import assert_same_model
 from tightrope.errors import InputError
 from tightrope.formats.drn import read_drn
 from tightrope.formats.explicit import read_explicit
-from tightrope.formats.policy import read_policy
+from tightrope.formats.policy_read import read_policy
 from tightrope.formats.umb import write_umb
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import learn, learn_all

@@ -14,6 +14,7 @@ from tightrope.errors import InputError
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.rationals import RationalArray
 
 NAMES = ("p", "q", "r")
@@ -107,7 +108,7 @@ def test_ranges_enclose_the_values_on_the_box(fs, first, second):
     lower = [min(a, b) for a, b in zip(first, second, strict=True)]
     upper = [max(a, b) for a, b in zip(first, second, strict=True)]
     expressions, _ = table_of(*fs)
-    low, high = expressions.ranges(lower, upper)
+    low, high = ranges_over_box(expressions, lower, upper)
     steps = [Fraction(0), Fraction(1, 3), Fraction(1)]
     for weights in product(steps, repeat=3):
         theta = [a + w * (b - a) for a, b, w in zip(lower, upper, weights, strict=True)]
@@ -120,7 +121,7 @@ def test_ranges_of_multilinear_expressions_are_tight(rows):
     fs = [a + b * p + c * q + d * p * q for a, b, c, d in rows]
     expressions, index = table_of(*fs)
     box = (Fraction(-1, 3), Fraction(2, 7), Fraction(0)), (Fraction(1, 2), Fraction(5, 7), Fraction(0))
-    low, high = expressions.ranges(*box)
+    low, high = ranges_over_box(expressions, *box)
     corners = list(product(*zip(*box, strict=True)))
     for f, e in zip(fs, index, strict=True):
         values = [f.evaluate(corner) for corner in corners]

@@ -13,6 +13,7 @@ from region_reference import ONE, coins, exact_range, exact_vertices, region_row
 from tightrope.errors import CannotCertify
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
+from tightrope.model.ranges import ranges_over_box
 from tightrope.region.bounds import expression_bounds, parameter_box
 from tightrope.region.build import polytope_region
 from tightrope.region.conflict import irreducible
@@ -229,7 +230,7 @@ def test_incomparable_first_example_of_the_paper() -> None:
     tied = intervals.expression_bounds()
     projected = expression_bounds(region, model.expressions, within=tied)
     box = parameter_box(region)
-    over_box = model.expressions.ranges(box[0].tolist(), box[1].tolist())
+    over_box = ranges_over_box(model.expressions, box[0].tolist(), box[1].tolist())
     assert (tied[0][middle], tied[1][middle]) == (0.5, 0.5)
     assert (projected[0][middle], projected[1][middle]) == (0.5, 0.5)
     assert box[0].tolist() == [0.0, 0.0] and box[1].tolist() == [1.0, 1.0]
@@ -247,7 +248,7 @@ def test_incomparable_second_example_of_the_paper() -> None:
     assert box[0][0] == pytest.approx(0.4, abs=1e-12) and box[1][0] == pytest.approx(0.6, abs=1e-12)
     assert F(float(box[0][0])) <= F(0.4) and F(float(box[1][0])) >= 1 - F(0.4)
     tied = intervals.expression_bounds()
-    over_box = model.expressions.ranges(box[0].tolist(), box[1].tolist())
+    over_box = ranges_over_box(model.expressions, box[0].tolist(), box[1].tolist())
     assert tied[1][complement] == 0.7 > over_box[1][complement]
 
 
@@ -262,7 +263,7 @@ def test_inclusion_hierarchy_is_exact(intervals: EventIntervals) -> None:
     tied = intervals.expression_bounds()
     projected = expression_bounds(region, table, within=tied)
     box = parameter_box(region)
-    over_box = table.ranges(box[0].tolist(), box[1].tolist())
+    over_box = ranges_over_box(table, box[0].tolist(), box[1].tolist())
     inside = expression_bounds(region, table, within=over_box)
     assert np.all(tied[0] <= projected[0]) and np.all(projected[1] <= tied[1])
     assert np.all(over_box[0] <= inside[0]) and np.all(inside[1] <= over_box[1])

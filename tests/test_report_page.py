@@ -23,6 +23,7 @@ from tightrope.cli.app import run as command
 from tightrope.errors import InputError
 from tightrope.learning.certificate import certificate_of
 from tightrope.learning.learn import learn
+from tightrope.model.ranges import ranges_over_box
 from tightrope.region.region import RegionKind
 from tightrope.report.before import ranges_before_data
 from tightrope.report.policy_map import MOST_BINS, PolicyMap, Variable, read_policy_map
@@ -275,7 +276,7 @@ def test_regions_beside_contain_the_truth_in_every_shadow() -> None:
 def test_ranges_before_the_data_are_those_of_the_model(result: Path) -> None:
     run = read_run(result)
     model = case("aircraft(8,4)").model
-    low, high = model.expressions.ranges(model.parameters.lower, model.parameters.upper)
+    low, high = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
     listed = model.expressions.nonconstant
     found = ranges_before_data(run, range(len(listed)))
     assert np.allclose([s.lower for s in found], np.maximum(low[listed], 0.0), atol=1e-12)
@@ -296,8 +297,9 @@ def test_the_policy_map_is_the_policy(result: Path) -> None:
     names = [variable.name for variable in policies.variables]
     for row in (0, len(entries) // 2, len(entries) - 1):
         shown = {v.name: v.labels[v.column[row]] for v in policies.variables}
-        assert shown == {name: str(entries[row]["state"][name]) for name in names}
-        assert policies.actions[policies.policies["robust"][row]] == entries[row]["action"]
+        state, action, _ = entries[row]
+        assert shown == dict(zip(names, map(str, state), strict=True))
+        assert policies.actions[policies.policies["robust"][row]] == action
 
 
 def test_a_large_policy_is_added_up_over_pairs() -> None:
@@ -330,8 +332,11 @@ def test_many_values_share_bins(tmp_path: Path) -> None:
     assert len(money.labels) <= MOST_BINS and money.labels[0] == "0–14" and money.labels[-1].endswith("693")
     assert lucky.labels == ("false", "true") and lucky.column[:2].tolist() == [1, 0]
     assert read_policy_map({"robust": tmp_path / "p.json"}) is not None
-    file.write_text('{"policy": [\n{"state": {"x": "a"}, "action": "b"}\n]}')
-    with pytest.raises(InputError, match="is no state"):
+    file.write_text('{"policy": [\n{"state": "hungry", "action": "b"}\n]}')
+    policies = read_policy_map({"robust": file})
+    assert policies is not None and policies.variables[0].labels == ("hungry",)
+    file.write_text('{"variables": ["x", "y"], "policy": [\n[[1], "b", 0]\n]}')
+    with pytest.raises(InputError, match=r"this is no policy: the state \[1\]"):
         read_policy_map({"robust": file})
 
 

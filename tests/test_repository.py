@@ -108,3 +108,32 @@ def test_make_knows_its_targets_and_ci_runs_the_tests() -> None:
 
 def test_changelog_has_a_section_for_what_is_to_come() -> None:
     assert "\n## Unreleased\n" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_no_two_files_import_each_other() -> None:
+    """Not even inside functions; what only type checkers read does not count."""
+    names = {
+        ".".join(("tightrope", *path.relative_to(SOURCE).with_suffix("").parts)): path for path in MODULES
+    }
+    imports = {name: _imported(path) & set(names) for name, path in names.items()}
+    circles = {
+        frozenset((one, other))
+        for one, others in imports.items()
+        for other in others
+        if one in imports[other]
+    }
+    known = {"tightrope.certificate.coupled_check", "tightrope.certificate.coupled_exact"}
+    assert circles <= {frozenset(known)}
+
+
+def _imported(path: Path) -> set[str]:
+    found: set[str] = set()
+    todo: list[ast.AST] = [ast.parse(path.read_text())]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        todo.extend(ast.iter_child_nodes(node))
+    return found

@@ -74,12 +74,16 @@ def test_nature_cuts_what_it_may() -> None:
     assert solve(cuttable, cost, assume_support=0.25).upper[0] == pytest.approx(4.0, rel=1e-6)
 
 
-def test_decimal_bounds_that_sum_to_one_do() -> None:
-    """0.7 + 0.3 < 1 in binary; nature can still put everything on the two."""
+def test_what_bounds_leave_is_natures_however_little() -> None:
+    """0.7 + 0.3 < 1 in binary, by 5.6e-17: bounds are the float64 they are, and that much goes to state 3."""
     model = model_of([[(1, 0.0, 0.7), (2, 0.0, 0.3), (3, 0.0, 1.0)]], sink(1), sink(2), sink(3))
-    assert solve(model, reach(4, 3)).upper[0] == 0.0
+    missing = Fraction(1) - Fraction(0.7) - Fraction(0.3)
+    least = solve(model, reach(4, 3))
+    assert 0 < missing <= Fraction(float(least.upper[0])) < Fraction(1, 10**14)
+    assert Fraction(float(least.lower[0])) <= missing
     assert solve(model, reach(4, 1, 2)).upper[0] == 0.0
-    assert solve(model, reach(4, 1, 2, nature=MAX)).lower[0] == 1.0
+    most = solve(model, reach(4, 1, 2, nature=MAX))
+    assert Fraction(float(most.lower[0])) <= 1 - missing <= Fraction(float(most.upper[0]))
 
 
 def test_zero_reward_cycles_are_left_by_those_who_minimise() -> None:
@@ -273,6 +277,18 @@ def test_wrong_arguments_are_named() -> None:
         solve(model, objective, policy=np.array([0.25, 0.25, 1.0]))
     with pytest.raises(InputError, match=r"sum to 1\.5"):
         solve(model_of([[(0, 0.0, 1.0), (1, 0.0, 1.0)]], sink(1)), objective, assume_support=0.75)
+
+
+def test_a_start_of_the_wrong_length_is_refused() -> None:
+    structure = Structure(
+        np.arange(3), np.arange(3), np.array([1, 1]), labels={"goal": np.array([False, True])}
+    )
+    model = MDP(structure, np.ones(2))
+    objective = Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MIN, target=structure.labels["goal"])
+    assert solve(model, objective, start=np.ones(2)).lower[0] == 1.0
+    for start in (np.ones(1), np.ones(3), np.ones((2, 1))):
+        with pytest.raises(InputError, match="the model has 2 states"):
+            solve(model, objective, start=start)
 
 
 def test_threads_change_nothing() -> None:

@@ -20,6 +20,7 @@ from tightrope.model.objective import Direction, Objective
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
+from tightrope.model.ranges import ranges_over_box
 from tightrope.region.build import polytope_region
 from tightrope.region.region import Relaxation
 from tightrope.solver.interval_kernel import IntervalKernel
@@ -158,7 +159,9 @@ def test_without_data_everything_in_the_domain_is_possible() -> None:
     model = spinner()
     counts = counts_of(model, [0] * model.transitions, SamplingKind.GENERATIVE_FIXED)
     for name, sets in all_sets(model, counts).items():
-        low = model.expressions.ranges(model.parameters.lower, model.parameters.upper)[0][model.expression]
+        low = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)[0][
+            model.expression
+        ]
         assert np.all(sets.lower <= np.maximum(low, 0.0) + 1e-12), name
 
 

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.main import get_command
@@ -60,7 +61,7 @@ def run(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _show_warning
-            result = get_command(build_app(arguments)).main(
+            result = build_command(arguments).main(
                 args=list(arguments), prog_name="tightrope", standalone_mode=False
             )
     except typer.TyperException as error:
@@ -98,6 +99,21 @@ def build_app(arguments: Sequence[str]) -> typer.Typer:
         function = command.load() if command.name == chosen else _not_loaded
         app.command(command.name, help=_help(function), short_help=command.summary)(function)
     return app
+
+
+def build_command(arguments: Sequence[str]) -> Any:
+    """The app as what parses arguments; its help shows texts as they are written, brackets included."""
+    group: Any = get_command(build_app(arguments))
+    for command in (group, *group.commands.values()):
+        command.help = _escaped(command.help)
+        for parameter in command.params:
+            parameter.help = _escaped(getattr(parameter, "help", None))
+    return group
+
+
+def _escaped(text: str | None) -> str | None:
+    """Text that rich shows as it is: '[gpu]' would be a style and vanish."""
+    return None if text is None else re.sub(r"\[(?=[a-zA-Z/@#])", r"\\[", text)
 
 
 def _help(function: Callable[..., None]) -> str:

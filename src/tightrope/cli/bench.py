@@ -14,6 +14,8 @@ from tightrope.errors import InputError
 
 if TYPE_CHECKING:
     from tightrope.experiments.campaign import Campaign
+    from tightrope.experiments.cells import CellLimits
+    from tightrope.experiments.engines import Engine
     from tightrope.experiments.records import Record
 
 
@@ -56,6 +58,15 @@ def bench(
         str,
         typer.Option("--engine", metavar="local|dask|dask://HOST:PORT", help="Where the cells are run."),
     ] = "local",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            metavar="HOST:PORT",
+            help="With --engine dask: a scheduler that is running; else workers start on this machine.",
+            show_default=False,
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -116,22 +127,28 @@ def bench(
     if online:
         from tightrope.cli.bench_online import run_curves
 
-        if quick or engine != "local" or (time_limit, memory_limit) != (TIME_LIMIT, MEMORY_LIMIT):
+        if (
+            quick
+            or engine != "local"
+            or scheduler
+            or (time_limit, memory_limit) != (TIME_LIMIT, MEMORY_LIMIT)
+        ):
             raise InputError(
                 "--online goes neither with --quick nor with limits or another engine than local",
                 hint="choose instances, --methods, --seeds and --episodes instead",
             )
         run_curves(names, methods, seeds, episodes, delta, jobs, output, json)
         return
+    from tightrope.experiments.cells import CellLimits, parse_duration, parse_size
+    from tightrope.experiments.engines import parse_engine
+
     campaign = _campaign(
         names,
         methods,
         seeds,
         quick,
-        engine,
-        jobs,
-        time_limit,
-        memory_limit,
+        parse_engine(engine, jobs, scheduler),
+        CellLimits(parse_duration(time_limit), parse_size(memory_limit)),
         delta,
         episodes or 100_000,
         output,
@@ -150,26 +167,20 @@ def _campaign(
     methods: str | None,
     seeds: str,
     quick: bool,
-    engine: str,
-    jobs: int | None,
-    time_limit: str,
-    memory_limit: str,
+    engine: Engine,
+    limits: CellLimits,
     delta: float,
     episodes: int,
     output: Path,
 ) -> Campaign:
     from tightrope.experiments.campaign import Campaign
     from tightrope.experiments.cells import (
-        CellLimits,
         Protocol,
         campaign_cells,
         choose_instances,
-        parse_duration,
         parse_seeds,
-        parse_size,
         quick_selection,
     )
-    from tightrope.experiments.engines import parse_engine
     from tightrope.experiments.methods import choose_methods
 
     quick_instances, quick_methods = quick_selection()
@@ -180,8 +191,7 @@ def _campaign(
         chosen = quick_methods if quick else choose_methods("all")
     protocol = Protocol(episodes, delta)
     cells = campaign_cells(instances, chosen, parse_seeds(seeds), protocol)
-    limits = CellLimits(parse_duration(time_limit), parse_size(memory_limit))
-    return Campaign(cells, limits, parse_engine(engine, jobs), output)
+    return Campaign(cells, limits, engine, output)
 
 
 def _progress(record: Record, done: int, total: int) -> None:

@@ -10,7 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from tightrope import __version__
@@ -37,9 +36,12 @@ from tightrope.cli.output import print_facts, print_json, print_table
 from tightrope.cli.questions import read_properties
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write, check_target
-from tightrope.formats.policy import Policy, read_policy, write_policy
+from tightrope.formats.policy import AnyPolicy, policy_of
+from tightrope.formats.policy_read import read_policy
+from tightrope.formats.policy_write import write_policy
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.step_choices import StepChoices
 from tightrope.prism.question import Question
 from tightrope.solver.certificate_file import save_certificate
 from tightrope.solver.solution import Solution
@@ -104,6 +106,14 @@ def check(
     ] = None,
     device: Device = DeviceName.CPU,
     all_states: Annotated[bool, typer.Option("--all-states", help="Bounds for every state.")] = False,
+    build_all: Annotated[
+        bool,
+        typer.Option(
+            "--build-all",
+            help="Explore all states of a PRISM model. Without it, states behind a target or a forbidden "
+            "state are left out: they do not change the value.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Certified bounds on the value of a plain or interval model, or of a parametric one at a point.
@@ -120,7 +130,9 @@ def check(
     require_device(device)
     constants = parse_constants(const)
     asked = read_properties(prop)
-    loaded = load_model(model, asked.model_constants(constants), param, domain)
+    everything = build_all or sets is not None or any((policy, certificate, policy_out))
+    boundary = None if everything else asked.boundary(constants)
+    loaded = load_model(model, asked.model_constants(constants), param, domain, boundary)
     questions = asked.questions(loaded, constants, discount, terminal_reward)
     if len(questions) > 1 and (certificate or policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(questions)}")
@@ -144,7 +156,13 @@ def check(
         check_domain(over, options, constants, certificate, policy_out, json)
         return
     subject, point = _subject(loaded, at)
-    fixed = None if given is None else _as_solver_policy(given)
+    fixed = None if given is None else given.for_solver
+    if certificate is not None and isinstance(fixed, StepChoices):
+        raise InputError(
+            "the given policy depends on the step, and certificates are about policies that take one choice "
+            "per state",
+            hint="leave --certificate or --policy out",
+        )
     limits = Limits() if time_limit is None else Limits(seconds=time_limit)
     answers = []
     for question in questions:
@@ -178,11 +196,10 @@ def check(
         problem = to_problem(
             loaded.model, first.question.objective, theta=at_point, assumed_support=support
         )
+        assert not isinstance(fixed, StepChoices)
         save_certificate(to_certificate(problem, first.solution, fixed, about), certificate)
     if policy_out is not None:
-        chosen = given or Policy.deterministic(loaded.model.structure, first.solution.policy)
-        with atomic_write(policy_out) as file:
-            write_policy(chosen, file, loaded.model.hash())
+        _write_policy(policy_out, loaded, first, given, device.value)
     if not all(answer.is_answered for answer in answers):
         raise CannotCertify("; ".join(answer.trouble for answer in answers if not answer.is_answered))
 
@@ -250,9 +267,24 @@ def _subject(loaded: LoadedModel, at: str | None) -> tuple[MDP | IntervalMDP, Se
     return model, None
 
 
-def _as_solver_policy(policy: Policy) -> Any:
-    """Indices of choices for a deterministic policy, else probabilities."""
-    return policy.choice.astype(np.int64) if policy.is_deterministic else policy.probability
+def _write_policy(
+    path: Path, loaded: LoadedModel, answer: _Answer, given: AnyPolicy | None, device: str
+) -> None:
+    """The policy with the interval that it attains, computed anew."""
+    from tightrope.solver.attained import attained
+
+    solution, structure = answer.solution, loaded.model.structure
+    chosen = given or policy_of(structure, solution.policy, solution.steps)
+    found = attained(solution, chosen.for_solver, device)
+    certified = {
+        "property": answer.question.text,
+        "lower": found.lower,
+        "upper": found.upper,
+        "over": "the interval model" if isinstance(loaded.model, IntervalMDP) else "the model",
+        "status": found.status.name.lower().replace("_", "-"),
+    }
+    with atomic_write(path) as file:
+        write_policy(chosen, file, loaded.model.hash(), certified)
 
 
 def _report(
@@ -267,13 +299,17 @@ def _report(
             "solve": round(sum(answer.seconds for answer in answers), 6),
         }
         head: Mapping[str, object] = results[0] if len(results) == 1 else {"properties": results}
-        print_json({"model": source, **head, "seconds": seconds})
+        built = {"states": loaded.model.states, "all": not loaded.is_partial}
+        print_json({"model": source, **head, "built": built, "seconds": seconds})
         return
     for answer in answers:
         lower, upper = answer.value
         facts = [("value", f"[{lower:.9g}, {upper:.9g}]"), ("status", answer.status)]
         if answer.verdict is not None:
             facts.insert(0, ("answer", answer.verdict))
+        if loaded.is_partial:
+            size = f"{loaded.model.states:,} states"
+            facts.append(("built", f"{size}, none behind targets or forbidden ones (--build-all)"))
         facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
         print_facts(answer.question.text, facts)
         if all_states:

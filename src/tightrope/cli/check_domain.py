@@ -16,7 +16,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 
 if TYPE_CHECKING:
-    from tightrope.formats.policy import Policy
+    from tightrope.formats.policy import AnyPolicy
     from tightrope.learning.learn import Policy as Choices
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import LearningResult
@@ -39,7 +39,7 @@ class DomainQuestion:
     loaded: LoadedModel
     questions: list[Question]
     sets: DomainSets
-    policy: Policy | None
+    policy: AnyPolicy | None
     at: str | None
 
 
@@ -54,7 +54,7 @@ def check_domain(
     """Compute, print the interval, write what is wanted."""
     from tightrope.cli.phases import phase_progress
     from tightrope.formats.atomic import atomic_write
-    from tightrope.formats.policy import Policy, write_policy
+    from tightrope.formats.policy_write import write_policy
     from tightrope.learning.domain import domain_certificate, over_domain
     from tightrope.solver.certificate_file import as_file
 
@@ -88,9 +88,12 @@ def check_domain(
     if proof is not None and certificate is not None:
         proof.save(certificate)
     if policy_out is not None:
-        chosen = asked.policy or Policy.deterministic(model.structure, result.robust.policy.astype("int64"))
+        from tightrope.learning.exported import robust_policy
+
+        found = robust_policy(result)
         with atomic_write(policy_out) as file:
-            write_policy(chosen, file, model.hash())
+            certified = found.certified(result, question.text)
+            write_policy(asked.policy or found.policy, file, model.hash(), certified)
     if not result.is_certified:
         raise CannotCertify(f"{question.text}: {result.status}")
 
@@ -115,24 +118,18 @@ def _subject(asked: DomainQuestion) -> tuple[ParametricMDP, Question]:
 
 def _policy(asked: DomainQuestion, model: ParametricMDP, question: Question) -> tuple[Choices | None, str]:
     """The policy to evaluate (None: find one), and what it is in words."""
-    from tightrope.learning.policies import depends_on_step
+    from tightrope.formats.policy import policy_of
     from tightrope.solver.solve import solve
 
     if asked.policy is not None:
         if asked.at is not None:
             raise InputError("--policy and --at each name a policy here", hint="leave one of them out")
-        given = asked.policy
-        fixed = given.choice.astype("int64") if given.is_deterministic else given.probability
-        return fixed, "the given policy"
+        return asked.policy.for_solver, "the given policy"
     if asked.at is None:
         return None, "the most robust policy found"
-    if depends_on_step(question.objective):
-        raise InputError(
-            f"the optimal policy for {question.text} depends on the step: it is no choice a state",
-            hint="give a policy with --policy",
-        )
-    point = asked.loaded.point(asked.at)
-    return solve(model.instantiate(point), question.objective).policy, f"the optimal policy at {asked.at}"
+    best = solve(model.instantiate(asked.loaded.point(asked.at)), question.objective)
+    chosen = policy_of(model.structure, best.policy, best.steps)
+    return chosen.for_solver, f"the optimal policy at {asked.at}"
 
 
 def _report(

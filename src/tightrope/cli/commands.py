@@ -31,6 +31,7 @@ COMMANDS = (
     Command("check", "Certified bounds on the value of a model."),
     Command("verify", "Re-check a certificate, independently."),
     Command("sample", "Simulate a model at a point and write what was seen."),
+    Command("data", "How a log is read for a model, and what it holds."),
     Command("learn", "A robust policy and its certified interval from data."),
     Command("online", "Explore, certify a robust policy, repeat."),
     Command("report", "A result as one page that opens offline, and as figures."),

@@ -11,16 +11,26 @@ import typer
 from tightrope.cli.options import (
     AssumeSupport,
     At,
+    Columns,
     Const,
     CoupledGap,
+    Data,
+    DataFormatName,
+    Design,
     Device,
     DeviceName,
     Discount,
     Domain,
+    EngineName,
     Json,
+    Map,
     Model,
     Param,
+    PlannedEpisodes,
     Prop,
+    Scheduler,
+    SkipInvalid,
+    States,
     TerminalReward,
     require_device,
 )
@@ -44,15 +54,7 @@ class SetsOption(Enum):
 
 def learn(
     model: Model,
-    data: Annotated[
-        Path,
-        typer.Option(
-            "--data",
-            metavar="FILE",
-            help="A .csv or .parquet file of steps or counts, or minari:NAME.",
-            show_default=False,
-        ),
-    ],
+    data: Data,
     delta: Annotated[
         float, typer.Option("--delta", metavar="D", help="The guarantee may fail with this probability.")
     ] = 0.001,
@@ -123,9 +125,15 @@ def learn(
     no_model: Annotated[
         bool, typer.Option("--no-model", help="Leave the learned model out of the output directory.")
     ] = False,
-    skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Drop rows that the model excludes, and count them.")
-    ] = False,
+    states: States = None,
+    columns: Columns = None,
+    value_maps: Map = None,
+    design: Design = None,
+    planned_episodes: PlannedEpisodes = None,
+    data_format: DataFormatName = None,
+    skip_invalid: SkipInvalid = False,
+    engine: EngineName = "local",
+    scheduler: Scheduler = None,
     json: Json = False,
 ) -> None:
     """Learn a robust policy and its certified interval from data.
@@ -138,12 +146,27 @@ def learn(
     Example: tightrope learn 'bench:betting(50)' --data data.parquet --delta 0.001 -o results
     """
     from tightrope.cli.learn_run import Request, run
+    from tightrope.cli.log_source import LogRequest
+    from tightrope.data.read_options import ReadOptions
 
     require_device(device)
     run(
         Request(
             model=model,
-            data=data,
+            log=LogRequest(
+                tuple(data),
+                ReadOptions(
+                    states=None if states is None else states.value,
+                    columns=columns,
+                    maps=value_maps,
+                    design=None if design is None else design.value,
+                    planned_episodes=planned_episodes,
+                    skip_invalid=skip_invalid,
+                    format=data_format,
+                    engine=engine,
+                    scheduler=scheduler,
+                ),
+            ),
             delta=delta,
             prop=prop,
             region=region,
@@ -168,7 +191,6 @@ def learn(
             certificate=certificate,
             output=output,
             models=not no_model,
-            skip_invalid=skip_invalid,
             json=json,
         )
     )

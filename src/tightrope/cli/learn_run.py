@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightrope.cli.learn_output import Outputs
-from tightrope.cli.data_source import look_at, minari_name, read_data
 from tightrope.cli.learn_table import print_comparison, print_result
+from tightrope.cli.log_source import LogRequest, about_log, print_reading, read_facts
 from tightrope.cli.model_source import LoadedModel
+from tightrope.cli.nominal import options_that_hold
 from tightrope.cli.options import parse_constants, require_coupled
 from tightrope.cli.output import print_json, warn
 from tightrope.cli.phases import PhaseProgress, phase_progress
@@ -23,9 +24,9 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
 from tightrope.learning.options import COUPLED_GAP, LearnOptions
-from tightrope.learning.policies import depends_on_step
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.stages import EmptyRegion
+from tightrope.model.step_choices import StepChoices
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.events import Budget
@@ -47,7 +48,7 @@ class Request:
     """The options of the command."""
 
     model: str
-    data: Path
+    log: LogRequest
     delta: float
     prop: str | None
     region: RegionKind | None
@@ -72,7 +73,6 @@ class Request:
     certificate: Path | None
     output: Path | None
     models: bool
-    skip_invalid: bool
     json: bool
 
     @property
@@ -110,7 +110,7 @@ def run(asked: Request) -> None:
         )
     options = asked.options()
     outputs = Outputs.claimed(asked.output, asked.certificate)
-    look_at(asked.data)
+    files = asked.log.files()
     constants = parse_constants(asked.const)
     subject = load_subject(
         asked.model,
@@ -124,9 +124,14 @@ def run(asked: Request) -> None:
     loaded, question = subject.loaded, subject.question
     with phase_progress() as progress:
         given = _given_policy(subject, asked.policy, asked.at, progress)
+        if given is not None and asked.certificate is not None and isinstance(given.policy, StepChoices):
+            raise InputError(
+                "the given policy depends on the step, and certificates are about policies that take one "
+                "choice per state",
+                hint="leave --certificate or --policy out",
+            )
         true_value = given.true_value if given is not None else None
-        progress(f"reading {asked.data.name}")
-        reading = read_data(asked.data, subject.model, asked.skip_invalid)
+        reading = asked.log.read(subject.model, files)
         learner = Learner(
             subject.model,
             reading.counts,
@@ -144,7 +149,7 @@ def run(asked: Request) -> None:
             raise
         proof = _proof(results[0], reading.counts, subject, progress) if asked.certificate else None
     _warn_about(results, reading)
-    _print(asked, results, subject, true_value, proof)
+    _print(asked, results, subject, true_value, proof, reading)
     content = None
     if asked.output is not None:
         setting = Setting(
@@ -152,7 +157,7 @@ def run(asked: Request) -> None:
             property=question.text,
             delta=asked.delta,
             constants=constants,
-            data=_about(asked.data, reading),
+            data=about_log(asked.log, files, reading),
             command=["tightrope", *sys.argv[1:]],
             policy=asked.policy,
             truth=subject.point_text(asked.at),
@@ -177,23 +182,20 @@ class _Given:
 def _given_policy(
     subject: Subject, policy: str | None, at: str | None, progress: PhaseProgress
 ) -> _Given | None:
-    from tightrope.formats.policy import read_policy
+    from tightrope.formats.policy import policy_of
+    from tightrope.formats.policy_read import read_policy
     from tightrope.solver.solve import solve
 
     if policy is None:
         return None
     if policy != OPTIMAL_AT_TRUTH:
         read = read_policy(policy, subject.model.structure)
-        return _Given(read.choice.astype("int64") if read.is_deterministic else read.probability, None)
-    if depends_on_step(subject.question.objective):
-        raise InputError(
-            f"the optimal policy for {subject.question.text} depends on the step: it is no choice a state",
-            hint="leave --policy out; the robust policy's interval is computed in any case",
-        )
+        return _Given(read.for_solver, None)
     progress("solve: at the true point")
     solution = solve(subject.model.instantiate(subject.loaded.point(at)), subject.question.objective)
     initial = subject.model.initial
-    return _Given(solution.policy, Interval(float(solution.lower[initial]), float(solution.upper[initial])))
+    best = policy_of(subject.model.structure, solution.policy, solution.steps)
+    return _Given(best.for_solver, Interval(float(solution.lower[initial]), float(solution.upper[initial])))
 
 
 def _results(learner: Learner, options: LearnOptions, several: bool) -> list[LearningResult]:
@@ -219,12 +221,14 @@ def _print(
     subject: Subject,
     true_value: Interval | None,
     proof: CertificateFile | None,
+    reading: Reading,
 ) -> None:
     """The answer; it is on the screen before anything is written, which may fail."""
     proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values.items()}
     written = None if asked.output is None else str(asked.output)
     if asked.json:
         facts = _json(results, subject.loaded, asked.compares, written, true_value)
+        facts["data"] = read_facts(reading)
         if proof is not None:
             policies = {policy: interval.to_json() for policy, interval in proved.items()}
             facts["certificate"] = {
@@ -233,36 +237,19 @@ def _print(
                 "policies": policies,
             }
         print_json(facts)
-    elif asked.compares:
+        sys.stdout.flush()
+        return
+    print_reading(reading)
+    if asked.compares:
         print_comparison(subject.question.text, results, true_value, written)
     else:
         print_result(subject.question.text, results[0], true_value, written, proved)
     sys.stdout.flush()
 
 
-def _about(data: Path, reading: Reading) -> dict[str, object]:
-    from hashlib import sha256
-
-    digest = sha256()
-    if minari_name(data) is None:
-        with data.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    else:  # a dataset is known by what was counted
-        digest.update(reading.counts.transition.tobytes())
-    known = ("source", "seed", "policy", "cap", "at", "property")
-    return {
-        "file": str(data),
-        "sha256": digest.hexdigest(),
-        "rows": reading.rows,
-        "dropped": dict(reading.dropped),
-        "sampled": {key: value for key, value in (reading.metadata or {}).items() if key in known},
-    }
-
-
 def _warn_about(results: list[LearningResult], reading: Reading) -> None:
-    for reason, rows in reading.dropped.items():
-        warn(f"{rows} rows dropped: {reason}")
+    for missing in reading.counts.design.censored:
+        warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
     for result in results:
         if result.verdict is not None:
             warn(f"{result.verdict} Tied sets were used instead.")
@@ -273,10 +260,10 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
     for ledger in dict.fromkeys(result.ledger for result in results):
         if ledger.assumption is Assumption.NONE:
             warn(f"{ledger.method}: nothing is guaranteed, for comparison with published figures only")
-        elif not ledger.holds:
+        elif not ledger.holds and not ledger.censored:
             warn(
                 f"{ledger.method} assumes {ledger.assumption.value}, and the data were not collected in this "
-                "way: the confidence is nominal. --interval beta-binomial holds for them"
+                f"way: the confidence is nominal\nhint: {options_that_hold(ledger)} holds for them"
             )
 
 

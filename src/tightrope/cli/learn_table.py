@@ -29,7 +29,7 @@ def print_result(
     facts: list[tuple[str, str]] = []
     if result.verdict is not None:
         facts += [("empty region", result.verdict), ("fallback", "tied sets, which need no region")]
-    facts.append(("guarantee", f"{_number(result.guarantee)} with confidence {1 - result.ledger.delta:g}"))
+    facts.append(("guarantee", f"{_number(result.guarantee)} {confidence(result)}"))
     facts.append(("robust policy", f"value in {_interval(result.robust.interval)}"))
     if result.value is not None:
         facts.append(("given policy", f"value in {_interval(result.value.interval)}"))
@@ -43,6 +43,20 @@ def print_result(
     if files is not None:
         facts.append(("written", files))
     print_facts(title, facts)
+
+
+def confidence(result: LearningResult) -> str:
+    """How sure the guarantee is: with its confidence, or with that confidence in name only."""
+    level = f"{1 - result.ledger.delta:g}"
+    if result.ledger.holds:
+        return f"with confidence {level}"
+    return f"NOT with confidence {level}, which is nominal here: {_why_nominal(result)}"
+
+
+def _why_nominal(result: LearningResult) -> str:
+    if result.ledger.censored:
+        return "outcomes are missing from the data"
+    return "the data were not collected as the method assumes"
 
 
 def coupled_facts(result: LearningResult) -> list[tuple[str, str]]:

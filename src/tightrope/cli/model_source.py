@@ -29,6 +29,7 @@ from tightrope.model.region_text import parse_box, parse_domain, parse_point
 
 if TYPE_CHECKING:
     from tightrope.experiments.instance import Instance
+    from tightrope.prism.boundary import Boundary
     from tightrope.prism.state_formulas import Definitions
 
 AnyModel = ParametricMDP | IntervalMDP | MDP
@@ -47,6 +48,8 @@ class LoadedModel:
     benchmark: Instance | None = None
     definitions: Definitions | None = None
     """The constants and formulas of a PRISM file, which a property may use by name."""
+    is_partial: bool = False
+    """Whether only the states that a question needs were built."""
 
     def point(self, at: str | None) -> tuple[Fraction, ...]:
         """The point that `--at` gives; without it, a benchmark's true one."""
@@ -73,16 +76,22 @@ class LoadedModel:
 
 
 def load_model(
-    source: str, const: Sequence[str] | None = None, param: str | None = None, domain: str | None = None
+    source: str,
+    const: Sequence[str] | None = None,
+    param: str | None = None,
+    domain: str | None = None,
+    boundary: Boundary | None = None,
 ) -> LoadedModel:
-    """Build the model that `source` names, under the options `--const`, `--param` and `--domain`."""
+    """Build the model that `source` names, under the options `--const`, `--param` and `--domain`.
+
+    A PRISM program is not explored beyond the `boundary` of a question, if one is given."""
     constants = parse_constants(const)
     begin = time.perf_counter()
     if source.startswith(BENCHMARK):
         instance = _instance(source, constants, param, domain)
         return LoadedModel(_build_benchmark(instance), time.perf_counter() - begin, instance)
-    model, definitions = _build_file(source, constants, param, domain)
-    return LoadedModel(model, time.perf_counter() - begin, definitions=definitions)
+    model, definitions, is_partial = _build_file(source, constants, param, domain, boundary)
+    return LoadedModel(model, time.perf_counter() - begin, definitions=definitions, is_partial=is_partial)
 
 
 # --- benchmarks ----------------------------------------------------------------------------
@@ -118,27 +127,31 @@ def _build_benchmark(instance: Instance) -> ParametricMDP:
 
 
 def _build_file(
-    source: str, constants: dict[str, str], param: str | None, domain: str | None
-) -> tuple[AnyModel, Definitions | None]:
+    source: str,
+    constants: dict[str, str],
+    param: str | None,
+    domain: str | None,
+    boundary: Boundary | None,
+) -> tuple[AnyModel, Definitions | None, bool]:
     path = _existing(source)
     with build_progress(path.name) as progress:
         if path.suffix in PRISM_SUFFIXES:
             from tightrope.prism.load import read_prism
 
-            read = read_prism(path, constants, param, domain, progress=progress, warn=warn)
-            return read.model, read.definitions
+            read = read_prism(path, constants, param, domain, progress, warn, boundary)
+            return read.model, read.definitions, read.is_partial
         if constants:
             raise InputError(f"--const does not go with {path.name}: only PRISM models have constants")
         if path.suffix == ".drn":
             from tightrope.formats.drn import read_drn
 
-            return read_drn(path, box=param, domain=domain, progress=progress), None
+            return read_drn(path, box=param, domain=domain, progress=progress), None, False
         for option, text in (("--param", param), ("--domain", domain)):
             if text is not None:
                 raise InputError(f"{option} does not go with {path.name}: explicit files have no parameters")
         from tightrope.formats.explicit import read_explicit
 
-        return read_explicit(path), None
+        return read_explicit(path), None, False
 
 
 def _existing(source: str) -> Path:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tightrope.cli.nominal import options_that_hold
 from tightrope.cli.online_display import RunDisplay, print_run
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import print_json, warn
@@ -205,6 +206,6 @@ def _warn_about(learner: OnlineLearner) -> None:
     if ledger is not None and not ledger.holds:
         warn(
             f"{ledger.method} assumes {ledger.assumption.value}, and these data were collected by a policy "
-            "that depends on them: the guarantees are nominal. Time-uniform methods (--interval "
-            "beta-binomial, --region likelihood) hold for them"
+            "that depends on them: the guarantees are nominal\n"
+            f"hint: {options_that_hold(ledger)} holds for them"
         )

@@ -24,6 +24,22 @@ class DeviceName(Enum):
     CUDA = "cuda"
 
 
+class StatesOption(Enum):
+    """How a log names states."""
+
+    INDEX = "index"
+    VARIABLES = "variables"
+    OWN = "own"
+
+
+class DesignOption(Enum):
+    """How data were collected."""
+
+    FIXED = "fixed"
+    ADAPTIVE = "adaptive"
+    GENERATIVE = "generative"
+
+
 MODEL_HELP = (
     "A PRISM file (.prism .nm .pm), a DRN file (.drn), explicit files (.tra, or their common base name), "
     "or a benchmark such as 'bench:betting(50)'."
@@ -102,6 +118,97 @@ CoupledGap = Annotated[
         "--coupled-gap",
         metavar="SHARE",
         help="With --sets coupled: stop when at most this share of the interval is without witnesses (0.02).",
+        show_default=False,
+    ),
+]
+Data = Annotated[
+    list[str],
+    typer.Option(
+        "--data",
+        metavar="FILE|DIR|'*.csv'|s3://…|-",
+        help="Logs of steps or tables of counts: .csv, .jsonl (also .gz, .zst), .parquet, .arrow; patterns, "
+        "directories, object stores, - for standard input, or minari:NAME; read in the order given.",
+        show_default=False,
+    ),
+]
+States = Annotated[
+    StatesOption | None,
+    typer.Option(
+        "--states",
+        help="How the log names states, where its columns leave that open: by the model's index, its "
+        "variables, or its author's own names.",
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar='"wear=level, wear\'=next_level, action=cmd"',
+        help="Which column is what; 'step=' uses none, 'next_state=' takes the next row's state.",
+        show_default=False,
+    ),
+]
+Map = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="'action: 0=repair, 1=run'",
+        help="What values mean in the model: names, or other units ('wear: *10').",
+        show_default=False,
+    ),
+]
+Design = Annotated[
+    DesignOption | None,
+    typer.Option(
+        "--design",
+        help="How the data were collected: under a policy fixed in advance (fixed), with draws per choice "
+        "fixed in advance (generative), or neither (adaptive, assumed where nothing is said).",
+        show_default=False,
+    ),
+]
+PlannedEpisodes = Annotated[
+    int | None,
+    typer.Option(
+        "--planned-episodes",
+        metavar="N",
+        min=1,
+        help="How many episodes were planned before the first one.",
+        show_default=False,
+    ),
+]
+DataFormatName = Annotated[
+    str | None,
+    typer.Option(
+        "--data-format",
+        metavar="csv|jsonl|parquet|arrow",
+        help="What the data are where names do not say it, also csv.gz and the like.",
+        show_default=False,
+    ),
+]
+SkipInvalid = Annotated[
+    bool,
+    typer.Option(
+        "--skip-invalid",
+        help="Drop rows that cannot be read or that the model excludes, and count them; the confidence is "
+        "then nominal.",
+    ),
+]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="local|dask|dask://HOST:PORT",
+        help="Where the log is counted: by this machine's cores, or by the workers of a Dask cluster, which "
+        "must see the same files.",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="HOST:PORT",
+        help="With --engine dask: a scheduler that is running; else workers start on this machine.",
         show_default=False,
     ),
 ]

@@ -13,6 +13,7 @@ from pathlib import Path
 from tightrope.cli.model_source import LoadedModel
 from tightrope.errors import InputError, Location
 from tightrope.model.mdp import IntervalMDP
+from tightrope.prism.boundary import BoundaryOf
 from tightrope.prism.parser import parse_properties
 from tightrope.prism.properties import PropertyOptions, resolve
 from tightrope.prism.question import Question
@@ -32,6 +33,10 @@ class Asked:
         """The `--const` values that are not a property file's, as the option's texts."""
         declared = {constant.name for file in self.files for constant in file.constants}
         return [f"{name}={text}" for name, text in constants.items() if name not in declared]
+
+    def boundary(self, constants: Mapping[str, str]) -> BoundaryOf:
+        """Where a build for these properties may stop."""
+        return BoundaryOf(self.files, constants)
 
     def questions(
         self,

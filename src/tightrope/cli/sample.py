@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +20,7 @@ from tightrope.errors import InputError
 if TYPE_CHECKING:
     from tightrope.data.counts import Counts
     from tightrope.data.simulator import Simulator
-    from tightrope.formats.policy import Policy
+    from tightrope.formats.policy import AnyPolicy
     from tightrope.model.mdp import MDP
     from tightrope.numerics.arrays import BoolArray
 
@@ -108,7 +107,7 @@ def sample(
     setting = _setting(loaded, asked, constants, cap, policy)
     extra = {"source": model, "seed": seed, "policy": policy, "cap": setting.cap, "property": setting.text}
     if setting.policy is not None:
-        extra["policy_sha256"] = sha256(setting.policy.probability.tobytes()).hexdigest()
+        extra["policy_sha256"] = setting.policy.digest
     begin = time.perf_counter()
     written = states or StateForm.INDEX
     if env is not None:
@@ -135,7 +134,7 @@ def sample(
 class _Setting:
     """How to walk: the policy, where and when an episode ends, and the property that decides it."""
 
-    policy: Policy | None
+    policy: AnyPolicy | None
     stop: BoolArray | None
     cap: int
     text: str | None
@@ -145,7 +144,7 @@ def _setting(
     loaded: LoadedModel, asked: Asked, constants: Mapping[str, str], cap: int | None, policy: str
 ) -> _Setting:
     from tightrope.data.stopping import decided_states, deciding_steps
-    from tightrope.formats.policy import read_policy
+    from tightrope.formats.policy_read import read_policy
 
     structure = loaded.model.structure
     benchmark = loaded.benchmark
@@ -203,9 +202,15 @@ def _step_environment(
     seed: int,
 ) -> Counts:
     from tightrope.data.environments import count_environment, load_named, make_environment
+    from tightrope.formats.policy import StepPolicy
 
     if episodes is None:
         raise InputError("--env goes with --episodes, not with --generative")
+    if isinstance(setting.policy, StepPolicy):
+        raise InputError(
+            "the policy depends on the step, and environments are stepped with policies that do not",
+            hint="leave --env out to simulate the model under it",
+        )
     return count_environment(
         make_environment(shown.env),
         loaded.model,

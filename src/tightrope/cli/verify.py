@@ -16,12 +16,19 @@ from tightrope.certificate.verdict import Verdict
 from tightrope.cli.options import (
     MODEL_HELP,
     At,
+    Columns,
     Const,
+    DataFormatName,
+    Design,
     Discount,
     Domain,
     Json,
+    Map,
     Param,
+    PlannedEpisodes,
     Prop,
+    SkipInvalid,
+    States,
     TerminalReward,
     parse_constants,
 )
@@ -41,7 +48,7 @@ def verify(
     ] = None,
     prop: Prop = None,
     data: Annotated[
-        Path | None,
+        list[str] | None,
         typer.Option("--data", metavar="FILE", help="Is it about these data?", show_default=False),
     ] = None,
     policy: Annotated[
@@ -54,9 +61,13 @@ def verify(
     domain: Domain = None,
     discount: Discount = None,
     terminal_reward: TerminalReward = None,
-    skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Read --data as 'learn --skip-invalid' does.")
-    ] = False,
+    states: States = None,
+    columns: Columns = None,
+    value_maps: Map = None,
+    design: Design = None,
+    planned_episodes: PlannedEpisodes = None,
+    data_format: DataFormatName = None,
+    skip_invalid: SkipInvalid = False,
     exact: Annotated[
         bool, typer.Option("--exact", help="Check in exact rationals; for small models.")
     ] = False,
@@ -87,17 +98,40 @@ def verify(
     }
     if model is None and (given := [name for name, value in rest.items() if value is not None]):
         raise InputError(f"{given[0]} goes with --model: it says something about a model of yours")
-    if skip_invalid and data is None:
-        raise InputError("--skip-invalid goes with --data")
+    reading = {
+        "--states": states,
+        "--columns": columns,
+        "--map": value_maps,
+        "--design": design,
+        "--planned-episodes": planned_episodes,
+        "--data-format": data_format,
+        "--skip-invalid": skip_invalid or None,
+    }
+    if data is None and (given := [name for name, value in reading.items() if value is not None]):
+        raise InputError(f"{given[0]} goes with --data: it says how data are read")
     loaded = load(certificate)
     bound = None
     if model is not None:
+        from tightrope.cli.log_source import LogRequest
         from tightrope.cli.verify_own import Sources, own_problem
+        from tightrope.data.read_options import ReadOptions
         from tightrope.learning.verification import tied
 
+        log = None
+        if data is not None:
+            options = ReadOptions(
+                states=None if states is None else states.value,
+                columns=columns,
+                maps=value_maps,
+                design=None if design is None else design.value,
+                planned_episodes=planned_episodes,
+                skip_invalid=skip_invalid,
+                format=data_format,
+            )
+            log = LogRequest(tuple(data), options)
         sources = Sources(model, prop, at, param, domain, discount, terminal_reward, parse_constants(const))
         law = loaded.certificate.problem.law
-        bound = tied(loaded.certificate, own_problem(sources, data, policy, skip_invalid, law == "point"))
+        bound = tied(loaded.certificate, own_problem(sources, log, policy, law == "point"))
     verdict = check(loaded.certificate, RATIONAL if exact else LONGDOUBLE)
     verdict = verdict if bound is None else replace(verdict, bound=bound)
     if json:

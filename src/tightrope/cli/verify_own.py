@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tightrope.cli.log_source import LogRequest
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.questions import read_properties
 from tightrope.errors import InputError
@@ -39,23 +40,25 @@ class Sources:
         return loaded, questions[0].objective
 
 
-def own_problem(sources: Sources, data: Path | None, policy: Path | None, skip_invalid: bool, at_point: bool) -> Own:
+def own_problem(sources: Sources, log: LogRequest | None, policy: Path | None, at_point: bool) -> Own:
     """All that is compared; `at_point`: the certificate is about one point of a parametric model."""
+    files = () if log is None else log.files()
     loaded, objective = sources.load()
     model, theta, counts = loaded.model, None, None
     if isinstance(model, ParametricMDP) and at_point:
         theta = loaded.point(sources.at)
     elif sources.at is not None:
         raise InputError("--at goes with certificates about a point, this one is about none")
-    if data is not None:
-        from tightrope.cli.data_source import read_data
-
+    if log is not None:
         if not isinstance(model, ParametricMDP):
             raise InputError(f"--data goes with parametric models, {sources.model} is none")
-        counts = read_data(data, model, skip_invalid).counts
+        counts = log.read(model, files).counts
     given = None
     if policy is not None:
-        from tightrope.formats.policy import read_policy
+        from tightrope.formats.policy import Policy
+        from tightrope.formats.policy_read import read_policy
 
         given = read_policy(policy, model.structure)
+        if not isinstance(given, Policy):
+            raise InputError(f"{policy} depends on the step, and no certificate is about such a policy")
     return Own(model, objective, theta, counts, given)

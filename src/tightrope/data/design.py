@@ -32,22 +32,39 @@ class SamplingKind(Enum):
 
 _STRENGTH = {SamplingKind.GENERATIVE_FIXED: 0, SamplingKind.TRAJECTORIES: 1, SamplingKind.ADAPTIVE: 2}
 
+OPEN_END = "the last action of a log has no outcome in it"
+
 
 @dataclass(frozen=True)
 class SamplingDesign:
     """The kind of sampling with what is known about its episodes.
 
     `episodes` is None where the data do not come in episodes (a generative model, a table of counts).
-    `repeats` says whether an episode can meet the same choice more than once; a tied event, which
-    pools several choices, can be met more than once even where no choice is.
+    `repeats` says whether an episode can meet the same choice more than once; a tied event, which pools
+    several choices, can be met more than once even where no choice is. `planned` is the number of episodes
+    that were planned before the first one, where that is known.
+
+    `censored` says in words what is missing from the data: rows that were dropped, steps that were never
+    logged, outcomes that nobody recorded. Whether something is missing may depend on how it came out, so no
+    method's statement holds for what is left: the confidence is nominal.
+
+    `open_end` says that the outcome of the very last visit is missing. What is there then is all that came
+    before some moment, and time-uniform methods hold at all moments at once, even at one that the missing
+    outcome chose. It is censored like any other where visits are said to be fixed in advance, and where
+    more data follow.
     """
 
     kind: SamplingKind
     episodes: int | None = None
     steps: int = 0
     repeats: bool = True
+    planned: int | None = None
+    censored: tuple[str, ...] = ()
+    open_end: bool = False
 
     def __post_init__(self) -> None:
+        if self.open_end and self.kind is not SamplingKind.ADAPTIVE and OPEN_END not in self.censored:
+            object.__setattr__(self, "censored", (*self.censored, OPEN_END))
         if self.steps < 0 or (self.episodes is not None and self.episodes < 0):
             raise ValueError(f"episodes and steps must not be negative, got {self.episodes} and {self.steps}")
 
@@ -65,15 +82,31 @@ class SamplingDesign:
         kind = max(self.kind, later.kind, key=_STRENGTH.__getitem__)
         known = self.episodes is not None and later.episodes is not None
         episodes = (self.episodes or 0) + (later.episodes or 0) if known else None
-        return SamplingDesign(kind, episodes, self.steps + later.steps, self.repeats or later.repeats)
+        planned = self.planned is not None and later.planned is not None
+        return SamplingDesign(
+            kind,
+            episodes,
+            self.steps + later.steps,
+            self.repeats or later.repeats,
+            (self.planned or 0) + (later.planned or 0) if planned else None,
+            tuple(dict.fromkeys([*self.censored, *([OPEN_END] if self.open_end else []), *later.censored])),
+            later.open_end,
+        )
 
     def to_json(self) -> dict[str, object]:
-        return {
+        fields: dict[str, object] = {
             "kind": self.kind.value,
             "episodes": self.episodes,
             "steps": self.steps,
             "repeats": self.repeats,
         }
+        if self.planned is not None:
+            fields["planned"] = self.planned
+        if self.censored:
+            fields["censored"] = list(self.censored)
+        if self.open_end:
+            fields["open_end"] = True
+        return fields
 
     @staticmethod
     def from_json(fields: Mapping[str, object]) -> SamplingDesign:
@@ -81,14 +114,19 @@ class SamplingDesign:
         episodes, steps, repeats = fields.get("episodes"), fields.get("steps"), fields.get("repeats")
         kinds = {kind.value: kind for kind in SamplingKind}
         kind = kinds.get(str(fields.get("kind")))
-        numbers_fit = _is_number(steps) and (episodes is None or _is_number(episodes))
-        if kind is None or not isinstance(repeats, bool) or not numbers_fit:
+        planned, censored = fields.get("planned"), fields.get("censored", [])
+        open_end = fields.get("open_end", False)
+        numbers_fit = _is_number(steps) and all(n is None or _is_number(n) for n in (episodes, planned))
+        words_fit = isinstance(censored, list) and all(isinstance(reason, str) for reason in censored)
+        words_fit = words_fit and isinstance(open_end, bool)
+        if kind is None or not isinstance(repeats, bool) or not numbers_fit or not words_fit:
             raise InputError(
                 f"the sampling design in the metadata is not one of ours: {dict(fields)}",
                 hint=f"'kind' is one of {', '.join(kinds)}; 'episodes' and 'steps' are whole numbers",
             )
         assert isinstance(steps, int) and (episodes is None or isinstance(episodes, int))
-        return SamplingDesign(kind, episodes, steps, repeats)
+        assert isinstance(censored, list) and (planned is None or isinstance(planned, int))
+        return SamplingDesign(kind, episodes, steps, repeats, planned, tuple(censored), open_end is True)
 
 
 def _is_number(value: object) -> bool:

@@ -163,6 +163,7 @@ def count_minari(
     """Count the transitions of a Minari dataset (anything with `iterate_episodes`)."""
     structure = model.structure
     shown = ObservationMap(structure, convert_obs, actions, states)
+    shown.conversion = "convert_obs (count_minari in Python)"
     accumulator = BatchAccumulator(structure.transitions)
     steps = episodes = 0
     for record in dataset.iterate_episodes():

@@ -11,71 +11,89 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.data.chain import ChainCheck
-from tightrope.data.row_columns import RowColumns, shown_value
+from tightrope.data.column_names import ACTION, BATCH, COUNT, EPISODE, STEP, TIME
+from tightrope.data.row_columns import shown_value
+from tightrope.data.rows import RowDecoder, Rows
+from tightrope.data.state_form import StateNames
 from tightrope.errors import InputError
 from tightrope.formats.data_columns import whole_numbers
 from tightrope.formats.data_problems import Problem, ProblemCodes
 from tightrope.formats.data_table import Chunk, DataTable
-from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray
 
 SHOWN_SUCCESSORS = 6
-SKIP_HINT = "--skip-invalid (skip_invalid=True) drops such rows and counts them"
+SKIP_HINT = "--skip-invalid (skip_invalid=True) drops such rows; the confidence is then nominal"
 
 
 class Intake:
-    """Lets rows pass, counts the dropped ones, or raises the error of the first bad row."""
+    """Lets rows of one table pass, counts the dropped ones, or raises the error of the first bad row."""
 
-    def __init__(
-        self,
-        table: DataTable,
-        columns: RowColumns,
-        structure: Structure,
-        numbers: tuple[str, ...],
-        skip: bool,
-        chain: ChainCheck | None = None,
-    ):
+    def __init__(self, table: DataTable, decoder: RowDecoder, skip: bool):
         self.table = table
-        self.columns = columns
-        self.structure = structure
+        self.decoder = decoder
+        self.columns = decoder.columns
+        self.structure = decoder.index.structure
         self.skip = skip
-        self.chain = chain
         self.rows = 0
         self.dropped: Counter[str] = Counter()
-        self._numbers = (*columns.state, *columns.next_state, *numbers)
 
     def ragged(self) -> None:
-        """A CSV row with the wrong number of fields was dropped."""
+        """A row that has too few or too many fields was dropped."""
+        self.rows += 1
         self.dropped[Problem.RAGGED_ROW.words] += 1
 
-    def admit(
-        self, chunk: Chunk, problems: ProblemCodes, state: OffsetArray, next_state: OffsetArray
-    ) -> BoolArray | None:
-        """Which rows count; None for all of them."""
-        self.rows += chunk.rows
-        bad = np.flatnonzero(problems)
-        if len(bad) == 0:
-            return None
+    def admit(self, rows: Rows, chunk: Chunk | None = None, before: int = 0) -> BoolArray:
+        """Which rows may be counted; the first bad one is an error unless such are skipped.
+
+        `chunk` is where (most of) the rows come from, `before` where the row before the first led.
+        """
+        kept: BoolArray = rows.problems == Problem.NONE
+        if kept.all():
+            return kept
+        bad = np.flatnonzero(~kept)
         if not self.skip:
             row = int(bad[0])
-            raise self._error(chunk, row, Problem(problems[row]), int(state[row]), int(next_state[row]))
-        for code, times in zip(*np.unique(problems[bad], return_counts=True), strict=True):
+            led = int(rows.next_state[row - 1]) if row else before
+            problem = Problem(rows.problems[row])
+            raise self.error_of(
+                int(rows.number[row]), problem, int(rows.state[row]), int(rows.next_state[row]), led, chunk
+            )
+        for code, times in zip(*np.unique(rows.problems[bad], return_counts=True), strict=True):
             self.dropped[Problem(code).words] += int(times)
-        kept: BoolArray = problems == Problem.NONE
         return kept
+
+    def check(self, rows: Rows) -> None:
+        """Refuse rows that are bad, wherever they stand in the table."""
+        self.admit(rows)
+
+    def error_of(
+        self, number: int, problem: Problem, state: int, next_state: int, led: int, chunk: Chunk | None = None
+    ) -> InputError:
+        """The error about row `number` of the table, which is looked up again where it is not in `chunk`."""
+        if chunk is None or not chunk.first_row <= number < chunk.first_row + chunk.rows:
+            chunk = next(
+                c
+                for c in self.table.chunks(self.columns.names)
+                if c.first_row <= number < c.first_row + c.rows
+            )
+        return self._error(chunk, number - chunk.first_row, problem, state, next_state, led)
 
     def error(self, chunk: Chunk, row: int, message: str, hint: str | None = SKIP_HINT) -> InputError:
         """An error about one row of a chunk."""
         number = chunk.first_row + row
         return InputError(f"row {number}: {message}", self.table.location(number), hint)
 
-    def _error(self, chunk: Chunk, row: int, problem: Problem, state: int, next_state: int) -> InputError:
+    def _error(
+        self, chunk: Chunk, row: int, problem: Problem, state: int, next_state: int, led: int
+    ) -> InputError:
         structure = self.structure
         here = structure.state_name(state) if 0 <= state < structure.states else "?"
         match problem:
             case Problem.MISSING_VALUE | Problem.NOT_A_NUMBER | Problem.FRACTIONAL:
                 return self.error(chunk, row, self._bad_value(chunk, row))
+            case Problem.UNMAPPED_VALUE:
+                hint = "list every value of the column in --map; what is not listed means nothing"
+                return self.error(chunk, row, self._unmapped(chunk, row), hint)
             case Problem.UNKNOWN_STATE:
                 return self.error(chunk, row, self._unknown_state(chunk, row, self.columns.state))
             case Problem.UNKNOWN_NEXT_STATE:
@@ -102,39 +120,86 @@ class Intake:
                     chunk, row, message, hint + f"evidence of a wrong model, not of noise ({SKIP_HINT})"
                 )
             case Problem.NEGATIVE_COUNT | Problem.NEGATIVE_BATCH:
-                name = "count" if problem is Problem.NEGATIVE_COUNT else "batch"
-                return self.error(chunk, row, f"the {name} {shown_value(chunk, name, row)} is negative")
-            case _ if self.chain is not None:
-                message = self.chain.explain(chunk, row, problem, state, structure)
-                return self.error(chunk, row, message)
+                role = COUNT if problem is Problem.NEGATIVE_COUNT else BATCH
+                value = shown_value(chunk, self.columns.roles[role], row)
+                return self.error(chunk, row, f"the {role} {value} is negative")
+        return self._order_error(chunk, row, problem, here, led)
+
+    def _order_error(self, chunk: Chunk, row: int, problem: Problem, here: str, led: int) -> InputError:
+        """A row that does not follow the one before."""
+        roles = self.columns.roles
+        episode = shown_value(chunk, roles[EPISODE], row) if EPISODE in roles else "?"
+        if problem is Problem.BROKEN_CHAIN:
+            there = self.structure.state_name(led) if 0 <= led < self.structure.states else "?"
+            message = f"episode {episode} goes on in state {here}, but the row before led to state {there}"
+            hint = "rows are missing between, or they belong to different episodes: name episodes in a "
+            return self.error(chunk, row, message, hint + "column 'episode', or number their rows in 'step'")
+        if problem is Problem.AFTER_THE_END:
+            message = f"episode {episode} goes on after the row before said that it ended"
+            return self.error(chunk, row, message, "give each episode its own name in the column 'episode'")
+        if problem is Problem.REPEATED_STEP:
+            step = shown_value(chunk, roles[STEP], row)
+            message = f"step {step} of episode {episode} is given twice"
+            hint = "remove rows that were logged twice, or give each episode a name of its own in 'episode'"
+            return self.error(chunk, row, message, hint)
         return self.error(chunk, row, problem.words)
 
     def _bad_value(self, chunk: Chunk, row: int) -> str:
-        """Which column it is, and what stands there."""
-        for name in (*self._numbers, *(n for n in (self.columns.choice,) if n)):
-            flag: ProblemCodes = np.zeros(1, dtype=np.int8)
-            whole_numbers(chunk.columns[name].slice(row, 1), name, self.table.path, flag)
+        """Which column it is, and what stands there, in the order in which columns are read."""
+        columns = self.columns
+        flags = columns.ends
+        for role, name in [*columns.state_roles.items(), *columns.roles.items()]:
             value = shown_value(chunk, name, row)
+            if name in flags:
+                if value is not None and str(value).strip().lower() not in ("", "0", "1", "true", "false"):
+                    return f"column '{name}' holds {value!r}, which is neither true nor false"
+                continue
+            if value is None or (isinstance(value, str) and not value.strip()):
+                return f"column '{name}' has no value"
+            if not self._holds_numbers(role, name):
+                continue
+            flag: ProblemCodes = np.zeros(1, dtype=np.int8)
+            column = chunk.columns[name].slice(row, 1)
+            variable = role.removesuffix("'")
+            if variable in self.decoder.maps:
+                column = self.decoder.maps[variable].apply(column, flag)
+            whole_numbers(column, name, self.table.path, flag)
             if flag[0] == Problem.MISSING_VALUE:
                 return f"column '{name}' has no value"
             if flag[0] == Problem.FRACTIONAL:
-                return f"column '{name}' holds {value}, which is not a whole number"
+                meant = f" ({column[0].as_py()} after --map)" if variable in self.decoder.maps else ""
+                return f"column '{name}' holds {value}{meant}, which is not a whole number"
             if flag[0]:
                 return f"column '{name}' holds {value!r}, which is not a number"
-        flags = self.chain.flags if self.chain is not None else ()
-        for name in chunk.columns:
-            value = shown_value(chunk, name, row)
-            if name in flags:
-                if value is not None and str(value).lower() not in ("", "0", "1", "true", "false"):
-                    return f"column '{name}' holds {value!r}, which is neither true nor false"
-            elif value in (None, ""):
-                return f"column '{name}' has no value"
         return "a value is missing or unreadable"
 
+    def _holds_numbers(self, role: str, name: str) -> bool:
+        if self.columns.roles.get(role) == name:
+            return role not in (ACTION, EPISODE, TIME)
+        own = self.structure.own_states
+        return self.columns.by is not StateNames.OWN or (own is not None and own.are_numbers)
+
+    def _unmapped(self, chunk: Chunk, row: int) -> str:
+        for role, name in [*self.columns.state_roles.items(), *self.columns.roles.items()]:
+            variable = "state" if role == "next_state" else role.removesuffix("'")
+            if variable in self.decoder.maps:
+                flag: ProblemCodes = np.zeros(1, dtype=np.int8)
+                self.decoder.maps[variable].apply(chunk.columns[name].slice(row, 1), flag)
+                if flag[0]:
+                    value = shown_value(chunk, name, row)
+                    return f"column '{name}' holds {value!r}, which --map '{variable}: …' does not list"
+        return "a value has no meaning"
+
     def _unknown_state(self, chunk: Chunk, row: int, names: tuple[str, ...]) -> str:
+        value = shown_value(chunk, names[0], row)
         if self.columns.by_index:
-            value = shown_value(chunk, names[0], row)
             return f"column '{names[0]}' holds {value}, but the states are 0..{self.structure.states - 1}"
+        own = self.structure.own_states
+        if self.columns.by is StateNames.OWN and own is not None:
+            last = len(own) - 1
+            if own.are_numbers and (own[0], own[last]) == (0, last):
+                return f"column '{names[0]}' holds {value}, but the states are 0..{last}"
+            return f"column '{names[0]}' holds {value!r}, which is none of the model's states {own.listing()}"
         values = ",".join(f"{name}={_plain(shown_value(chunk, name, row))}" for name in names)
         return f"({values}) is not a reachable state of the model"
 

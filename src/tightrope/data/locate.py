@@ -17,7 +17,7 @@ from tightrope.data.state_index import StateIndex
 from tightrope.errors import InputError
 from tightrope.formats.data_columns import distinct, holds_text, whole_numbers
 from tightrope.formats.data_problems import Problem, ProblemCodes, mark
-from tightrope.model.structure import Structure
+from tightrope.model.structure import Structure, frozen_array
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
@@ -112,6 +112,19 @@ class ModelIndex:
             return NOT_GIVEN, int(text)
         return self._action_of_name.get(text, NO_SUCH_ACTION), NOT_GIVEN
 
+    def outcomes(self, state: int, action: int, local: int) -> int:
+        """How many outcomes a choice has, given as in rows; 0 where it is no choice, or more than one."""
+        structure = self.structure
+        first, last = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
+        if local >= 0:
+            choices = [first + local] if first + local < last else []
+        else:
+            choices = [c for c in range(first, last) if structure.action_of_choice[c] == action]
+        if len(choices) != 1:
+            return 0
+        begin, end = structure.transition_start[choices[0]], structure.transition_start[choices[0] + 1]
+        return int(end - begin)
+
     def transitions(
         self, state: OffsetArray, taken: Taken, next_state: OffsetArray, problems: ProblemCodes
     ) -> OffsetArray:
@@ -123,10 +136,10 @@ class ModelIndex:
             structure.transition_start,
             structure.successor,
             structure.action_of_choice,
-            state,
-            taken.action,
-            taken.local,
-            next_state,
+            frozen_array(state, np.int64),
+            frozen_array(taken.action, np.int64),
+            frozen_array(taken.local, np.int64),
+            frozen_array(next_state, np.int64),
             transition,
             problems,
         )

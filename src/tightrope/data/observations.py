@@ -40,6 +40,8 @@ class ObservationMap:
         states: StateForm | str | None = None,
     ):
         self.structure = structure
+        self.conversion = "convert_obs (--convert-obs module:function)"
+        """How users say what an observation means, for messages."""
         self.form = state_form(states)
         self.index = ModelIndex(structure)
         self.convert_obs = convert_obs
@@ -68,7 +70,7 @@ class ObservationMap:
             if not self._gives_variables(shown):
                 raise InputError(
                     f"{where}: the observation {shown!r} is none of the model's own states: {own.listing()}",
-                    hint="turn observations into states with convert_obs (--convert-obs module:function)",
+                    hint=f"turn observations into states with {self.conversion}",
                 )
         return self._by_variables(shown, where)
 
@@ -93,7 +95,7 @@ class ObservationMap:
                 f"{where}: the observation {shown} does not say which state it is: the model numbers its "
                 f"states in its own order, and an environment in another.{variables}",
                 hint="where it is the model's index of the state, say states='index' (--states index); "
-                "else turn it into a state with convert_obs (--convert-obs module:function)",
+                f"else turn it into a state with {self.conversion}",
             )
         if isinstance(shown, Mapping):
             values: list[Any] = [shown.get(name) for name in names]
@@ -105,7 +107,7 @@ class ObservationMap:
             wanted = f"whole numbers for the variables {', '.join(names)}" if names else "a state"
             raise InputError(
                 f"{where}: the observation {shown!r} does not give {wanted}",
-                hint="turn observations into states with convert_obs (--convert-obs module:function)",
+                hint=f"turn observations into states with {self.conversion}",
             )
         columns = {name: np.array([int(value)]) for name, value in zip(names, values, strict=True)}
         state = int(self.index.state_index.states(columns)[0])

@@ -1,43 +1,43 @@
-"""Counts from a data file, streamed: whatever the file's size, memory holds one chunk of it.
+"""Counts from logs, streamed: whatever their size, memory holds a few chunks of them.
 
-`read_counts` takes CSV and Parquet files with one row a transition, or with one row a counted
-transition. The columns are described in `tightrope.data.row_columns`.
+`read_counts` takes files of any kind (`tightrope.formats.data_files`), tables of pandas, polars and
+pyarrow, and iterables of episodes. What the columns mean is described in `tightrope.data.row_columns`, and
+`Reading.read_as` says how they were read. Parts of a log are counted at the same time, one per core, and
+summed (`tightrope.data.partial`).
 
 Files that `tightrope sample` has written say how they were sampled and for which model; what they say is
-checked against what they hold. Any other file counts as `ADAPTIVE` (see `tightrope.data.design`), unless the
-caller knows better. Rows of such a file are batched by their number, which no outcome can change.
+checked against what they hold. Any other log counts as `ADAPTIVE` (see `tightrope.data.design`), unless the
+caller knows better. Its rows are batched by their number over all files in order, which no outcome can
+change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
-import numpy as np
-
-from tightrope.data.accumulator import BatchAccumulator
-from tightrope.data.batches import batch_ends
-from tightrope.data.chain import ChainCheck
+from tightrope.data.column_names import parse_columns
 from tightrope.data.counts import Counts
+from tightrope.data.dask_counting import counting_at
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.intake import Intake
-from tightrope.data.locate import ModelIndex
-from tightrope.data.row_columns import BATCH, COUNT, STEP, RowColumns, find_columns
+from tightrope.data.log_counts import LogCounts, ReadProgress, count_log
+from tightrope.data.read_options import ReadOptions
+from tightrope.data.read_plan import ReadPlan
+from tightrope.data.row_columns import RowColumns, find_columns
+from tightrope.data.state_form import StateForm, StateNames
+from tightrope.data.table_counts import count_table
+from tightrope.data.value_maps import ValueMap, parse_maps
 from tightrope.errors import InputError, Location
-from tightrope.formats.data_columns import whole_numbers
-from tightrope.formats.data_metadata import Metadata, structure_hash
-from tightrope.formats.data_problems import Problem, ProblemCodes, mark
-from tightrope.formats.data_table import DataTable, open_table
+from tightrope.formats.data_files import DataFile
+from tightrope.formats.data_metadata import Metadata
+from tightrope.formats.data_open import is_table, open_table, open_tables
+from tightrope.formats.data_table import DataTable
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import OffsetArray
 
-LARGEST_TOTAL = 2.0**62
-"""Counts must not add up to more than an int64 holds."""
-
-MOST_BATCHES = 1 << 20
-"""More batches than any file of ours has."""
+Progress = Callable[[ReadProgress], None]
 
 
 class Model(Protocol):
@@ -49,138 +49,201 @@ class Model(Protocol):
     def hash(self) -> str: ...
 
 
+class ReadWords(TypedDict, total=False):
+    """The fields of `ReadOptions`, as keyword arguments."""
+
+    states: StateNames | StateForm | str | None
+    columns: Sequence[str] | Mapping[str, str] | None
+    maps: Sequence[str] | Mapping[str, Any] | None
+    design: SamplingDesign | SamplingKind | str | None
+    planned_episodes: int | None
+    skip_invalid: bool
+    format: str | None
+    threads: int | None
+    engine: str
+    scheduler: str | None
+
+
 @dataclass(frozen=True)
 class Reading:
-    """Counts, the number of rows they come from, and how many rows were dropped for which reason."""
+    """Counts, the number of rows they come from, and how many rows were dropped for which reason.
+
+    `read_as` says how the columns were read, `notes` what else a user should know, both in lines; `files`
+    are the names of what was read, in order. `metadata` are those of the first file that has some.
+    """
 
     counts: Counts
     rows: int
     dropped: Mapping[str, int]
     metadata: Metadata | None
+    read_as: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
 
 def read_counts(
-    path: str | Path, model: Model, *, skip_invalid: bool = False, design: SamplingDesign | None = None
+    data: Any,
+    model: Model,
+    options: ReadOptions | None = None,
+    *,
+    progress: Progress | None = None,
+    **words: Unpack[ReadWords],
 ) -> Reading:
-    """Read a data file for a model.
+    """Read a log for a model: a path, a pattern, a directory, a list of them, a table, or episodes.
 
     A row that the model cannot explain is an `InputError` naming file, row and values; with `skip_invalid`
-    it is dropped and counted in `Reading.dropped`. `design` overrides what the file says about its sampling.
+    it is dropped and counted in `Reading.dropped`. `words` are the fields of `ReadOptions`.
     """
-    table = open_table(path)
-    structure = model.structure
-    columns = find_columns(table, structure)
-    if table.metadata is not None and columns.by_index:
-        _check_structure(table, structure)
-    index = ModelIndex(structure)
-    read = _read_table if COUNT in table.columns else _read_rows
-    counts, intake = read(table, columns, index, model.hash(), skip_invalid)
-    if intake.rows == 0 and not intake.dropped and table.metadata is None:
-        raise InputError("the file has a header but no rows", Location(table.path))
-    counts = _with_design(counts, table, intake, design)
-    return Reading(counts, intake.rows, dict(intake.dropped), table.metadata)
+    asked = replace(options or ReadOptions(), **words)
+    asked.state_names, asked.stated_design, asked.place  # noqa: B018
+    if not isinstance(data, str | Path | bytes) and not is_table(data) and not _are_places(data):
+        from tightrope.data.episode_counts import count_episodes
+
+        return _of_episodes(count_episodes(data, model.structure, model.hash(), asked), asked)
+    return _of_tables(open_tables(data, asked.format), model, asked, progress)
 
 
-def _read_rows(
-    table: DataTable, columns: RowColumns, index: ModelIndex, model_hash: str, skip: bool
-) -> tuple[Counts, Intake]:
-    """One row a transition."""
-    structure = index.structure
-    chain = ChainCheck(table)
-    numbers = (STEP,) if chain.has_steps else ()
-    intake = Intake(table, columns, structure, numbers, skip, chain)
-    by_episodes = (table.metadata or {}).get("batching") == "episodes" and chain.has_episodes
-    accumulator = BatchAccumulator(structure.transitions)
-    for chunk in table.chunks((*columns.names, *chain.names), intake.ragged if skip else None):
-        problems: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-        state, taken, next_state = columns.decode(chunk, index, table.path, problems)
-        transition = index.transitions(state, taken, next_state, problems)
-        episode = chain.check(chunk, state, next_state, problems)
-        position = episode if by_episodes else np.arange(chunk.rows, dtype=np.int64) + (chunk.first_row - 1)
-        kept = intake.admit(chunk, problems, state, next_state)
-        if kept is not None:
-            transition, position = transition[kept], position[kept]
-        accumulator.add(transition, position)
-    design = _stated_design(table)
-    batches = accumulator.finish(_batches_of_episodes(design) if by_episodes else None)
-    steps = int(batches.count.sum())
-    if design is None:
-        episodes = chain.episodes if chain.follows_episodes else None
-        design = SamplingDesign(SamplingKind.ADAPTIVE, episodes, steps)
-    return Counts.from_batches(batches, structure.transition_start, design, model_hash), intake
+def read_files(
+    files: Sequence[DataFile], model: Model, asked: ReadOptions, progress: Progress | None = None
+) -> Reading:
+    """The same for files that were found already."""
+    return _of_tables([open_table(file) for file in files], model, asked, progress)
 
 
-def _read_table(
-    table: DataTable, columns: RowColumns, index: ModelIndex, model_hash: str, skip: bool
-) -> tuple[Counts, Intake]:
-    """One row a counted transition, with a batch number or without."""
-    structure = index.structure
-    batched = BATCH in table.columns
-    numbers = (COUNT, BATCH) if batched else (COUNT,)
-    intake = Intake(table, columns, structure, numbers, skip)
-    parts: list[tuple[OffsetArray, OffsetArray, OffsetArray]] = []
-    total = 0.0
-    for chunk in table.chunks((*columns.names, *numbers), intake.ragged if skip else None):
-        problems: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-        count = whole_numbers(chunk.columns[COUNT], COUNT, table.path, problems)
-        mark(problems, count < 0, Problem.NEGATIVE_COUNT)
-        batch = np.zeros(chunk.rows, dtype=np.int64)
-        if batched:
-            batch = whole_numbers(chunk.columns[BATCH], BATCH, table.path, problems)
-            mark(problems, batch < 0, Problem.NEGATIVE_BATCH)
-        state, taken, next_state = columns.decode(chunk, index, table.path, problems)
-        transition = index.transitions(state, taken, next_state, problems)
-        kept = intake.admit(chunk, problems, state, next_state)
-        part = (transition, count, batch)
-        parts.append(part if kept is None else (transition[kept], count[kept], batch[kept]))
-        total += float(parts[-1][1].astype(np.float64).sum())
-    if total > LARGEST_TOTAL:
-        raise InputError(f"the counts add up to {total:.3g}, which is more than 2^62", Location(table.path))
-    transition, count, batch = (_joined([part[i] for part in parts]) for i in range(3))
-    design = _stated_design(table) or SamplingDesign(SamplingKind.ADAPTIVE, None, int(count.sum()))
-    counts = Counts.from_table(
-        transition,
-        count,
-        structure.transition_start,
-        design,
-        model_hash,
-        batch if batched else None,
-        batches=_stated_batches(table, batch) if batched else None,
-    )
-    return counts, intake
+def _of_tables(
+    tables: Sequence[DataTable], model: Model, asked: ReadOptions, progress: Progress | None
+) -> Reading:
+    plan = plan_reading(tables, model.structure, asked)
+    with counting_at(asked.place) as counting:
+        return _whole(replace(plan, counting=counting), model.hash(), asked, progress)
 
 
-def _joined(parts: list[OffsetArray]) -> OffsetArray:
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+def plan_reading(tables: Sequence[DataTable], structure: Structure, asked: ReadOptions) -> ReadPlan:
+    """What every table's columns mean; tables of one shape are read alike."""
+    variables = tuple(structure.valuations)
+    given = parse_columns(asked.columns, variables)
+    maps = parse_maps(asked.maps, variables)
+    columns = [find_columns(table, structure, asked.state_names, given) for table in tables]
+    for table, found in zip(tables, columns, strict=True):
+        _check_maps(table, found, maps)
+    return ReadPlan(structure, tuple(tables), tuple(columns), maps, asked.skip_invalid)
 
 
-def _with_design(counts: Counts, table: DataTable, intake: Intake, design: SamplingDesign | None) -> Counts:
-    """The counts under the design that holds for them, after checking the file against its own word."""
+def _whole(plan: ReadPlan, model_hash: str, asked: ReadOptions, progress: Progress | None) -> Reading:
+    """All segments of the log, one after the other."""
+    total: Counts | None = None
+    dropped: Counter[str] = Counter()
+    rows = 0
+    notes: list[str] = []
+    watch = ReadProgress.over(plan.tables, progress)
+    for segment in _segments(plan):
+        counts, found = _segment(segment, model_hash, asked, watch)
+        rows += found.rows
+        dropped += found.dropped
+        notes += found.notes
+        total = counts if total is None else total + counts
+    assert total is not None
+    names = tuple(table.path for table in plan.tables)
+    metadata = next((table.metadata for table in plan.tables if table.metadata is not None), None)
+    if rows and rows == sum(dropped.values()):
+        raise _nothing_left(plan, rows, dropped)
+    if rows == 0 and metadata is None:
+        what = "the file has a header but no rows" if len(names) == 1 else "none of the files has a row"
+        raise InputError(what, Location(names[0]))
+    total = _with_design(total, asked)
+    return Reading(total, rows, dict(dropped), metadata, _read_as(plan), tuple(dict.fromkeys(notes)), names)
+
+
+def _segments(plan: ReadPlan) -> list[ReadPlan]:
+    """Files of our own and tables of counts stand for themselves; other files in a row are one log."""
+    groups: list[list[int]] = []
+    for number, table in enumerate(plan.tables):
+        alone = table.metadata is not None or plan.columns[number].is_counted
+        if (
+            groups
+            and not alone
+            and _is_plain(plan, groups[-1][-1])
+            and _same_log(plan, groups[-1][-1], number)
+        ):
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return [
+        replace(
+            plan,
+            tables=tuple(plan.tables[n] for n in group),
+            columns=tuple(plan.columns[n] for n in group),
+            by_episodes=_by_episodes(plan.tables[group[0]], plan.columns[group[0]]),
+        )
+        for group in groups
+    ]
+
+
+def _is_plain(plan: ReadPlan, number: int) -> bool:
+    return plan.tables[number].metadata is None and not plan.columns[number].is_counted
+
+
+def _same_log(plan: ReadPlan, one: int, other: int) -> bool:
+    return plan.bits(one) == plan.bits(other)
+
+
+def _by_episodes(table: DataTable, columns: RowColumns) -> bool:
+    stated = (table.metadata or {}).get("batching") == "episodes"
+    return stated and "episode" in columns.roles and _stated_design(table) is not None
+
+
+def _segment(
+    plan: ReadPlan, model_hash: str, asked: ReadOptions, watch: ReadProgress
+) -> tuple[Counts, LogCounts]:
+    table = plan.tables[0]
     stated = _stated_design(table)
-    if stated is not None and not intake.dropped and counts.steps != stated.steps:
+    read = count_table if plan.columns[0].is_counted else count_log
+    found = read(plan, stated, asked.threads, watch)
+    design = stated or SamplingDesign(SamplingKind.ADAPTIVE, found.episodes, int(found.count.sum()))
+    if stated is not None and not found.dropped and int(found.count.sum()) != stated.steps:
         raise InputError(
-            f"the file was written with {stated.steps} steps, but holds {counts.steps}",
+            f"the file was written with {stated.steps} steps, but holds {int(found.count.sum())}",
             Location(table.path),
             "it was cut off or edited after it was written",
         )
-    held = counts.design
-    if intake.dropped:
-        held = SamplingDesign(SamplingKind.ADAPTIVE, held.episodes, counts.steps)
-    if design is not None:
-        held = design
-    return Counts(counts.transition, counts.transition_start, held, counts.model_hash, counts.batches)
+    if found.dropped:
+        design = SamplingDesign(SamplingKind.ADAPTIVE, design.episodes, int(found.count.sum()))
+    if found.censored:
+        design = replace(design, censored=tuple(dict.fromkeys(design.censored + found.censored)))
+    if found.open_end:
+        design = replace(design, open_end=True)
+    counts = Counts(found.count, plan.structure.transition_start, design, model_hash, found.batches)
+    return counts, found
 
 
-def _check_structure(table: DataTable, structure: Structure) -> None:
-    """States by index mean something only for the model they were numbered in."""
-    written_for = (table.metadata or {}).get("structure")
-    if written_for is not None and written_for != structure_hash(structure):
-        source = (table.metadata or {}).get("source")
-        raise InputError(
-            "the file was sampled from a different model" + (f" ({source})" if source else ""),
-            Location(table.path),
-            "use the same model and constants, or sample with states given by variables",
-        )
+def _with_design(counts: Counts, asked: ReadOptions) -> Counts:
+    """The counts under the design that the user states, with what is missing from them."""
+    held, stated = counts.design, asked.stated_design
+    if isinstance(stated, SamplingDesign):
+        missing = tuple(dict.fromkeys(stated.censored + held.censored))
+        held = replace(stated, censored=missing, open_end=held.open_end)
+    elif stated is not None:
+        held = replace(held, kind=stated)
+    if asked.planned_episodes is not None:
+        missing = held.censored
+        if held.episodes is not None and held.episodes != asked.planned_episodes:
+            missing += (f"{asked.planned_episodes:,} episodes were planned, the log has {held.episodes:,}",)
+        held = replace(held, planned=asked.planned_episodes, censored=missing)
+    return replace(counts, design=held)
+
+
+def _of_episodes(counts: Counts, asked: ReadOptions) -> Reading:
+    counts = _with_design(counts, asked)
+    return Reading(counts, counts.steps, {}, None, ("episodes of steps (state, action, next state)",))
+
+
+def _are_places(data: Any) -> bool:
+    """Whether it is a list of paths, or of tables."""
+    return (
+        isinstance(data, list | tuple)
+        and bool(data)
+        and all(isinstance(entry, str | Path) or is_table(entry) for entry in data)
+    )
 
 
 def _stated_design(table: DataTable) -> SamplingDesign | None:
@@ -193,18 +256,38 @@ def _stated_design(table: DataTable) -> SamplingDesign | None:
         raise InputError(error.message, Location(table.path), error.hint) from None
 
 
-def _batches_of_episodes(design: SamplingDesign | None) -> int | None:
-    return len(batch_ends(design.episodes)) if design is not None and design.episodes is not None else None
+def _read_as(plan: ReadPlan) -> tuple[str, ...]:
+    """How the columns were read, once for all files of one shape."""
+    lines: dict[str, list[str]] = {}
+    for table, columns in zip(plan.tables, plan.columns, strict=True):
+        lines.setdefault(columns.read_as, []).append(table.path)
+    maps = [f"{role}: {value_map.text}" for role, value_map in plan.maps.items()]
+    if len(lines) == 1:
+        shown = list(lines)
+    else:
+        shown = [f"{paths[0]}{' …' if len(paths) > 1 else ''}: {line}" for line, paths in lines.items()]
+    return (*shown, *(f"values mapped: {text}" for text in maps))
 
 
-def _stated_batches(table: DataTable, batch: OffsetArray) -> int | None:
-    """How many batches the file says it has; the numbers in it must lie below."""
-    stated = (table.metadata or {}).get("batches")
-    if stated is None:
-        return None
-    if not isinstance(stated, int) or not int(batch.max(initial=-1)) < stated <= MOST_BATCHES:
+def _check_maps(table: DataTable, columns: RowColumns, maps: Mapping[str, ValueMap]) -> None:
+    used = {**columns.state_roles, **columns.roles}
+    unused = [role for role in maps if role not in used]
+    if unused:
         raise InputError(
-            f"the file's metadata speak of {stated} batches, its rows of number {batch.max(initial=-1)}",
+            f"--map gives values of '{unused[0]}', but the log is not read by it",
             Location(table.path),
+            f"it is read by {', '.join(used)}",
         )
-    return stated
+
+
+def _nothing_left(plan: ReadPlan, rows: int, dropped: Mapping[str, int]) -> InputError:
+    from tightrope.data.likely import likely_reading
+
+    reasons = ", ".join(f"{times:,} {reason}" for reason, times in dropped.items())
+    alternative = likely_reading(plan, 0)
+    return InputError(
+        f"not one of the {rows:,} rows can be counted ({reasons})",
+        Location(plan.tables[0].path),
+        alternative
+        or "read it without --skip-invalid: the error then names the first row and what is wrong with it",
+    )

@@ -8,9 +8,10 @@ the generative model, grow geometrically with boundaries fixed in advance (`tigh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,10 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episodes import count_draws, count_episodes, record_episodes
 from tightrope.data.generator import EPISODES, GENERATIVE, stream_key
+from tightrope.data.step_episodes import count_step_episodes, record_step_episodes
 from tightrope.data.stopping import absorbing_states, can_repeat_choice
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
+from tightrope.formats.policy import AnyPolicy, Policy, StepPolicy
 from tightrope.model.mdp import MDP
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -53,7 +55,7 @@ class Simulator:
     """
 
     mdp: MDP
-    policy: Policy | None = None
+    policy: AnyPolicy | None = None
     stop: BoolArray | None = None
     cap: int = DEFAULT_CAP
     model_hash: str | None = None
@@ -66,10 +68,9 @@ class Simulator:
             raise InputError(f"the number of threads is {self.threads}, but it must be at least 1")
         if self.stop is not None and self.stop.shape != (self.mdp.states,):
             raise InputError(f"stopping states given for {len(self.stop)} of {self.mdp.states} states")
-        if self.policy is not None and len(self.policy.probability) != self.mdp.choices:
-            raise InputError(
-                f"the policy is for {len(self.policy.probability)} choices, the model has {self.mdp.choices}"
-            )
+        if self.policy is not None and self.policy.structure.choices != self.mdp.choices:
+            theirs = self.policy.structure.choices
+            raise InputError(f"the policy is for {theirs} choices, the model has {self.mdp.choices}")
 
     def episodes(self, episodes: int, seed: int, first: int = 0) -> Counts:
         """Counts of `episodes` trajectories, in geometric batches of episodes.
@@ -78,8 +79,7 @@ class Simulator:
         with the same seed draws new numbers when it counts on.
         """
         key = seed_key(seed, EPISODES)
-        mdp, table = self.mdp, self._episode_table
-        work = partial(count_episodes, table.row, table.bucket, mdp.successor, mdp.initial, self.cap, key)
+        work = partial(self._walk(count_episodes, count_step_episodes), self.mdp.initial, self.cap, key)
         parts = []
         counters = self._counters(episodes)
         begin, steps = 0, 0
@@ -94,32 +94,19 @@ class Simulator:
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
         """The same episodes as `episodes`, step by step in blocks: never more in memory than one block."""
         key = seed_key(seed, EPISODES)
-        mdp, table = self.mdp, self._episode_table
+        walk = self._walk(record_episodes, record_step_episodes)
         rows = max(RECORD_ROWS, self.cap)
         following, last = first, first + episodes
         while following < last:
             block = np.empty((3, rows), dtype=np.int64)
-            used, following = record_episodes(
-                table.row,
-                table.bucket,
-                mdp.successor,
-                mdp.initial,
-                self.cap,
-                key,
-                following,
-                last,
-                block[0],
-                block[1],
-                block[2],
+            used, following = walk(
+                self.mdp.initial, self.cap, key, following, last, block[0], block[1], block[2]
             )
             yield Trajectories(block[0, :used], block[1, :used], block[2, :used])
 
     def generative(self, samples: int, seed: int) -> Counts:
         """Counts of `samples` independent draws from every choice, in geometric batches of rounds."""
-        mdp = self.mdp
-        each = np.arange(mdp.choices + 1, dtype=np.int64)
-        never = np.zeros(mdp.choices, dtype=np.bool_)
-        table = build_alias_table(each, mdp.transition_start, np.ones(mdp.choices), mdp.probability, never)
+        mdp, table = self.mdp, self._choice_table
         counters = self._counters(mdp.choices)
         parts = []
         done = 0
@@ -147,14 +134,32 @@ class Simulator:
         """The hash that the counts carry."""
         return self.model_hash if self.model_hash is not None else self.mdp.hash()
 
+    def _walk(self, by_state: Callable[..., Any], by_step: Callable[..., Any]) -> Callable[..., Any]:
+        """The kernel that follows the policy, with all that it needs of model and policy."""
+        policy = self.policy
+        if isinstance(policy, StepPolicy):
+            table, runs = self._choice_table, policy.choices
+            tables = (table.row, table.bucket, self.mdp.successor, self.stopping)
+            return partial(by_step, *tables, runs.start, runs.step, runs.choice)
+        table = self._episode_table
+        return partial(by_state, table.row, table.bucket, self.mdp.successor)
+
     @cached_property
     def _episode_table(self) -> AliasTable:
         mdp = self.mdp
-        policy = self.policy if self.policy is not None else Policy.uniform(mdp.structure)
+        policy = self.policy if isinstance(self.policy, Policy) else Policy.uniform(mdp.structure)
         weight = policy.probability
         return build_alias_table(
             mdp.choice_start, mdp.transition_start, weight, mdp.probability, self.stopping
         )
+
+    @cached_property
+    def _choice_table(self) -> AliasTable:
+        """A row per choice."""
+        mdp = self.mdp
+        each = np.arange(mdp.choices + 1, dtype=np.int64)
+        never = np.zeros(mdp.choices, dtype=np.bool_)
+        return build_alias_table(each, mdp.transition_start, np.ones(mdp.choices), mdp.probability, never)
 
     def _counters(self, work: int) -> Counters:
         threads = self.threads if self.threads is not None else len(os.sched_getaffinity(0))

@@ -1,4 +1,4 @@
-"""How a data file names states: by index, or by the values of the model's variables."""
+"""How data name states: by index, by the model's variables, or as the model's author calls them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,19 @@ class StateForm(Enum):
 
     INDEX = "index"
     VARIABLES = "variables"
+
+
+class StateNames(Enum):
+    """What stands in a log where it names a state."""
+
+    INDEX = "index"
+    """The number that the model gives the state; only where the user or the file says so."""
+
+    VARIABLES = "variables"
+    """The values of all variables of the model, a column each."""
+
+    OWN = "own"
+    """What the author of a model written in Python calls the state."""
 
 
 def state_form(states: StateForm | str | None) -> StateForm | None:

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.counts import Counts
-from tightrope.data.row_columns import (
+from tightrope.data.column_names import (
     ACTION,
     BATCH,
     CHOICE,
@@ -27,10 +26,11 @@ from tightrope.data.row_columns import (
     EPISODE,
     NEXT,
     NEXT_STATE,
-    RESERVED,
     STATE,
     STEP,
 )
+from tightrope.data.counts import Counts
+from tightrope.data.row_columns import RESERVED
 from tightrope.data.simulator import Trajectories
 from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError

@@ -30,6 +30,8 @@ class Campaign:
         An interrupted campaign goes on where it stopped. A cell that timed out or ran out of memory is run
         again under larger limits only, one that ended in an error always.
         """
+        if not (self.directory / FILE_NAME).exists():
+            self.engine.require_answer()  # before anything is written; a campaign may also be finished
         claim_campaign(self.directory)
         total = len(self.cells)
         with RecordFile(self.directory / FILE_NAME) as file:

@@ -9,21 +9,17 @@ doubled.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from tightrope.data.cluster import LOCAL, Place, connected, parse_place, require, require_answer
 from tightrope.errors import InputError
 from tightrope.experiments.cells import Cell, CellLimits
 from tightrope.experiments.isolation import run_cell
 from tightrope.experiments.records import Record
-
-LOCAL, DASK = "local", "dask"
-CONNECT_SECONDS = 20
-INSTALL = "install the extra: pip install 'tightrope[distributed]'"
 
 
 @dataclass(frozen=True)
@@ -41,9 +37,14 @@ class Engine:
         """Cells at once on this machine: one for two cores, for times should be undisturbed."""
         return self.jobs if self.jobs is not None else max(1, len(os.sched_getaffinity(0)) // 2)
 
+    def require_answer(self) -> None:
+        """Refuse a scheduler that is not there."""
+        if self.address is not None:
+            require_answer(self.address)
+
     def run(self, cells: Sequence[Cell], limits: CellLimits, directory: str) -> Iterator[Record]:
         """The records of the cells, in the order in which they end."""
-        joblib = _require("joblib")
+        joblib = require("joblib")
         if not cells:
             return
         with self._backend(joblib) as jobs:
@@ -62,29 +63,21 @@ class Engine:
             with joblib.parallel_config(backend="threading"):
                 yield self.parallel
             return
-        distributed = _require("distributed")
         with (
-            _client(distributed, self) as client,
+            connected(Place(self.kind, self.address), self.parallel) as client,
             joblib.parallel_config(backend=_cluster_backend(client)),
         ):
             yield -1
 
 
-def parse_engine(text: str, jobs: int | None = None) -> Engine:
-    """`local`, `dask`, or `dask://HOST:PORT` for a scheduler that is already running."""
-    if text in (LOCAL, DASK):
-        return Engine(text, None, jobs)
-    match = re.fullmatch(r"dask://([^/:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})/?", text)
-    if match is None or not 0 < int(match[2]) < 1 << 16:
-        raise InputError(
-            f"--engine: '{text}' is not an engine",
-            hint="there are local, dask (workers on this machine) and dask://HOST:PORT (a running scheduler)",
-        )
-    if jobs is not None:
+def parse_engine(text: str, jobs: int | None = None, scheduler: str | None = None) -> Engine:
+    """`local`, `dask`, or `dask` with the address of a scheduler that is already running."""
+    place = parse_place(text, scheduler)
+    if place.address is not None and jobs is not None:
         raise InputError(
             "--jobs does not go with a running scheduler: its workers decide how many cells run at once"
         )
-    return Engine(DASK, f"tcp://{match[1]}:{match[2]}")
+    return Engine(place.kind, place.address, jobs)
 
 
 def _cluster_backend(client: Any) -> Any:
@@ -95,36 +88,3 @@ def _cluster_backend(client: Any) -> Any:
         return max(2, int(backend.effective_n_jobs(self, n_jobs)))
 
     return type("ClusterBackend", (backend,), {"effective_n_jobs": effective_n_jobs})(client=client)
-
-
-@contextmanager
-def _client(distributed: Any, engine: Engine) -> Iterator[Any]:
-    if engine.address is not None:
-        try:
-            client = distributed.Client(engine.address, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, TimeoutError) as error:
-            raise InputError(f"no Dask scheduler answers at {engine.address}: {error}") from None
-        with client:
-            try:
-                client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-            except TimeoutError:
-                raise InputError(
-                    f"the Dask scheduler at {engine.address} has no workers",
-                    hint=f"start some: dask worker {engine.address} --nthreads 1",
-                ) from None
-            yield client
-        return
-    with (
-        distributed.LocalCluster(
-            n_workers=engine.parallel, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
-def _require(package: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError:
-        raise InputError(f"campaigns need the package {package}", hint=INSTALL) from None

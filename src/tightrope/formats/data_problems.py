@@ -34,6 +34,8 @@ class Problem(IntEnum):
     MISSING_STEP = 13
     AFTER_THE_END = 14
     RAGGED_ROW = 15
+    UNMAPPED_VALUE = 16
+    REPEATED_STEP = 17
 
     @property
     def words(self) -> str:
@@ -57,6 +59,8 @@ _WORDS = {
     Problem.MISSING_STEP: "missing step",
     Problem.AFTER_THE_END: "step after the episode's end",
     Problem.RAGGED_ROW: "wrong number of fields",
+    Problem.UNMAPPED_VALUE: "value without a meaning",
+    Problem.REPEATED_STEP: "step given twice",
 }
 
 

@@ -1,14 +1,15 @@
-"""CSV and Parquet tables as a stream of chunks: never more than a few megabytes in memory at once.
+"""A table of data as a stream of chunks: never more than a few megabytes in memory at once.
 
-CSV columns arrive as text and Parquet columns in their own types; what a column means is decided by
-whoever asked for it (`tightrope.formats.data_columns`). Everything about the file as such is checked here:
-its kind, header, completeness and, for Parquet, that every page can be decoded.
+`DataTable` is the face that every kind of file has (`data_csv`, `data_json`, `data_arrow`) and that tables
+in memory have, too. Text columns arrive as text and others in their own types; what a column means is
+decided by whoever asked for it (`tightrope.formats.data_columns`). Everything about the file as such is
+checked here: its kind, header, completeness, and that every page can be decoded.
 """
 
 from __future__ import annotations
 
-import csv
-import itertools
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import InputError, Location
-from tightrope.formats.data_metadata import COMMENT, CSV_PREFIX, KEY, Metadata, decode
+from tightrope.formats.data_metadata import Metadata
 
 CHUNK_ROWS = 1 << 17
 """Rows of a Parquet chunk."""
@@ -27,60 +28,74 @@ CHUNK_BYTES = 1 << 20
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv",)
 
+OnRaggedRow = Callable[[], None]
+
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive rows; `first_row` counts the rows of data from 1. Columns are pyarrow arrays."""
+    """Consecutive rows; `first_row` counts the rows of data from 1. Columns are pyarrow arrays.
+
+    `bytes_read` is about how much of the file was read to get here.
+    """
 
     first_row: int
     rows: int
     columns: dict[str, Any]
+    bytes_read: int = 0
 
 
 @dataclass(frozen=True)
-class DataTable:
-    """An opened file: its columns and metadata; `chunks` streams what is in them.
+class DataTable(ABC):
+    """An opened table: its columns and metadata; `chunks` streams what is in them.
 
-    `header_lines` is the number of lines before the first row of a CSV file, None for Parquet.
+    `keys` are columns that hold one value in all rows: those that the names of a file's folders give.
+    `group_rows` are the numbers of rows of parts that can be read apart, where the file says them beforehand.
     """
 
     path: str
     columns: tuple[str, ...]
     metadata: Metadata | None
-    header_lines: int | None
+    keys: tuple[tuple[str, str], ...] = ()
+    group_rows: tuple[int, ...] | None = None
+    bytes: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns: those that are stored, then those that folders give."""
+        return (*self.columns, *(name for name, _ in self.keys if name not in self.columns))
 
     def location(self, row: int) -> Location:
-        """Where row number `row` of the data is: its line in a CSV file; Parquet has no lines.
-
-        Looks through the file once more: blank lines are no rows, but they are lines.
-        """
-        if self.header_lines is None:
-            return Location(self.path)
-        with open(self.path, encoding="utf-8-sig", errors="replace") as file:
-            filled = (
-                (n, line) for n, line in enumerate(file, start=1) if line.strip() or n <= self.header_lines
-            )
-            for number, line in itertools.islice(filled, self.header_lines + row - 1, None):
-                return Location(self.path, number, None, line)
+        """Where row number `row` of the data is: its line where the file has lines."""
         return Location(self.path)
 
     def chunks(
-        self, names: Sequence[str], on_ragged_row: Callable[[], None] | None = None
+        self,
+        names: Sequence[str],
+        on_ragged_row: OnRaggedRow | None = None,
+        groups: range | None = None,
     ) -> Iterator[Chunk]:
-        """The named columns, chunk by chunk.
+        """The named columns, chunk by chunk; only those of some groups of rows where these are given.
 
-        A CSV row with too few or too many fields is an error, or dropped after a call of
-        `on_ragged_row` where there is one.
+        A row with too few or too many fields is an error, or dropped after a call of `on_ragged_row`
+        where there is one.
         """
-        with _explained(self.path):
-            if self.header_lines is None:
-                yield from _parquet_chunks(self.path, names)
-            else:
-                yield from _csv_chunks(self, names, on_ragged_row)
+        constant = {name: value for name, value in self.keys if name in names and name not in self.columns}
+        stored = list(dict.fromkeys(name for name in names if name not in constant))
+        with explained(self.path):
+            for chunk in self._chunks(stored, on_ragged_row, groups):
+                columns = dict(chunk.columns)
+                for name, value in constant.items():
+                    columns[name] = _repeated(value, chunk.rows)
+                yield Chunk(chunk.first_row, chunk.rows, columns, chunk.bytes_read)
+
+    @abstractmethod
+    def _chunks(
+        self, names: Sequence[str], on_ragged_row: OnRaggedRow | None, groups: range | None
+    ) -> Iterator[Chunk]: ...
 
 
 def is_parquet(path: str | Path) -> bool:
-    """Whether the name says Parquet (`.parquet`, `.pq`) rather than CSV (`.csv`)."""
+    """Whether the name of a file to write says Parquet (`.parquet`, `.pq`) rather than CSV (`.csv`)."""
     suffix = Path(path).suffix.lower()
     if suffix in PARQUET_SUFFIXES:
         return True
@@ -92,119 +107,16 @@ def is_parquet(path: str | Path) -> bool:
     )
 
 
-def open_table(path: str | Path) -> DataTable:
-    """Look at a file's header and metadata."""
-    table = _open_parquet(str(path)) if is_parquet(path) else _open_csv(str(path))
-    repeated = sorted({name for name in table.columns if table.columns.count(name) > 1})
-    if repeated:
-        raise InputError(f"the header names column '{repeated[0]}' more than once", Location(table.path))
-    return table
-
-
-def _open_parquet(path: str) -> DataTable:
-    import pyarrow.parquet as pq
-
-    with _explained(path):
-        if Path(path).stat().st_size == 0:
-            raise InputError("the file is empty", Location(path))
-        with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            stored = (schema.metadata or {}).get(KEY.encode())
-            metadata = decode(stored.decode(), path) if stored is not None else None
-            return DataTable(path, tuple(schema.names), metadata, None)
-
-
-def _open_csv(path: str) -> DataTable:
-    metadata = None
-    with _explained(path), open(path, encoding="utf-8-sig", newline="") as file:
-        for lines, line in enumerate(file, start=1):
-            if line.startswith(CSV_PREFIX):
-                metadata = decode(line[len(CSV_PREFIX) :], path)
-            elif not line.startswith(COMMENT):
-                header = next(csv.reader([line.rstrip("\r\n")]), [])
-                columns = tuple(name.strip() for name in header)
-                if not any(columns):
-                    raise InputError("the header names no columns", Location(path, lines))
-                return DataTable(path, columns, metadata, lines)
-    raise InputError("the file is empty", Location(path))
-
-
-def _parquet_chunks(path: str, names: Sequence[str]) -> Iterator[Chunk]:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
-        first = 1
-        for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=list(names), use_threads=False):
-            if batch.num_rows:
-                yield Chunk(first, batch.num_rows, {name: batch.column(name) for name in names})
-            first += batch.num_rows
-
-
-def _csv_chunks(
-    table: DataTable, names: Sequence[str], on_ragged_row: Callable[[], None] | None
-) -> Iterator[Chunk]:
+def _repeated(value: str, rows: int) -> Any:
+    import numpy as np
     import pyarrow as pa
 
-    assert table.header_lines is not None
-    if not _has_rows(table.path, table.header_lines):
-        return
-
-    refused: list[Any] = []
-
-    def ragged(row: Any) -> str:
-        if on_ragged_row is not None:
-            on_ragged_row()
-            return "skip"
-        refused.append(row)
-        return "error"
-
-    try:
-        yield from _csv_stream(table, names, ragged)
-    except pa.ArrowInvalid as error:
-        if not refused:
-            raise
-        row = refused[0]
-        raise InputError(
-            f"a row has {row.actual_columns} fields, but the header has {row.expected_columns}",
-            table.location(row.number - table.header_lines) if row.number else Location(table.path),
-            "a row cut off at the end is the sign of a truncated file",
-        ) from error
-
-
-def _csv_stream(table: DataTable, names: Sequence[str], ragged: Callable[[Any], str]) -> Iterator[Chunk]:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    reader = arrow_csv.open_csv(
-        table.path,
-        read_options=arrow_csv.ReadOptions(
-            use_threads=False,
-            block_size=CHUNK_BYTES,
-            skip_rows=table.header_lines,
-            column_names=list(table.columns),
-        ),
-        parse_options=arrow_csv.ParseOptions(invalid_row_handler=ragged),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types={name: pa.string() for name in table.columns}, include_columns=list(names)
-        ),
-    )
-    first = 1
-    with reader:
-        for batch in reader:
-            if batch.num_rows:
-                yield Chunk(first, batch.num_rows, {name: batch.column(name) for name in names})
-            first += batch.num_rows
-
-
-def _has_rows(path: str, header_lines: int) -> bool:
-    with open(path, "rb") as file:
-        for _ in range(header_lines):
-            file.readline()
-        return any(line.strip() for line in iter(file.readline, b""))
+    codes = pa.array(np.zeros(rows, dtype=np.int32))
+    return pa.DictionaryArray.from_arrays(codes, pa.array([value], type=pa.string()))
 
 
 @contextmanager
-def _explained(path: str) -> Iterator[None]:
+def explained(path: str) -> Iterator[None]:
     """Say of pyarrow's and the operating system's errors which file they are about."""
     import pyarrow as pa
 
@@ -219,8 +131,15 @@ def _explained(path: str) -> Iterator[None]:
             "a truncated or damaged file, or one that is not what its name says",
         ) from error
     except OSError as error:
-        reason = error.strerror or f"{_first_line(error)} (a truncated or damaged file)"
-        raise InputError(f"the file cannot be read: {reason}", Location(path)) from error
+        raise InputError(f"the file cannot be read: {_reason(error)}", Location(path)) from error
+
+
+def _reason(error: OSError) -> str:
+    """What the operating system says; else what pyarrow says, which is about what is in the file."""
+    system = re.search(r"\[errno \d+\] (.*)", str(error))
+    if system:
+        return system[1]
+    return error.strerror or f"{_first_line(error)} (a truncated or damaged file)"
 
 
 def _first_line(error: BaseException) -> str:

@@ -25,7 +25,7 @@ from tightrope.certificate.hints import LearnedHints
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.data.counts import Counts
-from tightrope.errors import CannotCertify
+from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.certificate_coupled import with_coupled_proofs
 from tightrope.learning.certificate_data import data_of
 from tightrope.learning.certificate_ellipsoid import ellipsoid_proof
@@ -53,6 +53,12 @@ def certificate_of(
     region = result.region if result.verdict is None else None
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
+    if result.value is not None and result.value.steps is not None:
+        raise InputError(
+            "the given policy depends on the step, and certificates are about policies that take one choice "
+            "per state",
+            hint="leave the certificate or the policy out",
+        )
     first = result.robust.solutions[0]
     sets = replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
     draft, events = _draft(result, counts, sets)
@@ -71,14 +77,15 @@ def certificate_of(
     values = [("given policy", result.value)] if result.value is not None else []
     if result.value is not result.robust:
         values.insert(0, ("robust policy", result.robust))
-    relaxed = _depends_on_step(first) and isinstance(first.kernel, RectangularKernel)
+    by_step = _depends_on_step(first)
+    relaxed = by_step and isinstance(first.kernel, RectangularKernel)
     solved = widened or sets
     if relaxed:
         solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
         draft = replace(draft, problem=_problem(result, counts, solved))
     if widened is not None:
         draft = _with_bounds(draft, widened)
-    if widened is not None or relaxed:
+    if widened is not None or by_step:
         values = [(name, _again(result, name, value, solved)) for name, value in values]
     initial = result.model.initial
     claims, hints = zip(*(_claimed(initial, name, value) for name, value in values), strict=True)
@@ -155,7 +162,7 @@ def _again(result: LearningResult, name: str, value: PolicyValue, sets: Sets) ->
     low = value.solutions[0]
     solver = PolicySolver(sets, result.objective, low.precision, None, math.inf, lambda _: None)
     if name == "robust policy" and _depends_on_step(low):
-        return solver.robust()
+        return solver.robust_among_all()
     return replace(solver.evaluate(value.policy), coupled=value.coupled)
 
 

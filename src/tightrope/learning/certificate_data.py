@@ -29,7 +29,7 @@ def to_data(counts: Counts, delta: float, method: str, budget: str, sets: str) -
         sets=sets,
         design=design.kind.value,
         repeats=bool(design.repeats),
-        censored=bool(getattr(design, "censored", False)),
+        censored=bool(design.censored),
         batch_start=start.astype(np.int64),
         batch_transition=transition.astype(np.int64),
         batch_count=count.astype(np.int64),

@@ -53,6 +53,12 @@ class Coupler:
     def evaluated(self, rectangular: PolicyValue) -> PolicyValue:
         """A given policy's value over the coupled set."""
         solver = self.solver
+        if rectangular.steps is not None:
+            solver.notes.append(
+                "the given policy depends on the step, and coupled values are those of policies that do "
+                "not: its interval is the one over rectangular sets"
+            )
+            return rectangular
         solver.progress("solve: the given policy over the coupled set")
         found = coupled_value(
             solver.sets,

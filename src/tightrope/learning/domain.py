@@ -106,6 +106,7 @@ def over_domain(
         notes=tuple(dict.fromkeys((*made.notes, *region.notes, *solver.notes))),
         synthesis=synthesis,
         assumed_support=options.assume_support,
+        device=options.device,
     )
 
 

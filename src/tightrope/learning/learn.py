@@ -23,6 +23,7 @@ from tightrope.learning.result import LearningResult, widths_of
 from tightrope.learning.stages import Progress, Stages
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.region.region import RegionKind
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -39,8 +40,9 @@ ALL_KINDS = (
 )
 """From the widest sets to the tightest."""
 
-Policy = OffsetArray | FloatArray
-"""An integer array (the index of a choice a state) or a float array (one probability a choice)."""
+Policy = OffsetArray | FloatArray | StepChoices
+"""An integer array (the index of a choice per state), a float array (one probability per choice), or a choice
+per state and step."""
 
 
 def learn(
@@ -163,6 +165,7 @@ class Learner:
             notes=notes,
             synthesis=synthesis,
             assumed_support=options.assume_support,
+            device=options.device,
         )
 
 

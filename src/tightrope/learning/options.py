@@ -244,7 +244,9 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
         shown = "no region" if region is None else f"the region {region.value}"
         raise InputError(
             f"--ellipsoid paper speaks of the ellipsoid, but {shown} is used",
-            hint="add --region ellipsoid, or leave --ellipsoid out",
+            hint="leave --ellipsoid out, or "
+            + ("choose --sets parameter, expression or rectangular with" if region is None else "add")
+            + " --region ellipsoid",
         )
     if options.intersect and sets is not SetsKind.PARAMETER:
         raise InputError(

@@ -5,8 +5,8 @@ robust policy and g, a verified lower bound on what it attains against every nat
 the agent, with that policy fixed, gives h, a verified upper bound on what it can attain. So [g, h] contains
 the policy's value under every nature in the sets, the true one among them with the ledger's confidence.
 
-A step-bounded property's robust policy depends on the step and cannot be fixed as a table of choices; h is
-then the upper bound of every policy.
+The robust policy of a property with a step bound depends on the step; it is fixed as it is, step by step
+(`tightrope.model.step_choices`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tightrope.learning.result import Interval, PolicyValue
 from tightrope.learning.stages import Progress
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.solver.assumed_support import assume_support
 from tightrope.solver.interval_kernel import IntervalKernel
@@ -28,6 +29,9 @@ from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.uncertainty.sets import Sets
+
+Choices = OffsetArray | FloatArray | StepChoices
+"""A choice per state, a probability per choice, or a choice per state and step."""
 
 
 def depends_on_step(objective: Objective) -> bool:
@@ -85,14 +89,19 @@ class PolicySolver:
         agent = self.objective.agent
         guarantee = self.guaranteed(start)
         self.progress("solve: the other end of its interval")
+        policy: Choices = guarantee.policy
         if depends_on_step(self.objective):
-            self.notes.append(
-                "the robust policy of a step-bounded property depends on the step; what is written is its "
-                "first decision, and the far end of its interval is that of any policy"
-            )
-            far = self._solve(self.kernel, agent)
-        else:
-            far = self._solve(self.kernel, agent, guarantee.policy)
+            assert guarantee.steps is not None
+            self.notes.append("the robust policy depends on the step: one choice per state and step")
+            policy = guarantee.steps
+        far = self._solve(self.kernel, agent, policy)
+        low, high = (guarantee, far) if maximises(self.objective) else (far, guarantee)
+        return self._between(policy, low, high)
+
+    def robust_among_all(self) -> PolicyValue:
+        """Like `robust`, with the far end of any policy: what a certificate shows of policies by steps."""
+        guarantee = self.guaranteed()
+        far = self._solve(self.kernel, self.objective.agent)
         low, high = (guarantee, far) if maximises(self.objective) else (far, guarantee)
         return self._between(guarantee.policy, low, high)
 
@@ -106,11 +115,11 @@ class PolicySolver:
         self.progress("solve: the optimistic policy")
         return self._solve(self.kernel, self.objective.agent, start=start)
 
-    def evaluate(self, policy: OffsetArray | FloatArray) -> PolicyValue:
+    def evaluate(self, policy: Choices) -> PolicyValue:
         """The interval of a given policy: nature against it, and for it."""
         self.progress("solve: the given policy")
         kernel = self.kernel
-        randomised = np.issubdtype(policy.dtype, np.floating)
+        randomised = not isinstance(policy, StepChoices) and np.issubdtype(policy.dtype, np.floating)
         if randomised and not isinstance(kernel, IntervalKernel) and not self.objective.is_bounded:
             self.notes.append(
                 "the given policy is randomised: it was evaluated over the expression sets, "
@@ -123,16 +132,18 @@ class PolicySolver:
         low, high = (self._solve(kernel, nature, policy) for nature in natures)
         return self._between(policy, low, high)
 
-    def _between(self, policy: OffsetArray | FloatArray, low: Solution, high: Solution) -> PolicyValue:
+    def _between(self, policy: Choices, low: Solution, high: Solution) -> PolicyValue:
         initial = self.kernel.structure.initial
         interval = Interval(float(low.lower[initial]), float(high.upper[initial]))
+        if isinstance(policy, StepChoices):
+            return PolicyValue(policy.first, interval, (low, high), steps=policy)
         return PolicyValue(policy, interval, (low, high))
 
     def _solve(
         self,
         kernel: Kernel,
         nature: Direction,
-        policy: OffsetArray | FloatArray | None = None,
+        policy: Choices | None = None,
         start: FloatArray | None = None,
     ) -> Solution:
         left = max(self.deadline - time.perf_counter(), 0.0) / max(self.solves_left, 1)

@@ -11,6 +11,7 @@ from tightrope.learning.binding import Binding
 from tightrope.learning.options import Decisions
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.region.region import Conflict, Emptiness, Region
 from tightrope.solver.coupled import CoupledStatus, CoupledSynthesis, CoupledValue, Witness
@@ -50,12 +51,20 @@ class PolicyValue:
 
     `solutions` are the solves behind the two ends, lower end first. Where `coupled` is given the interval is
     its, and the solutions are those over the rectangular sets, which it starts from.
+
+    Where `steps` is given the policy depends on the step: it is `steps`, and `policy` its first decision.
     """
 
     policy: OffsetArray | FloatArray
     interval: Interval
     solutions: tuple[Solution, Solution]
     coupled: CoupledValue | None = None
+    steps: StepChoices | None = None
+
+    @property
+    def whole(self) -> OffsetArray | FloatArray | StepChoices:
+        """The policy that the interval is of."""
+        return self.policy if self.steps is None else self.steps
 
     @property
     def is_certified(self) -> bool:
@@ -131,6 +140,7 @@ class LearningResult:
     notes: tuple[str, ...] = field(default=())
     synthesis: CoupledSynthesis | None = None
     assumed_support: float | None = None
+    device: str = "cpu"
 
     @property
     def kind(self) -> SetsKind:

@@ -23,14 +23,13 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.drn import write_drn
 from tightrope.formats.explicit import write_explicit
 from tightrope.formats.output_directory import claim
-from tightrope.formats.policy import Policy, write_policy
+from tightrope.formats.policy_write import write_policy
 from tightrope.formats.umb import umb_is_available, write_umb
+from tightrope.learning.exported import exported_policies
 from tightrope.learning.result import LearningResult
 from tightrope.uncertainty.sets import SetsKind
 
@@ -71,7 +70,8 @@ def fill_results(
         inner = folder / result.decisions.sets.value if several else folder
         inner.mkdir(exist_ok=True)
         there = {file.name for file in inner.iterdir()}
-        write_policies(result, inner)
+        say(f"write: the policies ({result.kind.value})")
+        write_policies(result, inner, str(content["property"]))
         if models and result.kind is not SetsKind.COUPLED:
             say(f"write: the learned model ({result.sets.kind.value})")
             _write_models(result, inner)
@@ -98,16 +98,12 @@ def plain(value: object) -> object:
     return value
 
 
-def write_policies(result: LearningResult, folder: Path) -> list[str]:
-    """The robust and the optimistic policy; the names of their files."""
-    names = []
-    model = result.model
-    for name, choice in (("robust", result.robust.policy), ("optimistic", result.optimistic.policy)):
-        taken = np.asarray(choice, dtype=np.int64)
-        names.append(f"{name}-policy.json")
-        with atomic_write(folder / names[-1]) as file:
-            write_policy(Policy.deterministic(model.structure, taken), file, model.hash())
-    return names
+def write_policies(result: LearningResult, folder: Path, text: str) -> None:
+    """The robust and the optimistic policy, each with the interval that it attains."""
+    for exported in exported_policies(result):
+        with atomic_write(folder / f"{exported.name}-policy.json") as file:
+            certified = exported.certified(result, text)
+            write_policy(exported.policy, file, result.model.hash(), certified)
 
 
 def _write_models(result: LearningResult, folder: Path) -> None:

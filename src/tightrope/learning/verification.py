@@ -48,11 +48,13 @@ def verify(
     model: MDP | IntervalMDP | ParametricMDP | None = None,
     prop: Objective | str | None = None,
     at: Sequence[Fraction] | None = None,
-    data: Counts | str | Path | None = None,
+    data: Any = None,
     policy: Policy | None = None,
     exact: bool = False,
 ) -> Verdict:
     """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about these.
+
+    `data` are counts, or a log as `read_counts` takes it.
 
     A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it proves its
     claims is the verdict's `valid`; what was not tied to anything, its `not_tied`.
@@ -68,11 +70,12 @@ def verify(
 
 
 def _own(model: Any, prop: Any, at: Any, data: Any, policy: Any) -> Own:
+    from tightrope.data.counts import Counts
     from tightrope.data.reading import read_counts
     from tightrope.learning.learn import objective_of
 
     objective = None if prop is None else objective_of(prop, model)
-    counts = read_counts(Path(data), model).counts if isinstance(data, str | Path) else data
+    counts = data if data is None or isinstance(data, Counts) else read_counts(data, model).counts
     return Own(model, objective, at, counts, policy)
 
 

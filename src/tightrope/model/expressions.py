@@ -124,14 +124,6 @@ class Expressions:
         return np.flatnonzero(~self.is_constant).astype(np.int32)
 
     @cached_property
-    def is_multilinear(self) -> BoolArray:
-        """No parameter with an exponent above 1 in any of the row's monomials."""
-        result = np.ones(len(self), dtype=np.bool_)
-        repeated: BoolArray = np.any(self.exponents > 1, axis=1)
-        result[self.row_of_term[repeated[self.monomial]]] = False
-        return result
-
-    @cached_property
     def complement(self) -> IndexArray:
         """For every f the row of 1 − f, or −1 where the table does not have it."""
         signed: dict[tuple[tuple[int, int, int], ...], int] = {}
@@ -219,9 +211,3 @@ class Expressions:
             if isinstance(value, float) and not math.isfinite(value):
                 raise InputError(f"the value of parameter '{name}' is {value}, not a finite number")
         return [Fraction(value) for value in theta]
-
-    def ranges(self, lower: Point, upper: Point) -> tuple[FloatArray, FloatArray]:
-        """Safe bounds of every expression over a box (see `tightrope.model.ranges`)."""
-        from tightrope.model.ranges import ranges_over_box
-
-        return ranges_over_box(self, self.checked_point(lower), self.checked_point(upper))

@@ -21,7 +21,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.range_proof import named_point, prove_ranges
 from tightrope.model.signatures import Signatures
-from tightrope.model.structure import Structure, Structured, frozen_array
+from tightrope.model.structure import Structure, Structured, frozen_array, release
 from tightrope.numerics.arrays import IndexArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.remember import remembered
@@ -123,7 +123,9 @@ class ParametricMDP(Structured):
                 f"the point {named_point(exact, self.parameters.names)} lies outside the domain "
                 f"{self.parameters.text()}"
             )
-        return MDP(self.structure, self.expressions.values(exact)[self.expression])
+        probability = self.expressions.values(exact)[self.expression]
+        release(probability)
+        return MDP(self.structure, probability)
 
     @remembered
     def hash(self) -> str:

@@ -30,6 +30,7 @@ from tightrope.model.domain_vertices import domain_vertices
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.polynomial import Polynomial
+from tightrope.model.ranges import ranges_over_box
 
 _MOST_CELLS = 2000
 _LP_TOLERANCE = Fraction(1, 10**9)
@@ -59,7 +60,7 @@ class RangeProof:
 
 def prove_ranges(expressions: Expressions, parameters: Parameters) -> RangeProof:
     """Decide 0 ≤ f ≤ 1 on the domain for every expression."""
-    low, high = expressions.ranges(parameters.lower, parameters.upper)
+    low, high = ranges_over_box(expressions, parameters.lower, parameters.upper)
     suspects = np.flatnonzero((low < 0) | (high > 1)).tolist()
     if not suspects:
         return RangeProof(None, ())

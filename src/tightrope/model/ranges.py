@@ -12,29 +12,22 @@ bounds are widened by that much.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
 from itertools import product
 from math import comb, prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tightrope.model.expressions import Expressions, Point
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-
-if TYPE_CHECKING:
-    from tightrope.model.expressions import Expressions
 
 _UNIT = 2.0**-53
 _MOST_CONTROL_POINTS = 2**12
 
 
-def ranges_over_box(
-    expressions: Expressions, lower: Sequence[Fraction], upper: Sequence[Fraction]
-) -> tuple[FloatArray, FloatArray]:
+def ranges_over_box(expressions: Expressions, lower: Point, upper: Point) -> tuple[FloatArray, FloatArray]:
     """(low, high) with low ≤ f(θ) ≤ high for every expression f and every θ in the box."""
-    low_point = np.array([float(x) for x in lower])
-    high_point = np.array([float(x) for x in upper])
+    low_point = np.array([float(x) for x in expressions.checked_point(lower)])
+    high_point = np.array([float(x) for x in expressions.checked_point(upper)])
     low, high = _term_by_term(expressions, low_point, high_point)
     for rows, variables in _by_variables(expressions, np.flatnonzero(expressions.degrees >= 2)):
         degrees = _degrees_in(expressions, rows, variables)

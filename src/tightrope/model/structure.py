@@ -250,12 +250,33 @@ class Structured:
 
 
 def frozen_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
-    """A read-only array of this type; copies only where the caller could still write to it."""
+    """A read-only array of this type; copies only where somebody could still write to it.
+
+    Whoever hands over an array that nobody else holds saves the copy with `release`."""
     array = np.ascontiguousarray(values, dtype=dtype)
-    if array is values and array.flags.writeable:
-        array = array.view()
+    if np.may_share_memory(array, values) and _is_writeable(array):
+        array = array.copy()
     array.flags.writeable = False
     return array
+
+
+def release(*arrays: npt.NDArray[Any] | None) -> None:
+    """Make arrays read-only that nobody will write to again: `frozen_array` then takes them as they are."""
+    for array in arrays:
+        held = array
+        while isinstance(held, np.ndarray):
+            held.flags.writeable = False
+            held = held.base
+
+
+def _is_writeable(array: npt.NDArray[Any]) -> bool:
+    """Whether the memory can be written to, by this array or by one that it is a view of."""
+    held: Any = array
+    while isinstance(held, np.ndarray):
+        if held.flags.writeable:
+            return True
+        held = held.base
+    return False
 
 
 def _check_offsets(name: str, offsets: OffsetArray, total: int) -> None:

@@ -20,11 +20,6 @@ def kernel(function: F) -> F:
     return cast(F, numba.njit(cache=True, nogil=True)(function))
 
 
-def parallel_kernel(function: F) -> F:
-    """Like `kernel`, with `numba.prange` loops spread over threads."""
-    return cast(F, numba.njit(cache=True, nogil=True, parallel=True)(function))
-
-
 def inlined(function: F) -> F:
     """A kernel that is merged into the kernels that call it: for the innermost steps of a loop, where
     passing arrays costs.

@@ -186,9 +186,6 @@ class RationalArray:
         same = np.equal(self.numerator, other.numerator) & np.equal(self.denominator, other.denominator)
         return same.astype(np.bool_)
 
-    def is_zero(self) -> BoolArray:
-        return np.equal(self.numerator, 0).astype(np.bool_)
-
     def _on_common_denominator(self, other: RationalArray) -> tuple[ExactIntegers, ExactIntegers]:
         return (
             _product(self.numerator, other.denominator),

@@ -14,21 +14,24 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import Structure
+from tightrope.model.structure import Structure, release
 from tightrope.prism.diagnostics import Complaint
 from tightrope.prism.exploration.assemble import Assembler, Rows, without
 from tightrope.prism.exploration.interval_probabilities import IntervalProbabilities
 from tightrope.prism.exploration.key_index import KeyIndex
+from tightrope.prism.exploration.nodes import Boolean
 from tightrope.prism.exploration.observe import observe
 from tightrope.prism.exploration.probabilities import ZERO, PolynomialProbabilities, Probabilities
 from tightrope.prism.exploration.relevance import Relevance
 from tightrope.prism.exploration.state_space import StateSpace
 from tightrope.prism.exploration.synchronise import Group, groups
 from tightrope.prism.program import Program
-from tightrope.prism.syntax import ModelType
+from tightrope.prism.syntax import Expression, ModelType
 
 Progress = Callable[[int, int], None]
 """Called now and then with the numbers of states and transitions found so far."""
@@ -52,15 +55,30 @@ def explore(
     warn: Warn | None = None,
 ) -> ParametricMDP | IntervalMDP:
     """The model of a program; its parameters lie in [0, 1] where nothing else is said."""
+    return explore_until(program, None, parameters, progress, warn)[0]
+
+
+def explore_until(
+    program: Program,
+    stop: Expression | None,
+    parameters: Parameters | None = None,
+    progress: Progress | None = None,
+    warn: Warn | None = None,
+) -> tuple[ParametricMDP | IntervalMDP, bool]:
+    """The model of a program in which states with `stop` only have a self-loop, and whether there are any."""
     try:
-        return _explore(program, parameters, progress, warn)
+        return _explore(program, stop, parameters, progress, warn)
     except Complaint as complaint:
         raise program.error(complaint.message, complaint.position, complaint.hint) from None
 
 
 def _explore(
-    program: Program, parameters: Parameters | None, progress: Progress | None, warn: Warn | None
-) -> ParametricMDP | IntervalMDP:
+    program: Program,
+    stop: Expression | None,
+    parameters: Parameters | None,
+    progress: Progress | None,
+    warn: Warn | None,
+) -> tuple[ParametricMDP | IntervalMDP, bool]:
     space = StateSpace(program)
     intervals = IntervalProbabilities()
     polynomials = PolynomialProbabilities(program.parameters)
@@ -69,7 +87,10 @@ def _explore(
     states = KeyIndex(space.layout.words)
     states.insert(space.initial)
     assembler = Assembler(states, probabilities, program.type is ModelType.DTMC)
-    _run(space, commands, states, assembler, progress)
+    condition = None if stop is None else space.compiler().truth(stop)
+    if condition is not None and condition.fails:
+        condition = None  # its errors belong to the property, and are reported with it
+    _run(space, commands, states, assembler, progress, condition)
     rows = assembler.finish()
     if not program.is_interval:
         rows = replace(rows, probability=polynomials.resolve()[rows.probability])
@@ -85,16 +106,21 @@ def _explore(
     structure = _structure(program, space, states, rows, actions)
     if program.is_interval:
         lower, upper = intervals.lower(), intervals.upper()
-        return IntervalMDP(structure, lower[rows.probability], upper[rows.probability])
+        model = IntervalMDP(structure, lower[rows.probability], upper[rows.probability])
+        return model, bool(rows.stopped.any())
     expressions, expression = polynomials.table.freeze(rows.probability)
+    release(expression)
     domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
-    return ParametricMDP(structure, expression, expressions, domain)
+    return ParametricMDP(structure, expression, expressions, domain), bool(rows.stopped.any())
 
 
 def _structure(
     program: Program, space: StateSpace, states: KeyIndex, rows: Rows, actions: tuple[str, ...]
 ) -> Structure:
     seen = observe(program, space, states.keys, rows, actions)
+    release(rows.choice_start, rows.transition_start, rows.successor, rows.action)
+    release(*seen.labels.values(), *seen.valuations.values())
+    release(*(part for reward in seen.rewards.values() for part in (reward.state, reward.choice)))
     return Structure(
         rows.choice_start,
         rows.transition_start,
@@ -114,8 +140,9 @@ def _run(
     states: KeyIndex,
     assembler: Assembler,
     progress: Progress | None,
+    stop: Boolean | None,
 ) -> None:
-    """Look at states until none is new."""
+    """Look at states until none is new; those with `stop` are left as they are."""
     relevance = Relevance(commands, space.ranges)
     limit = _ROWS
     reported = time.monotonic()
@@ -123,13 +150,18 @@ def _run(
         begin = assembler.rows_done
         keys = states.keys[begin : begin + limit]
         frame = space.frame(keys)
+        stopped = None if stop is None else frame.mask(stop.value(frame))
+        going_on = None
+        if stopped is not None and stopped.any():
+            going_on = np.flatnonzero(~stopped)
+            frame = frame.select(going_on)
         parts, actions = [], []
-        for group, relevant in relevance.groups(frame):
+        for group, relevant in relevance.groups(frame) if frame.size else ():
             found = group.alternatives(frame, relevant)
             if found is not None:
-                parts.append(found)
+                parts.append(found if going_on is None else replace(found, rows=going_on[found.rows]))
                 actions.append(group.action)
-        outcomes = assembler.add(keys, parts, actions)
+        outcomes = assembler.add(keys, parts, actions, stopped)
         limit = max(1, min(_ROWS, _OUTCOMES * len(keys) // outcomes))
         if progress is not None and time.monotonic() - reported > _PROGRESS_SECONDS:
             progress(len(states), assembler.transitions)

@@ -11,8 +11,9 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.region_text import parse_box, parse_domain
+from tightrope.prism.boundary import Boundary
 from tightrope.prism.expand import expand
-from tightrope.prism.explore import Progress, Warn, explore
+from tightrope.prism.explore import Progress, Warn, explore_until
 from tightrope.prism.parser import parse_model
 from tightrope.prism.state_formulas import Definitions
 
@@ -23,6 +24,8 @@ class PrismModel:
 
     model: ParametricMDP | IntervalMDP
     definitions: Definitions
+    is_partial: bool = False
+    """Whether states beyond a boundary were left out."""
 
 
 def load_prism(
@@ -44,13 +47,14 @@ def read_prism(
     domain: str | None = None,
     progress: Progress | None = None,
     warn: Warn | None = None,
+    boundary: Boundary | None = None,
 ) -> PrismModel:
     """Read, expand and explore a PRISM file.
 
     `constants` are the values of `--const`. The parameters lie in [0, 1] unless `box`
     (`p=0.1:0.9`) or `domain` (`0.1<=p<=0.9, p+q<=1`) says otherwise. A model without parameters is
     a `ParametricMDP` with none. `progress(states, transitions)` is called during long builds,
-    `warn(text)` for deadlocks and the like.
+    `warn(text)` for deadlocks and the like. States on the `boundary` of a question are not explored further.
     """
     file = Path(path)
     try:
@@ -59,7 +63,7 @@ def read_prism(
         raise InputError(f"cannot read {file}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"{file} is not a text file in UTF-8") from None
-    return read_prism_text(text, str(file), constants, box, domain, progress, warn)
+    return read_prism_text(text, str(file), constants, box, domain, progress, warn, boundary)
 
 
 def load_prism_text(
@@ -83,6 +87,7 @@ def read_prism_text(
     domain: str | None = None,
     progress: Progress | None = None,
     warn: Warn | None = None,
+    boundary: Boundary | None = None,
 ) -> PrismModel:
     """As `read_prism`, for a program in a string."""
     program = expand(parse_model(text, file), constants or {})
@@ -91,4 +96,6 @@ def read_prism_text(
         parameters = parse_box(box, program.parameters, base=parameters)
     if domain is not None:
         parameters = parse_domain(domain, program.parameters, base=parameters)
-    return PrismModel(explore(program, parameters, progress, warn), Definitions.of(program))
+    stop = None if boundary is None else boundary(program)
+    model, is_partial = explore_until(program, stop, parameters, progress, warn)
+    return PrismModel(model, Definitions.of(program), is_partial)

@@ -1,14 +1,14 @@
 """From PRISM text to syntax trees.
 
 The grammar is in `grammar.lark`. The tables for models, properties and lone expressions are built
-on first use (some 0.15 s) and kept. All errors are `InputError`s with file, line and column.
+on first use (some 0.15 s) and kept for later processes (`parser_tables`). All errors are `InputError`s with
+file, line and column.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from importlib import resources
 from typing import cast
 
 from lark import Lark
@@ -18,6 +18,7 @@ from lark.lexer import PatternStr
 from tightrope.prism.diagnostics import Complaint, Source
 from tightrope.prism.expression_builder import ExpressionBuilder
 from tightrope.prism.model_builder import ModelBuilder
+from tightrope.prism.parser_tables import load_tables
 from tightrope.prism.property_builder import PropertyBuilder, Span
 from tightrope.prism.refusals import syntax_error
 from tightrope.prism.syntax import (
@@ -108,8 +109,7 @@ def _parse(source: Source, start: str) -> object:
 
 @cache
 def _parser(start: str) -> Lark:
-    grammar = resources.files("tightrope.prism").joinpath("grammar.lark").read_text("utf-8")
-    return Lark(grammar, start=start, parser="lalr", lexer="basic", transformer=_BUILDERS[start]())
+    return load_tables(start, _BUILDERS[start]())
 
 
 @cache

@@ -62,7 +62,7 @@ class StateFormulas:
         self._formulas = Inliner(definitions.formulas, "formulas")
         outer = {name: literal(value, None) for name, value in definitions.constants.items()}
         declared = {constant.name for constant in file.constants}
-        self._constants = resolve_constants(
+        self.constants = resolve_constants(
             file.constants,
             {name: text for name, text in given.items() if name in declared},
             self._formulas,
@@ -71,17 +71,21 @@ class StateFormulas:
             parameters_allowed=False,
         )
 
+    def inlined(self, expression: Expression) -> Expression:
+        """The expression with the model's formulas written out."""
+        return self._formulas.inline(expression)
+
     def states(self, expression: Expression) -> BoolArray:
         """The states in which a formula holds."""
-        written_out = self._formulas.inline(expression)
+        written_out = self.inlined(expression)
         if isinstance(written_out, Label):
             return self.label(written_out.name, written_out.position)
         columns: dict[str, BoolArray] = {}
         without_labels = self._labels_as_columns(written_out, columns)
-        scope = {**self._constants.types, **self._variables, **dict.fromkeys(columns, Type.BOOL)}
+        scope = {**self.constants.types, **self._variables, **dict.fromkeys(columns, Type.BOOL)}
         self._suggest_quotes(without_labels, scope)
         check_type(without_labels, scope, Type.BOOL, "a state formula")
-        return self._evaluated(fold(without_labels, self._constants.values), columns)
+        return self._evaluated(fold(without_labels, self.constants.values), columns)
 
     def number(self, expression: Expression, type_: Type, what: str) -> Fraction:
         """The value of a threshold or a step bound."""
@@ -91,8 +95,8 @@ class StateFormulas:
                 raise Complaint(
                     f"{what} must be constant, but depends on variable '{name.name}'", name.position
                 )
-        check_type(written_out, self._constants.types, type_, what)
-        return Fraction(value_of(fold(written_out, self._constants.values)))
+        check_type(written_out, self.constants.types, type_, what)
+        return Fraction(value_of(fold(written_out, self.constants.values)))
 
     def label(self, name: str, position: Position | None) -> BoolArray:
         """The states with a label."""

@@ -148,7 +148,10 @@ def l1_region(
     matrix, bound, owner = l1_rows(outcomes, functions, reach, seen, gamma)
     base = Halfspaces.of_domain(coordinates).with_rows(matrix, bound, Origin.L1, owner)
     holds = assumption_holds(Assumption.FIXED_DESIGN, counts.design, tied=True)
-    ledger = Ledger(delta, balls, gamma, "weissman", "signatures", Assumption.FIXED_DESIGN, holds)
+    missing = counts.design.censored
+    ledger = Ledger(
+        delta, balls, gamma, "weissman", "signatures", Assumption.FIXED_DESIGN, holds, censored=missing
+    )
     tightened = tighten(coordinates, base, rounds, tolerance)
     relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
     region = Polytope.of(RegionKind.L1, coordinates, ledger, tightened, relaxation)
@@ -181,7 +184,9 @@ def ellipsoid_region(
     squares = least_squares(coordinates, functions, outcomes, outcomes.pooled(counts), delta, version)
     assumption = Assumption.ADAPTIVE_ANYTIME if sound else Assumption.NONE
     method = "least squares, R = 1/√2" if sound else "least squares as published, R = 1/2 (unsound)"
-    ledger = Ledger(delta, 1, delta, method, "one ellipsoid", assumption, sound)
+    holds = assumption_holds(assumption, counts.design, tied=True)
+    missing = counts.design.censored
+    ledger = Ledger(delta, 1, delta, method, "one ellipsoid", assumption, holds, censored=missing)
     return Ellipsoid(coordinates, ledger, squares, sound if within_domain is None else within_domain)
 
 
@@ -201,9 +206,9 @@ def likelihood_region(
     evidence = prequential(coordinates, functions, outcomes, counts, delta, predictions)
     holds = assumption_holds(evidence.assumption, counts.design, tied=True)
     notes = (f"pilot: the first {evidence.pilot} of {evidence.batches} batches",)
-    ledger = Ledger(
-        delta, 1, delta, "prequential likelihood ratio", "one region", evidence.assumption, holds, notes
-    )
+    missing = counts.design.censored
+    method, assumption = "prequential likelihood ratio", evidence.assumption
+    ledger = Ledger(delta, 1, delta, method, "one region", assumption, holds, notes, missing)
     likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
     centre = LikelihoodMaximiser.of(coordinates, functions).lifted(evidence.estimate)
     directions = functions.linear[model.expressions.nonconstant]

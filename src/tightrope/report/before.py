@@ -12,6 +12,7 @@ import numpy as np
 
 from tightrope.formats.polynomial_text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.ranges import ranges_over_box
 from tightrope.report.reading import Run, Span
 
 
@@ -29,7 +30,7 @@ def ranges_before_data(run: Run, shown: Sequence[int]) -> list[Span]:
     used = np.array(list(known.values()), dtype=np.int32)
     frozen, renumbered = expressions.freeze(used)
     box = list(run.parameters.values())
-    low, high = frozen.ranges([span.lower for span in box], [span.upper for span in box])
+    low, high = ranges_over_box(frozen, [span.lower for span in box], [span.upper for span in box])
     place = dict(zip(known, renumbered.tolist(), strict=True))
     return [
         Span(max(float(low[place[i]]), 0.0), min(float(high[place[i]]), 1.0))

@@ -8,10 +8,11 @@ many states is added up over pairs of variables instead: `grids` then hold how o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -139,28 +140,98 @@ def _coarser(variable: Variable, most: int) -> Variable:
 
 
 def read_policy_map(files: dict[str, Path]) -> PolicyMap | None:
-    """The policies in the files (by name) over the states they share; None where no state has a choice."""
-    names: list[str] = []
-    actions: dict[str, int] = {}
-    states: dict[tuple[int, ...], list[int]] = {}
-    booleans: set[str] = set()
-    for position, file in enumerate(files.values()):
-        for record in _records(file):
-            valuation = _valuation(record, file)
-            names = names or list(valuation)
-            if list(valuation) != names:
-                raise InputError("its states have different variables", Location(str(file)))
-            booleans.update(name for name, value in valuation.items() if isinstance(value, bool))
-            taken = states.setdefault(tuple(int(value) for value in valuation.values()), [])
-            if len(taken) == position:
-                taken.append(actions.setdefault(_action(record, file), len(actions)))
-    listed = [(state, taken) for state, taken in states.items() if len(taken) == len(files)]
-    if not listed:
+    """The policies in the files (by name) over the states they share; None where no state has a choice.
+
+    Of a policy that depends on the step the map shows what it does first.
+    """
+    listed = [_read(file) for file in files.values()]
+    if any(one.names != listed[0].names for one in listed):
+        raise InputError("the policies have different variables", Location(str(next(iter(files.values())))))
+    states = listed[0].states
+    taken = [one.actions for one in listed]
+    if any(one.states != states for one in listed[1:]):
+        found = [dict(zip(one.states, one.actions, strict=True)) for one in listed]
+        states = [state for state in states if all(state in each for each in found)]
+        taken = [[each[state] for state in states] for each in found]
+    if not states:
         return None
-    table = np.array([state for state, _ in listed], dtype=np.int64)
-    variables = tuple(_variable(name, table[:, i], name in booleans) for i, name in enumerate(names))
-    columns = np.array([taken for _, taken in listed], dtype=np.int64)
-    return PolicyMap(variables, tuple(actions), {name: columns[:, i] for i, name in enumerate(files)})
+    actions = {name: i for i, name in enumerate(dict.fromkeys(name for each in taken for name in each))}
+    policies = {
+        name: np.array([actions[action] for action in each], dtype=np.int64)
+        for name, each in zip(files, taken, strict=True)
+    }
+    return PolicyMap(_variables(listed[0].names, states), tuple(actions), policies)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """A policy file: the names of the variables, the states' values and what is done in each."""
+
+    names: tuple[str, ...]
+    states: list[tuple[int | str, ...]]
+    actions: list[str]
+
+
+def _read(file: Path) -> _Listed:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        entries = document["policy"]
+        names = document.get("variables")
+        if (
+            names is None
+            and entries
+            and isinstance(entries[0], dict)
+            and isinstance(entries[0]["state"], dict)
+        ):
+            names = list(entries[0]["state"])
+        states, actions = [], []
+        for entry in entries:
+            state, action = _entry(entry)
+            if isinstance(state, dict):
+                state = [state[name] for name in names or ()]
+            values = state if names is not None else [state]
+            if len(values) != len(names or (STATE,)):
+                raise ValueError(f"the state {json.dumps(state)}")
+            states.append(tuple(x if isinstance(x, int) else json.dumps(x) for x in values))
+            actions.append(action)
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror}") from error
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise InputError(f"this is no policy: {error}", Location(str(file))) from error
+    return _Listed(tuple(names) if names is not None else (STATE,), states, actions)
+
+
+def _entry(entry: Any) -> tuple[Any, str]:
+    """The state and the action of an entry; of a mixed one the most probable, of several steps the first."""
+    if isinstance(entry, list):
+        said = entry[1][0][1:] if isinstance(entry[1], list) else entry[1:]
+        return entry[0], said[0] or f"choice {said[1]}"
+    record = entry
+    if "choices" in entry:
+        record = max(entry["choices"], key=lambda each: float(each["probability"]))
+    elif "steps" in entry:
+        record = entry["steps"][0]
+    return entry["state"], str(record.get("action") or f"choice {record.get('choice', 0)}")
+
+
+def _variables(names: Sequence[str], states: list[tuple[int | str, ...]]) -> tuple[Variable, ...]:
+    columns = zip(*states, strict=True)
+    return tuple(_column(name, column) for name, column in zip(names, columns, strict=True))
+
+
+def _column(name: str, values: tuple[int | str, ...]) -> Variable:
+    """Numbers in their order; names in that of the file."""
+    if all(isinstance(value, int) for value in values):
+        numbers = np.array(values, dtype=np.int64)
+        return _variable(name, numbers, isinstance(values[0], bool))
+    texts = {value: i for i, value in enumerate(dict.fromkeys(values))}
+    column = np.array([texts[value] for value in values], dtype=np.int64)
+    labels = [str(text).strip('"') for text in texts]
+    size = -(-len(labels) // MOST_BINS)
+    if size == 1:
+        return Variable(name, tuple(labels), column)
+    groups = [labels[i : i + size] for i in range(0, len(labels), size)]
+    return Variable(name, tuple(f"{group[0]} …" for group in groups), column // size)
 
 
 def _variable(name: str, values: OffsetArray, boolean: bool) -> Variable:
@@ -173,37 +244,3 @@ def _variable(name: str, values: OffsetArray, boolean: bool) -> Variable:
     bins = range(low, high + 1, size)
     labels = tuple(f"{start}–{min(start + size - 1, high)}" for start in bins)
     return Variable(name, labels, (values - low) // size)
-
-
-def _records(file: Path) -> Iterator[dict[str, object]]:
-    """The entries of a policy file, one line each as tightrope writes them."""
-    try:
-        with file.open(encoding="utf-8") as stream:
-            for line in stream:
-                if line.startswith('{"state"'):
-                    yield json.loads(line.rstrip().rstrip(","))
-    except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror}") from error
-    except ValueError as error:
-        raise InputError(f"this is no policy: {error}", Location(str(file))) from error
-
-
-def _valuation(record: dict[str, object], file: Path) -> dict[str, int]:
-    state = record["state"]
-    if isinstance(state, dict) and state and all(isinstance(value, int) for value in state.values()):
-        return state
-    if isinstance(state, int):
-        return {STATE: state}
-    raise InputError(f"{json.dumps(state)} is no state", Location(str(file)))
-
-
-def _action(record: dict[str, object], file: Path) -> str:
-    """The action taken; of a mixed entry the most probable one."""
-    listed = record.get("choices")
-    if isinstance(listed, list):
-        entries = [entry for entry in listed if isinstance(entry, dict)]
-        if not entries:
-            raise InputError("a state lists no choices", Location(str(file)))
-        record = max(entries, key=lambda entry: float(str(entry.get("probability", 0.0))))
-    name = record.get("action")
-    return str(name) if name else f"choice {record.get('choice', 0)}"

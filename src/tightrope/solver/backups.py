@@ -11,7 +11,8 @@ import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
-from tightrope.solver.pouring import UNDERFLOW, OrderArray, pour_masses, pour_safely
+from tightrope.solver.exact_pouring import pour_safely, spread_exactly
+from tightrope.solver.pouring import UNDERFLOW, OrderArray
 from tightrope.solver.system import CLOSED, EXIT, ChoiceModes
 
 STEP_ERROR = 2.0**-50
@@ -73,11 +74,13 @@ def safe_groups(
     values: FloatArray,
     upward: bool,
     out: FloatArray,
+    exactly: bool | None,
     order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
-) -> None:
-    """See `Kernel.safe`."""
+) -> bool:
+    """See `Kernel.safe`; whether all supports could be told (`pour_safely`)."""
+    told = True
     for i in range(len(group_start) - 1):
         g = visit[i] if len(visit) > 0 else i
         best = -np.inf if agent_maximises else np.inf
@@ -104,13 +107,16 @@ def safe_groups(
                         values,
                         nature_maximises,
                         upward,
+                        exactly,
                         order,
                         key,
                         mass,
                     )
+                told &= not np.isnan(x)
                 x = safe_step(x, c, reward, discount, upward)
                 best = max(best, x) if agent_maximises else min(best, x)
         out[g] = best
+    return told
 
 
 @kernel
@@ -133,12 +139,15 @@ def backward_pass(
     low: FloatArray,
     high: FloatArray,
     policy: OffsetArray,
+    exactly: bool | None,
     order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
-) -> None:
-    """See `Kernel.backward`."""
+) -> int:
+    """See `Kernel.backward`; how many states were done before one whose supports could not be told."""
+    done = 0
     for s in states:
+        told = True
         best_low = -np.inf if agent_maximises else np.inf
         best_high = best_low
         taken = -1
@@ -147,12 +156,38 @@ def backward_pass(
                 continue
             first, last = transition_start[c], transition_start[c + 1]
             a = pour_safely(
-                first, last, successor, lower, upper, plain, low, nature_maximises, False, order, key, mass
+                first,
+                last,
+                successor,
+                lower,
+                upper,
+                plain,
+                low,
+                nature_maximises,
+                False,
+                exactly,
+                order,
+                key,
+                mass,
             )
+            told &= not np.isnan(a)
             a = safe_step(a, c, reward, discount, False)
             b = pour_safely(
-                first, last, successor, lower, upper, plain, high, nature_maximises, True, order, key, mass
+                first,
+                last,
+                successor,
+                lower,
+                upper,
+                plain,
+                high,
+                nature_maximises,
+                True,
+                exactly,
+                order,
+                key,
+                mass,
             )
+            told &= not np.isnan(b)
             b = safe_step(b, c, reward, discount, True)
             if agent_maximises:
                 if taken < 0 or a > best_low:
@@ -167,7 +202,11 @@ def backward_pass(
                 best_low = max(best_low - slack * abs(best_low), floor)
             if np.isfinite(best_high):
                 best_high = min(best_high + slack * abs(best_high), ceiling)
+        if not told:
+            break
         low[s], high[s], policy[s] = best_low, best_high, taken
+        done += 1
+    return done
 
 
 @kernel
@@ -185,11 +224,13 @@ def safe_choice_values(
     first_choice: int,
     end_choice: int,
     out: FloatArray,
+    exactly: bool | None,
     order: OrderArray,
     key: FloatArray,
     mass: FloatArray,
-) -> None:
-    """See `Kernel.safe_choices`."""
+) -> bool:
+    """See `Kernel.safe_choices`; whether all supports could be told (`pour_safely`)."""
+    told = True
     for c in range(first_choice, end_choice):
         x = pour_safely(
             transition_start[c],
@@ -201,11 +242,14 @@ def safe_choice_values(
             values,
             nature_maximises,
             upward,
+            exactly,
             order,
             key,
             mass,
         )
+        told &= not np.isnan(x)
         out[c] = safe_step(x, c, reward, discount, upward)
+    return told
 
 
 @kernel
@@ -225,9 +269,10 @@ def answers(
     """See `Kernel.answer`."""
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
-        pour_masses(first, last, successor, lower, upper, plain, values, maximise, order, key, mass)
+        if not plain:
+            spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
         for i in range(last - first):
-            out[first + i] = mass[i]
+            out[first + i] = lower[first + i] if plain else mass[i]
 
 
 @kernel
@@ -247,7 +292,7 @@ def optimal(
     """See `Kernel.optimal_transitions`: those with mass, and those that tie with the swing."""
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
-        swing = pour_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
+        swing = spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
         for i in range(last - first):
             tied = swing >= 0 and values[successor[first + i]] == values[successor[first + swing]]
             out[first + i] = possible[first + i] and (mass[i] > 0.0 or tied)

@@ -24,8 +24,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.model.graph.support import SUM_UNIT, Support
+from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.unit_sums import SUM_UNIT
 from tightrope.solver.around import Around, look_around
 from tightrope.solver.backups import STEP_ERROR
 from tightrope.solver.equations import Equations, Meaning

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.model.graph.support import SUM_UNIT
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.jit import inlined
 
@@ -30,11 +29,10 @@ def _exchanged(x: float, room: float, y: float, other: float) -> tuple[float, fl
 
 
 @inlined
-def _poured(total: float, rest: float, tolerance: float, x: float, room: float) -> tuple[float, float]:
+def _poured(total: float, rest: float, x: float, room: float) -> tuple[float, float]:
     """The sum with what of `rest` a successor has room for, and what is left."""
     take = min(room, rest)
-    left = rest - take
-    return total + take * x, left if left > tolerance else 0.0
+    return total + take * x, rest - take
 
 
 @inlined
@@ -79,9 +77,7 @@ def pour_few(
     d, low_d, room_d = _successor(start + np.uint64(3), end, successor, lower, upper, values, sign)
     e, low_e, room_e = _successor(start + np.uint64(4), end, successor, lower, upper, values, sign)
     total = (low_a * a + low_b * b) + (low_c * c + low_d * d) + low_e * e
-    tolerance = (last - first + 2) * SUM_UNIT
-    rest = 1.0 - ((low_a + low_b) + (low_c + low_d) + low_e)
-    rest = rest if rest > tolerance else 0.0
+    rest = max(1.0 - ((low_a + low_b) + (low_c + low_d) + low_e), 0.0)
     # nine comparisons sort five
     a, room_a, d, room_d = _exchanged(a, room_a, d, room_d)
     b, room_b, e, room_e = _exchanged(b, room_b, e, room_e)
@@ -92,9 +88,9 @@ def pour_few(
     b, room_b, c, room_c = _exchanged(b, room_b, c, room_c)
     d, room_d, e, room_e = _exchanged(d, room_d, e, room_e)
     c, room_c, d, room_d = _exchanged(c, room_c, d, room_d)
-    total, rest = _poured(total, rest, tolerance, a, room_a)
-    total, rest = _poured(total, rest, tolerance, b, room_b)
-    total, rest = _poured(total, rest, tolerance, c, room_c)
-    total, rest = _poured(total, rest, tolerance, d, room_d)
-    total, rest = _poured(total, rest, tolerance, e, room_e)
+    total, rest = _poured(total, rest, a, room_a)
+    total, rest = _poured(total, rest, b, room_b)
+    total, rest = _poured(total, rest, c, room_c)
+    total, rest = _poured(total, rest, d, room_d)
+    total, rest = _poured(total, rest, e, room_e)
     return sign * total

@@ -19,6 +19,7 @@ import numpy as np
 
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.graph.support import Support
+from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.blocks import BlockSolver
 from tightrope.solver.certify import certified
@@ -44,6 +45,7 @@ class Fixpoint:
     policy: OffsetArray
     ranking: OffsetArray
     unit: float
+    steps: StepChoices | None = None
 
 
 def solve_equations(

@@ -9,8 +9,6 @@ comes out is a candidate until `tightrope.solver.blocks` has verified it.
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sparse
-from scipy.sparse.linalg import splu
 
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
@@ -107,6 +105,9 @@ def factorised(
 
     `place` is scratch over all states. Equations without a solution belong to a frozen policy that never
     stops."""
+    from scipy import sparse
+    from scipy.sparse.linalg import splu
+
     if np.any(rows.self_weight >= 1.0):  # a group that stays for certain: singular, and SuperLU would print
         return False
     groups = len(block)

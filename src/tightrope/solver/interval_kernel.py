@@ -6,8 +6,8 @@ of a model are read as follows, here and by whoever checks a solution.
 * A probability or bound is the float64 nearest to the exact number meant.
 * Rows of an ordinary model whose sum differs from 1 by more than (k+2)·2⁻⁵², as decimals in a file may,
   stand for their multiple with sum 1. Lower bounds with a sum above 1 by that much, and upper bounds with
-  a sum below, likewise.
-* Sums of bounds within (k+2)·2⁻⁵² of 1 are 1.
+  a sum below, likewise: the row is then that one distribution.
+* What nature can and has to do follows from the float64 bounds exactly (`tightrope.model.graph.support`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.model.graph.support import SUM_UNIT, Support
+from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.structure import Structure, frozen_array
+from tightrope.model.structure import Structure, frozen_array, release
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
+from tightrope.numerics.unit_sums import SUM_UNIT
 from tightrope.solver import backups
 from tightrope.solver.pouring import OrderArray, natural_order
 from tightrope.solver.robust_sweep import sweep_groups
@@ -56,9 +57,13 @@ class IntervalKernel:
             return IntervalKernel(structure, probability, probability)
         lower = _scaled(structure, model.lower, above=True, below=False)
         upper = _scaled(structure, model.upper, above=False, below=True)
-        return IntervalKernel(
-            structure, lower, np.maximum(lower, upper) if lower is not model.lower else upper
-        )
+        # Scaled bounds are a point: what rounding leaves between it and 1 is no freedom of nature's.
+        points = (lower != model.lower) if lower is not model.lower else None
+        if upper is not model.upper:
+            lower = np.where(_rows_with(structure, upper != model.upper), upper, lower)
+        if points is not None:
+            upper = np.where(_rows_with(structure, points), lower, upper)
+        return IntervalKernel(structure, lower, upper)
 
     @staticmethod
     def plain(structure: Structure, probability: FloatArray) -> IntervalKernel:
@@ -114,58 +119,82 @@ class IntervalKernel:
     def backward(
         self, system: System, block: Block, lower: FloatArray, upper: FloatArray, policy: OffsetArray
     ) -> None:
-        backups.backward_pass(
-            self.structure.choice_start,
-            *self._model(),
-            system.reward,
-            system.discount,
-            system.mode,
-            system.agent_maximises,
-            system.nature_maximises,
-            system.floor,
-            system.ceiling,
-            system.slack,
-            block.member,
-            lower,
-            upper,
-            policy,
-            *self.scratch,
-        )
+        states = block.member
+        while len(states):
+            done = backups.backward_pass(
+                self.structure.choice_start,
+                *self._model(),
+                system.reward,
+                system.discount,
+                system.mode,
+                system.agent_maximises,
+                system.nature_maximises,
+                system.floor,
+                system.ceiling,
+                system.slack,
+                states,
+                lower,
+                upper,
+                policy,
+                self.care,
+                *self.scratch,
+            )
+            states = states[done:]
+            self._take_care(len(states) == 0)
 
     def safe(self, system: System, block: Block, values: FloatArray, upward: bool, out: FloatArray) -> None:
-        backups.safe_groups(
-            self.structure.choice_start,
-            *self._model(),
-            system.reward,
-            system.discount,
-            system.mode,
-            system.leader,
-            system.agent_maximises,
-            system.nature_maximises,
-            block.group_start,
-            block.member,
-            block.visit,
-            values,
-            upward,
-            out,
-            *self.scratch,
-        )
+        told = False
+        while not told:
+            told = backups.safe_groups(
+                self.structure.choice_start,
+                *self._model(),
+                system.reward,
+                system.discount,
+                system.mode,
+                system.leader,
+                system.agent_maximises,
+                system.nature_maximises,
+                block.group_start,
+                block.member,
+                block.visit,
+                values,
+                upward,
+                out,
+                self.care,
+                *self.scratch,
+            )
+            self._take_care(told)
 
     def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
         out = np.empty(self.structure.choices)
-        backups.safe_choice_values(
-            *self._model(),
-            system.reward,
-            system.discount,
-            system.nature_maximises,
-            values,
-            upward,
-            0,
-            self.structure.choices,
-            out,
-            *self.scratch,
-        )
+        told = False
+        while not told:
+            told = backups.safe_choice_values(
+                *self._model(),
+                system.reward,
+                system.discount,
+                system.nature_maximises,
+                values,
+                upward,
+                0,
+                self.structure.choices,
+                out,
+                self.care,
+                *self.scratch,
+            )
+            self._take_care(told)
         return out
+
+    @property
+    def care(self) -> bool | None:
+        """True once a backup has met sums of bounds that float64 does not tell from 1 (`pour_safely`)."""
+        careful: bool | None = self.__dict__.get("_care")
+        return careful
+
+    def _take_care(self, told: bool) -> None:
+        if not told:
+            assert self.care is None
+            self.__dict__["_care"] = True
 
     def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
         if self.is_plain:
@@ -208,7 +237,16 @@ def _scaled(structure: Structure, bound: FloatArray, *, above: bool, below: bool
     if not wrong.any():
         return bound
     factor = np.where(wrong, total, 1.0)
-    return frozen_array(np.minimum(bound / np.repeat(factor, np.diff(start)), 1.0))
+    scaled: FloatArray = np.minimum(bound / np.repeat(factor, np.diff(start)), 1.0)
+    release(scaled)
+    return scaled
+
+
+def _rows_with(structure: Structure, moved: BoolArray) -> BoolArray:
+    """The transitions of choices with one that moved."""
+    some = np.logical_or.reduceat(moved, structure.transition_start[:-1])
+    result: BoolArray = np.repeat(some, np.diff(structure.transition_start))
+    return result
 
 
 @kernel

@@ -3,14 +3,20 @@
 Over { p : lower ≤ p ≤ upper, Σp = 1 } the optimum of p·x gives every successor its lower bound and pours the
 rest, best successor first, up to the upper bounds. At most one successor, the *swing*, ends strictly between.
 
-Rounding. The bounds are float64 images of exact numbers (relative error ≤ 2⁻⁵³ each), and sums of k
-bounds that equal 1 up to (k+2)·2⁻⁵² are read as 1 (as in `tightrope.model.graph.support`), so a remainder
-no larger than that is none. Then the optimum has the support computed here; its saturated masses carry
-their bound's relative error, and the swing's mass an absolute error of at most (k+2)·2⁻⁵² from the
-running remainder. Hence |p·x − computed| ≤ (k+6)·2⁻⁵²·(Σ p|x| + |x(swing)|), with room for the rounding
-of the products, of the sum and of the bound itself. And p·x lies between the smallest and the largest x
-of the support, whatever the rounding: clamping to it keeps 0, 1 and constants exact. Ordinary
-probabilities are the case without anything to pour, and without the swing's error.
+Rounding. Which successors get anything is decided exactly, on the float64 that the bounds are: a remainder of
+10⁻¹⁷ goes to the next successor in line. What a row whose bounds miss 1 by rounding leaves over, when no
+successor has room, is nobody's. `pour_fast` tells the support where a remainder is more than its rounding
+error, (k+2)·2⁻⁵², or none for sure, or could only go to successors that have something anyway; the rest is
+left to `tightrope.solver.exact_pouring`. Saturated masses carry their bound's relative error (bounds are
+images of exact numbers, relative error ≤ 2⁻⁵³ each), and the swing's mass an absolute error of at most
+(k+2)·2⁻⁵² from the running remainder, wherever that belongs. Hence |p·x − computed| ≤ (k+6)·2⁻⁵²·(Σ p|x| +
+|x(swing)|), with the largest |x| of the support added twice where the swing is full and the next in line may
+be meant: there is room for the rounding of the products, of the sum and of the bound itself. And p·x lies
+between the smallest and the largest x of the support, whatever the rounding: clamping to it keeps 0, 1 and
+constants exact. Ordinary probabilities are the case without anything to pour, and without the swing's error.
+
+Sweeps (`pour`, `pour_row`, `pour_again`, `pour_masses`) are not believed. They pour what floating point
+leaves, only never onto an infinite value: the graph has decided where that is.
 
 Values move little between sweeps, and their order less: `order[first:last]` keeps the offsets of a choice's
 successors as they were sorted last, a permutation of 0..k−1 before and after each call, and sorting what is
@@ -26,9 +32,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.model.graph.support import SUM_UNIT
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
+from tightrope.numerics.unit_sums import SUM_UNIT, added
 
 OrderArray = npt.NDArray[np.uint16] | npt.NDArray[np.int32]
 
@@ -123,13 +129,13 @@ def pour(
     tolerance = (last - first + 2) * SUM_UNIT
     for i in range(start, end):
         best = start + np.uint64(order[i])
-        mass = lower[best]
-        if rest > tolerance:
+        mass, x = lower[best], values[np.uint32(successor[best])]
+        if rest > tolerance or (rest > 0.0 and abs(x) < np.inf):
             take = min(upper[best] - mass, rest)
             mass += take
             rest -= take
         if mass > 0.0:
-            total += mass * values[np.uint32(successor[best])]
+            total += mass * x
     return total
 
 
@@ -147,7 +153,9 @@ def pour_masses(
     key: FloatArray,
     mass: FloatArray,
 ) -> int:
-    """Nature's optimal distribution into mass[0:k]; returns the offset of the swing, −1 if there is none."""
+    """Nature's optimal distribution into mass[0:k] as float64 tells it; returns the offset of the swing, or
+    −1.
+    """
     k = last - first
     rest = 1.0
     for i in range(k):
@@ -206,11 +214,12 @@ def pour_row(
     for i in range(last - first):
         t = first + i if plain else first + order[first + i]
         mass, take = lower[t], 0.0
-        if rest > tolerance:
+        s = successor[t]
+        finite = np.isfinite(values[s])
+        if rest > tolerance or (rest > 0.0 and finite):
             take = min(upper[t] - mass, rest)
             rest -= take
-        s = successor[t]
-        if upper[t] > 0.0 and (mass + take > 0.0 or np.isfinite(values[s])):
+        if upper[t] > 0.0 and (mass + take > 0.0 or finite):
             within = leader[s] == home
             column[end] = s
             weight[end] = 0.0 if within else scale * (mass + take)
@@ -255,11 +264,12 @@ def pour_again(
     for i in range(start, end):
         to, least, above = column[i], low[i], room[i]
         take = 0.0
-        if rest > tolerance:
+        finite = np.isfinite(values[np.uint32(to)])
+        if rest > tolerance or (rest > 0.0 and finite):
             take = min(above, rest)
             rest -= take
         mass = least + take
-        if mass > 0.0 or np.isfinite(values[np.uint32(to)]):
+        if mass > 0.0 or finite:
             within = leader[np.uint32(to)] == home
             column[last], low[last], room[last] = to, least, above
             weight[last] = 0.0 if within else scale * mass
@@ -271,7 +281,7 @@ def pour_again(
 
 
 @inlined
-def pour_safely(
+def pour_fast(
     first: int,
     last: int,
     successor: IndexArray,
@@ -285,26 +295,32 @@ def pour_safely(
     key: FloatArray,
     mass: FloatArray,
 ) -> float:
-    """The optimum of p·values, rounded up or down by a bound on all errors."""
+    """The optimum of p·values, rounded up or down by a bound on all errors; not a number where floating point
+    does not tell the support.
+    """
     start, end = np.uint64(first), np.uint64(last)
-    rest = 1.0
+    rest, exact = 1.0, True
     for t in range(start, end):
-        rest -= lower[t]
+        rest, exact = added(rest, exact, -lower[t])
     if plain:
         rest = 0.0
     else:
         keep_sorted(first, last, successor, values, maximise, True, order, key)
     tolerance = (last - first + 2) * SUM_UNIT
-    swing = 0.0
+    swing, spare = 0.0, 0.0
     for i in range(start, end):
         best = np.uint64(i) if plain else start + np.uint64(order[i])
         share = lower[best]
         if rest > tolerance:
-            take = min(upper[best] - share, rest)
+            room, exact = added(upper[best], exact, -share)
+            take = min(room, rest)
             share += take
-            rest -= take
+            rest, exact = added(rest, exact, -take)
             swing = abs(values[np.uint32(successor[best])]) if take > 0.0 else swing
+            spare = room - take if take > 0.0 else spare
         mass[best - start] = share
+    # the swing is full, or nearly: something may be left, or nothing
+    full, empty = not plain and spare <= tolerance and not (exact and rest == 0.0), False
     total, size = 0.0, 0.0
     smallest, largest = np.inf, -np.inf
     for t in range(start, end):
@@ -315,9 +331,13 @@ def pour_safely(
             largest = max(largest, x)
             total += share * x
             size += abs(share * x)
-    size += swing
+        else:
+            empty |= upper[t] > 0.0
+    size += swing + 2.0 * max(abs(smallest), abs(largest)) if full else swing
     error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
-    if smallest == largest:
+    if full and empty:
+        total = np.nan
+    elif smallest == largest:
         total = smallest
     elif not np.isinf(total):
         if upward:

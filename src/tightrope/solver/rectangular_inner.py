@@ -22,7 +22,8 @@ import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined
-from tightrope.solver.pouring import OrderArray, pour, pour_masses, pour_safely
+from tightrope.solver.exact_pouring import pour_safely
+from tightrope.solver.pouring import OrderArray, pour, pour_masses
 from tightrope.solver.vertex_walk import inner_value, outer_value, walk
 
 
@@ -217,7 +218,9 @@ def inner_safely(
     work: FloatArray,
 ) -> float:
     """The optimum of p·values, rounded up or down by a bound on all errors."""
-    x = pour_safely(first, last, successor, lower, upper, False, values, maximise, upward, order, key, mass)
+    x = pour_safely(
+        first, last, successor, lower, upper, False, values, maximise, upward, True, order, key, mass
+    )
     if joint[c]:
         base, error = _direction(first, last, successor, values, maximise, expression, affine, q)
         if 0.0 < error < np.inf:

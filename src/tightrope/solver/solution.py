@@ -54,6 +54,7 @@ from enum import Enum
 import numpy as np
 
 from tightrope.model.objective import Direction, Objective
+from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.kernel import Kernel
 
@@ -78,8 +79,9 @@ class Solution:
     * `lower ≤ value ≤ upper`, after `objective.complement`; ∞ is a value.
     * `policy[s]` is the index of a choice of s (choice_start[s] ≤ policy[s] < choice_start[s+1]). An
       agent that maximises the fixpoint attains at least `fixpoint_lower` with it, one that minimises at
-      most `fixpoint_upper`, against nature. For step-bounded objectives it is the first decision. Under a
-      fixed policy it repeats a deterministic one; where a randomised one mixes it is −1.
+      most `fixpoint_upper`, against nature. For objectives with a step bound it is the first decision, and
+      `steps` is the policy that attains the bound: a choice per state and step. Under a fixed policy it
+      repeats a deterministic one; where a randomised one mixes it is −1.
     * `fixpoint_lower`, `fixpoint_upper`, `ranking`: see the module's docstring.
     * `gap` is the largest width among the states, in the measure asked for (relative or absolute).
     """
@@ -98,6 +100,7 @@ class Solution:
     iterations: int
     seconds: float
     kernel: Kernel = field(repr=False)
+    steps: StepChoices | None = field(default=None, repr=False)
 
     @property
     def is_certified(self) -> bool:

@@ -12,13 +12,14 @@ from tightrope.errors import InputError
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
+from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
 from tightrope.solver.assumed_support import assume_support as with_support
 from tightrope.solver.certify import mixed_ranking
 from tightrope.solver.fixpoint import Fixpoint, solve_equations
-from tightrope.solver.horizon import look_ahead
+from tightrope.solver.horizon import Rule, Tail, look_ahead
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Backups, Kernel
 from tightrope.solver.meter import Meter
@@ -43,7 +44,7 @@ def solve(
     model: MDP | IntervalMDP | Kernel,
     objective: Objective,
     *,
-    policy: OffsetArray | FloatArray | None = None,
+    policy: OffsetArray | FloatArray | StepChoices | None = None,
     precision: float = 1e-6,
     relative: bool = True,
     assume_support: float | None = None,
@@ -55,7 +56,8 @@ def solve(
     """Verified bounds on the value of every state, and a policy that attains the agent's one.
 
     * `policy`: None lets the agent choose; an integer array fixes one choice (its index) a state; a float
-      array of one probability a choice fixes a randomised policy.
+      array of one probability a choice fixes a randomised policy; `StepChoices` fix a choice per state and
+      step, for properties with a step bound.
     * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
     * `assume_support` EPS replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
       nature can then cut no transition (constant support).
@@ -87,7 +89,11 @@ def solve(
         if isinstance(kernel, IntervalKernel):
             kernel.forget_order()
     meter = Meter(most_iterations=limits.iterations, deadline=begin + limits.seconds)
-    if start is not None and len(start) == kernel.structure.states:
+    if start is not None:
+        if np.shape(start) != (kernel.structure.states,):
+            raise InputError(
+                f"start has the shape {np.shape(start)}, but the model has {kernel.structure.states} states"
+            )
         meter.start = _complement(start, False) if objective.complement else start
     work = _Solve(kernel, objective, precision, relative, meter)
     if device == "cpu":
@@ -119,6 +125,7 @@ def solve(
         iterations=meter.iterations,
         seconds=time.perf_counter() - begin,
         kernel=kernel,
+        steps=fixpoint.steps,
     )
 
 
@@ -149,8 +156,10 @@ class _Solve:
         there = placed(kernel, self.device)
         return solve_on_device(there, equations, self.precision, self.relative, self.meter)
 
-    def run(self, policy: OffsetArray | FloatArray | None) -> Fixpoint:
+    def run(self, policy: OffsetArray | FloatArray | StepChoices | None) -> Fixpoint:
         structure = self.kernel.structure
+        if isinstance(policy, StepChoices):
+            return self._by_step(policy)
         enabled = np.ones(structure.choices, np.bool_)
         if policy is None:
             return self._free(enabled)
@@ -165,25 +174,49 @@ class _Solve:
         support = Support(structure, self.kernel.lower, self.kernel.upper)
         if objective.is_bounded:
             system = horizon_system(objective, structure, enabled)
-            ahead = look_ahead(self.backups, system, objective, None, self.meter)
-            return Fixpoint(
-                ahead.lower, ahead.upper, ahead.policy, np.zeros(structure.states, np.int64), system.unit
-            )
+            ahead = look_ahead(self.backups, system, objective, Rule(), self.meter)
+            ranking = np.zeros(structure.states, np.int64)
+            return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, system.unit, ahead.steps)
         equations = equations_of(objective, structure, support, enabled)
         fixpoint = self._fixpoint(self.kernel, equations)
         if objective.lower_steps == 0:
             return fixpoint
-        ahead = look_ahead(
-            self.backups, equations.system, objective, None, self.meter, (fixpoint.lower, fixpoint.upper)
-        )
-        return Fixpoint(ahead.lower, ahead.upper, ahead.policy, fixpoint.ranking, 0.0)
+        tail = Tail(fixpoint.lower, fixpoint.upper, objective.lower_steps, fixpoint.policy)
+        ahead = look_ahead(self.backups, equations.system, objective, Rule(), self.meter, tail)
+        return Fixpoint(ahead.lower, ahead.upper, ahead.policy, fixpoint.ranking, 0.0, ahead.steps)
+
+    def _by_step(self, policy: StepChoices) -> Fixpoint:
+        """The value of a policy that depends on the step; after its horizon it is a choice per state."""
+        structure, objective = self.kernel.structure, self.objective
+        policy.refuse_for(structure)
+        if not objective.is_bounded and objective.lower_steps == 0:
+            raise InputError(
+                "the policy depends on the step, and such policies are evaluated for properties with a step "
+                "bound only",
+                hint="give a policy that takes one choice per state",
+            )
+        rule, ranking = Rule(steps=policy), np.zeros(structure.states, np.int64)
+        if objective.is_bounded:
+            system = horizon_system(objective, structure, np.ones(structure.choices, np.bool_))
+            ahead = look_ahead(self.backups, system, objective, rule, self.meter)
+            return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, system.unit, policy)
+        settled = max(policy.horizon, objective.lower_steps)
+        enabled = np.zeros(structure.choices, np.bool_)
+        enabled[policy.at(settled)] = True
+        support = Support(structure, self.kernel.lower, self.kernel.upper)
+        equations = equations_of(objective, structure, support, enabled)
+        last = self._fixpoint(self.kernel, equations)
+        tail = Tail(last.lower, last.upper, settled, policy.at(settled))
+        system = replace(equations.system, enabled=np.ones(structure.choices, np.bool_))
+        ahead = look_ahead(self.backups, system, objective, rule, self.meter, tail)
+        return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, 0.0, policy)
 
     def _randomised(self, weights: FloatArray) -> Fixpoint:
         structure, objective, kernel = self.kernel.structure, self.objective, self.kernel
         used = weights > 0
         if objective.is_bounded:
             system = horizon_system(objective, structure, used)
-            ahead = look_ahead(self.backups, system, objective, weights, self.meter)
+            ahead = look_ahead(self.backups, system, objective, Rule(weights), self.meter)
             lower, upper, ranking = ahead.lower, ahead.upper, np.zeros(structure.states, np.int64)
             unit = system.unit
         else:
@@ -204,8 +237,8 @@ class _Solve:
             unit = solved.unit
             ranking = mixed_ranking(self.backups, support, original, weights, lower, upper, solved.ranking)
             if objective.lower_steps:
-                bounds = lower, upper
-                ahead = look_ahead(self.backups, original.system, objective, weights, self.meter, bounds)
+                tail = Tail(lower, upper, objective.lower_steps)
+                ahead = look_ahead(self.backups, original.system, objective, Rule(weights), self.meter, tail)
                 lower, upper = ahead.lower, ahead.upper
         owner = structure.choice_state[used]
         chosen = np.full(structure.states, -1, np.int64)

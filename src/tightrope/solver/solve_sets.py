@@ -18,6 +18,7 @@ import numpy as np
 
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.objective import Direction, Objective
+from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
@@ -39,7 +40,7 @@ def solve_sets(
     sets: Sets | Kernel,
     objective: Objective,
     *,
-    policy: OffsetArray | FloatArray | None = None,
+    policy: OffsetArray | FloatArray | StepChoices | None = None,
     precision: float = 1e-6,
     relative: bool = True,
     limits: Limits | None = None,
@@ -69,7 +70,7 @@ def solve_sets(
 def _against_answers(
     solution: Solution,
     kernel: RectangularKernel,
-    policy: OffsetArray | FloatArray | None,
+    policy: OffsetArray | FloatArray | StepChoices | None,
     limits: Limits | None,
     device: str,
 ) -> Solution:

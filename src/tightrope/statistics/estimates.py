@@ -100,7 +100,10 @@ def event_intervals(
     gamma = share(delta, len(events))
     lower, upper = _intervals(successes, trials, gamma, method, events, known)
     holds = assumption_holds(method.assumption, counts.design, tied=True)
-    ledger = Ledger(delta, len(events), gamma, method.value, budget.value, method.assumption, holds)
+    missing = counts.design.censored
+    ledger = Ledger(
+        delta, len(events), gamma, method.value, budget.value, method.assumption, holds, censored=missing
+    )
     return EventIntervals(events, successes, trials, lower, upper, ledger)
 
 
@@ -143,7 +146,10 @@ def transition_intervals(
     low, high = method.interval(counts.transition[unknown], trials, gamma)
     lower[unknown], upper[unknown] = low, high
     holds = assumption_holds(method.assumption, counts.design, tied=False)
-    ledger = Ledger(delta, len(unknown), gamma, method.value, "untied", method.assumption, holds)
+    missing = counts.design.censored
+    ledger = Ledger(
+        delta, len(unknown), gamma, method.value, "untied", method.assumption, holds, censored=missing
+    )
     return TransitionIntervals(lower, upper, ledger)
 
 

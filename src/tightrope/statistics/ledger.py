@@ -39,7 +39,10 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Ledger:
-    """With probability at least 1 − delta the truth is covered, if `assumption` holds of the data."""
+    """With probability at least 1 − delta the truth is covered, if `assumption` holds of the data.
+
+    `censored` says what is missing from the data; where something is, nothing holds.
+    """
 
     delta: float
     events: int
@@ -49,6 +52,7 @@ class Ledger:
     assumption: Assumption
     holds: bool
     notes: tuple[str, ...] = ()
+    censored: tuple[str, ...] = ()
 
     def is_like(self, gamma: float, method: str) -> bool:
         """Whether the method is this one, at the same level for each event."""
@@ -63,7 +67,10 @@ class Ledger:
         elif self.events == 1:
             share += f" for one statement (budget '{self.budget}')"
         head = [f"{self.method}: {share}", f"assumes {self.assumption.value}: {_WORDS[self.assumption]}"]
-        if not self.holds and self.assumption is not Assumption.NONE:
+        if self.censored:
+            head.append(f"outcomes are missing from the data: {'; '.join(self.censored)}")
+            head.append("what is missing may depend on how it came out: the confidence level is nominal")
+        elif not self.holds and self.assumption is not Assumption.NONE:
             head.append("the data were not collected in this way: the confidence level is nominal")
         return (*head, *self.notes)
 
@@ -76,6 +83,7 @@ class Ledger:
             "budget": self.budget,
             "assumption": self.assumption.value,
             "holds": self.holds,
+            "censored": list(self.censored),
             "lines": list(self.lines),
         }
 
@@ -85,9 +93,10 @@ def assumption_holds(assumption: Assumption, design: SamplingDesign, tied: bool)
 
     Fixed-design intervals also hold for trajectories that meet an event at most once each: whether a
     trajectory meets it is decided before its outcome is drawn, so given the number of visits the outcomes
-    are independent draws.
+    are independent draws. Where outcomes are missing from the data, nothing holds: what is missing may have
+    been chosen by its outcome.
     """
-    if assumption is Assumption.NONE:
+    if assumption is Assumption.NONE or design.censored:
         return False
     if assumption is Assumption.ADAPTIVE_ANYTIME:
         return True

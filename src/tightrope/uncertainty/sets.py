@@ -28,6 +28,7 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.ranges import ranges_over_box
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.remember import remembered
@@ -151,7 +152,7 @@ def _box_ranges(region: Region, model: ParametricMDP) -> Bounds:
     """The range of every expression over the box of the region's parameters."""
     low, high = parameter_box(region)
     low, high = np.minimum(low, high), np.maximum(low, high)
-    return model.expressions.ranges(low.tolist(), high.tolist())
+    return ranges_over_box(model.expressions, low.tolist(), high.tolist())
 
 
 def _by_expression(
@@ -194,7 +195,7 @@ def _slots(model: ParametricMDP) -> OffsetArray:
 @remembered
 def _domain_ranges(model: ParametricMDP) -> Bounds:
     """What holds of every expression whatever the parameters; constants up to outward rounding."""
-    lower, upper = model.expressions.ranges(model.parameters.lower, model.parameters.upper)
+    lower, upper = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
     return _with_constants(model, np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))
 
 

@@ -7,7 +7,8 @@ An update is first appended to the records and synced, then the checkpoint takes
 in one step. The checkpoint says how many bytes of the records belong to it; what lies behind them is cut off
 when a run goes on, and comes out again the same. So a process that is killed loses at most the time since
 its last update. A directory belongs to one run: the checkpoint carries what was asked, and another question
-is refused with the difference named. The manifest says that the directory is an online run's, so that no
+is refused with the difference named. A run that fails before it has seen an episode leaves nothing behind.
+The manifest says that the directory is an online run's, so that no
 other command writes over it.
 """
 
@@ -18,6 +19,7 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -27,7 +29,7 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write_bytes, explained
-from tightrope.formats.manifest import Manifest
+from tightrope.formats.manifest import MANIFEST, Manifest
 from tightrope.formats.output_directory import OutputDirectory, claim
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.result_files import plain
@@ -58,8 +60,12 @@ class Journal:
         self.records: list[dict[str, Any]] = []
         self.elapsed = 0.0
         self._state: dict[str, npt.NDArray[Any]] | None = None
+        self._appended = 0
+        self._made: list[Path] = []
 
     def __enter__(self) -> Self:
+        ours = [*(self.directory / name for name in (*LIVE, MANIFEST)), self.directory]
+        self._made = [path for path in ours if not path.exists()]
         try:
             claimed = claim_run(self.directory)
             self.directory.mkdir(exist_ok=True)
@@ -85,7 +91,15 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is not None and self._state is None and self._appended <= 1:
+            self._remove_start()
         os.close(self._descriptor)
+
+    def _remove_start(self) -> None:
+        """Undo a start: the first record knows of no episode."""
+        for path in self._made:
+            with suppress(OSError):
+                path.rmdir() if path.is_dir() else path.unlink()
 
     def resume(self, learner: OnlineLearner) -> bool:
         """Bring the learner to where the earlier run was; whether there was one."""
@@ -96,6 +110,7 @@ class Journal:
 
     def append(self, record: Mapping[str, object]) -> None:
         """Add a record; it is on the disk when this returns."""
+        self._appended += 1
         data = (json.dumps(plain(dict(record)), allow_nan=False) + "\n").encode()
         with explained(self.directory / RECORDS):
             while data:

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.model.graph.components import strongly_connected_components
-from tightrope.model.graph.support import SUM_UNIT, Support
+from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
+from tightrope.numerics.unit_sums import SUM_UNIT, added, distilled
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,19 +116,27 @@ def _keeps(
     inside: BoolArray,
     home: int,
 ) -> bool:
-    mass = 0.0
+    mass, exact = 0.0, True
     leaves = False
     for t in range(first, last):
         if not possible[t]:
             continue
         s = successor[t]
         if inside[s] and component[s] == home:
-            mass += upper[t]
+            mass, exact = added(mass, exact, upper[t])
         else:
             leaves = True
             if lower[t] > 0.0 or not nature_stays:
                 return False
-    return not leaves or mass >= 1.0 - (last - first + 2) * SUM_UNIT
+    if not leaves or exact or abs(mass - 1.0) > (last - first + 2) * SUM_UNIT:
+        return not leaves or mass >= 1.0
+    terms, size = np.empty(last - first), 0
+    for t in range(first, last):
+        s = successor[t]
+        if possible[t] and inside[s] and component[s] == home:
+            terms[size] = upper[t]
+            size += 1
+    return distilled(-1.0, terms, size) >= 0.0
 
 
 @kernel

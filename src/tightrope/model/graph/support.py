@@ -9,8 +9,11 @@ Nature picks p with lower ≤ p ≤ upper and Σp = 1 at a choice. For a set X o
 * p(X) = 1 is possible iff p(not X) > 0 is avoidable (`can_stay`), unavoidable iff all possible
   transitions lead into X.
 
-Bounds are float64 images of exact numbers, so a sum of k of them that equals 1 up to (k+2)·2⁻⁵² is read as 1:
-otherwise [0, 0.7] and [0, 0.3] would leave nature 5·10⁻¹⁷ to place elsewhere.
+Bounds are the float64 they are, and every comparison of a sum with 1 is exact: [0, 1−2⁻⁵³] beside [0, 1]
+leaves 2⁻⁵³ that nature has to place there. One thing is forgiven. The bounds of a whole row may miss 1 by
+rounding (0.1 + 0.2 + 0.7 as float64 do); the row is then that distribution. Nothing special is needed: if all
+upper bounds sum to less than 1, no set without one of them reaches 1 either; if the lower bounds sum to
+more, they leave nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +28,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
-
-SUM_UNIT = 2.0**-52
+from tightrope.numerics.unit_sums import SUM_UNIT, added, distilled
 
 
 class GraphEngine(Protocol):
@@ -142,14 +144,36 @@ def _masks(
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
         tolerance = (last - first + 2) * SUM_UNIT
-        low, high = 0.0, 0.0
+        high = 0.0
         for t in range(first, last):
-            low += lower[t]
             high += upper[t]
+        leaves = not _reach_one(first, last, lower, -1)
         for t in range(first, last):
-            room = 1.0 - (low - lower[t])
-            possible[t] = upper[t] > 0.0 and (lower[t] > 0.0 or room > tolerance)
-            certain[t] = possible[t] and (lower[t] > 0.0 or 1.0 - (high - upper[t]) > tolerance)
+            possible[t] = upper[t] > 0.0 and (lower[t] > 0.0 or leaves)
+            certain[t] = possible[t] and lower[t] > 0.0
+            if possible[t] and not certain[t]:
+                others = high - upper[t]
+                if abs(others - 1.0) <= tolerance:
+                    certain[t] = not _reach_one(first, last, upper, t)
+                else:
+                    certain[t] = others < 1.0
+
+
+@kernel
+def _reach_one(first: int, last: int, bound: FloatArray, without: int) -> bool:
+    """Whether the bounds of a choice, but for that of `without`, sum to at least 1."""
+    total, exact = 0.0, True
+    for t in range(first, last):
+        if t != without:
+            total, exact = added(total, exact, bound[t])
+    if exact or abs(total - 1.0) > (last - first + 2) * SUM_UNIT:
+        return total >= 1.0
+    terms, size = np.empty(last - first), 0
+    for t in range(first, last):
+        if t != without:
+            terms[size] = bound[t]
+            size += 1
+    return distilled(-1.0, terms, size) >= 0.0
 
 
 @kernel
@@ -180,7 +204,7 @@ def must_enter(
     inside: BoolArray,
 ) -> bool:
     """Whether every p at the choice with transitions first..last gives `inside` positive probability."""
-    outside = 0.0
+    outside, exact = 0.0, True
     enters = False
     for t in range(first, last):
         if not possible[t]:
@@ -190,8 +214,10 @@ def must_enter(
             if lower[t] > 0.0:
                 return True
         else:
-            outside += upper[t]
-    return enters and outside < 1.0 - (last - first + 2) * SUM_UNIT
+            outside, exact = added(outside, exact, upper[t])
+    if not enters or exact or abs(outside - 1.0) > (last - first + 2) * SUM_UNIT:
+        return enters and outside < 1.0
+    return not _hold_one(first, last, successor, upper, possible, inside, False)
 
 
 @kernel
@@ -205,15 +231,36 @@ def can_stay(
     inside: BoolArray,
 ) -> bool:
     """Whether some p at the choice with transitions first..last gives `inside` probability 1."""
-    mass = 0.0
+    mass, exact = 0.0, True
     leaves = False
     for t in range(first, last):
         if not possible[t]:
             continue
         if inside[successor[t]]:
-            mass += upper[t]
+            mass, exact = added(mass, exact, upper[t])
         else:
             leaves = True
             if lower[t] > 0.0:
                 return False
-    return not leaves or mass >= 1.0 - (last - first + 2) * SUM_UNIT
+    if not leaves or exact or abs(mass - 1.0) > (last - first + 2) * SUM_UNIT:
+        return not leaves or mass >= 1.0
+    return _hold_one(first, last, successor, upper, possible, inside, True)
+
+
+@kernel
+def _hold_one(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    upper: FloatArray,
+    possible: BoolArray,
+    inside: BoolArray,
+    wanted: bool,
+) -> bool:
+    """Whether the upper bounds of the possible transitions into the set, or out of it, sum to at least 1."""
+    terms, size = np.empty(last - first), 0
+    for t in range(first, last):
+        if possible[t] and inside[successor[t]] == wanted:
+            terms[size] = upper[t]
+            size += 1
+    return distilled(-1.0, terms, size) >= 0.0

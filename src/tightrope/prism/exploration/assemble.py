@@ -25,8 +25,8 @@ from tightrope.prism.exploration.probabilities import ONE, Probabilities
 class Rows:
     """The finished rows of all states, as `Structure` wants them, and what is worth a warning.
 
-    `mixed_state` and `mixed_action` list the commands of states in which a Markov chain had to draw
-    among several.
+    `stopped` are states whose commands were not looked at. `mixed_state` and `mixed_action` list the
+    commands of states in which a Markov chain had to draw among several.
     """
 
     choice_start: OffsetArray
@@ -35,6 +35,7 @@ class Rows:
     probability: IndexArray
     action: IndexArray
     deadlock: BoolArray
+    stopped: BoolArray
     mixed_state: IndexArray
     mixed_action: IndexArray
 
@@ -64,6 +65,7 @@ class Assembler:
         self._probability = Pieces(np.int32)
         self._action = Pieces(np.int32)
         self._deadlock = Pieces(np.bool_)
+        self._stopped = Pieces(np.bool_)
         self._mixed_state = Pieces(np.int32)
         self._mixed_action = Pieces(np.int32)
         self.rows_done = 0
@@ -72,14 +74,25 @@ class Assembler:
     def transitions(self) -> int:
         return len(self._successor)
 
-    def add(self, keys: OffsetArray, parts: list[Alternatives], actions: list[int]) -> int:
-        """Append the states with these keys; the number of outcomes that were looked at."""
+    def add(
+        self,
+        keys: OffsetArray,
+        parts: list[Alternatives],
+        actions: list[int],
+        stopped: BoolArray | None = None,
+    ) -> int:
+        """Append the states with these keys; the number of outcomes that were looked at.
+
+        States in which nothing is enabled get a self-loop; they are deadlocks unless `stopped`."""
         size = len(keys)
         action = np.repeat(np.array(actions, dtype=np.int32), [len(part) for part in parts])
         rows = np.concatenate([part.rows for part in parts]) if parts else np.zeros(0, dtype=np.int64)
         count, order = row_order(rows, size)
         dead = count == 0
-        self._deadlock.append(dead)
+        if stopped is None:
+            stopped = np.zeros(size, dtype=np.bool_)
+        self._deadlock.append(dead & ~stopped)
+        self._stopped.append(stopped)
         if dead.any():
             parts = [*parts, _self_loops(np.flatnonzero(dead), keys.shape[1])]
             action = np.concatenate([action, np.zeros(int(dead.sum()), dtype=np.int32)])
@@ -150,6 +163,7 @@ class Assembler:
             self._probability.joined(),
             self._action.joined(),
             self._deadlock.joined(),
+            self._stopped.joined(),
             self._mixed_state.joined(),
             self._mixed_action.joined(),
         )

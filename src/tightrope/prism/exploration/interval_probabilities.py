@@ -5,12 +5,17 @@ scales its bounds. The product of two proper intervals, where two commands of a 
 them, is the interval of the products, as in PRISM and Storm. The products of all distributions of
 two commands are no interval set, so this encloses them: bounds stay bounds, but nature may do a
 little more than the two commands allow. `is_outer` says that it happened, and the user is warned.
+
+What nature can do may hang on whether bounds sum to exactly 1. Upper bounds that do so, or exceed it, still
+do once rounded up. Lower bounds that do leave one distribution, which the command is then read as, likewise
+all upper bounds. Upper bounds that stay below 1 by so little that rounding hides it are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 
@@ -28,6 +33,9 @@ from tightrope.prism.syntax import Command
 Bounds = tuple[Fraction, Fraction]
 
 _ONE = Fraction(1)
+_CLOSE = Fraction(1, 2**40)
+_MOST_COMBINED = 10
+"""Of commands with more updates only all upper bounds but one are compared with 1."""
 
 
 class IntervalProbabilities(Probabilities):
@@ -90,6 +98,7 @@ class IntervalDistribution(Distribution):
         self._table = table
         self._command = command
         self._bounds = bounds
+        self._told_apart: set[tuple[Fraction, ...]] = set()
         numbers = [number for pair in bounds for number in pair]
         self.variables = frozenset[int]().union(*(number.variables for number in numbers))
 
@@ -98,15 +107,15 @@ class IntervalDistribution(Distribution):
         upper = [high.array(frame).to_fractions() for _, high in self._bounds]
         result: IndexArray = np.empty((frame.size, len(self._bounds)), dtype=np.int32)
         for row in range(frame.size):
+            low, high = [each[row] for each in lower], [each[row] for each in upper]
             for column, update in enumerate(self._command.updates):
-                low, high = lower[column][row], upper[column][row]
-                if not 0 <= low <= high <= 1:
+                if not 0 <= low[column] <= high[column] <= 1:
                     raise Complaint(
-                        f"[{low}, {high}] is no interval of probabilities in state {frame.describe(row)}",
+                        f"[{low[column]}, {high[column]}] is no interval of probabilities in state "
+                        f"{frame.describe(row)}",
                         update.position,
                     )
-                result[row, column] = self._table.intern((low, high))
-            least, most = sum(low[row] for low in lower), sum(high[row] for high in upper)
+            least, most = sum(low), sum(high)
             if not least <= 1 <= most:
                 words = f"lower bounds of this command sum to {least} > 1"
                 if least <= 1:
@@ -115,4 +124,26 @@ class IntervalDistribution(Distribution):
                     f"the {words} in state {frame.describe(row)}, so no distribution fits",
                     self._command.position,
                 )
+            if least == 1 or most == 1:  # one distribution fits
+                low = high = low if least == 1 else high
+            elif tuple(high) not in self._told_apart:
+                self._tell_apart(high, frame.describe(row))
+            result[row] = [self._table.intern(pair) for pair in zip(low, high, strict=True)]
         return result
+
+    def _tell_apart(self, upper: Sequence[Fraction], state: str) -> None:
+        """Refuse upper bounds, some of which sum to less than 1 but to 1 once they are float64."""
+        rounded = [Fraction(float(x)) for x in RationalArray.from_fractions(upper).to_float_up()]
+        count = len(upper)
+        sizes = range(1, count) if count <= _MOST_COMBINED else (1, count - 1)
+        for some in (c for size in sizes for c in combinations(range(count), size)):
+            missing = 1 - sum(upper[i] for i in some)
+            if 0 < missing < _CLOSE and sum(rounded[i] for i in some) >= 1:
+                update = self._command.updates[some[-1]]
+                raise Complaint(
+                    f"upper bounds of this command miss 1 by {float(missing):.2g} in state {state}, "
+                    "which is less than float64 can tell, and what nature can do depends on it",
+                    update.position,
+                    "write bounds that sum to 1 exactly, or that stay below it by 1e-15 or more",
+                )
+        self._told_apart.add(tuple(upper))

@@ -124,7 +124,8 @@ class _Reward:
 
     def finish(self) -> RewardStructure:
         if self._choice is not None:
-            self._choice[self._rows.choice_start[:-1][self._rows.deadlock]] = 0.0
+            without = self._rows.deadlock | self._rows.stopped
+            self._choice[self._rows.choice_start[:-1][without]] = 0.0
         return RewardStructure(self._state, self._choice)
 
 

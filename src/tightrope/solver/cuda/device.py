@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from tightrope.errors import CannotCertify, InputError
-
-SOURCE = Path(__file__).with_name("kernels.cu")
+from tightrope.solver.cuda.source import SOURCE, kernel_names
 
 BLOCK = 256
 """Threads a block, as in kernels.cu."""
@@ -24,31 +22,8 @@ BLOCK = 256
 CHUNK = 2**25
 """Bytes that are copied to the device at a time."""
 
-_SWEEPS = tuple(f"sweep<{{k}},{frozen},{lean}>" for frozen in ("false", "true") for lean in ("false", "true"))
-_OF_SEGMENTS = (
-    "margin",
-    "safe_states",
-    "safe_choices",
-    "backward",
-    "judge",
-    "answers",
-    "optimal",
-    "attract",
-    "settle",
-    "keep_or_sink",
-    "only_loops",
-    "peel",
-)
-_OF_VECTORS = ("join", "largest_change")
-
 DEVICES = ("cpu", "cuda")
 """What `--device` may say."""
-
-
-def kernel_names(k: int) -> tuple[str, ...]:
-    """The kernels of kernels.cu for segments of k successors, as the compiler knows them."""
-    sweeps = tuple(sweep.format(k=k) for sweep in _SWEEPS)
-    return (*sweeps, *(f"{name}<{k}>" for name in _OF_SEGMENTS), *_OF_VECTORS)
 
 
 class Device(Protocol):

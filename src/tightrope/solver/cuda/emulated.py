@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.solver.cuda.device import SOURCE, kernel_names
+from tightrope.solver.cuda.source import SOURCE, kernel_names
 
 _C_TYPES: dict[type, Any] = {
     np.bool_: ctypes.c_bool,

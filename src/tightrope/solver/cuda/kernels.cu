@@ -84,6 +84,13 @@ struct System {
 #define STREAMED(at) *(at)
 #endif
 
+// total + term, and whether this is exact if total was; tightrope.numerics.unit_sums says why sums near 1 matter.
+__device__ inline double added(double total, double term, bool &exact) {
+    double sum = total + term, back = sum - total;
+    exact = exact && (total - (sum - back)) + (term - back) == 0.0;
+    return sum;
+}
+
 __device__ inline double lesser(double a, double b) { return b < a ? b : a; }
 __device__ inline double greater_of(double a, double b) { return b > a ? b : a; }
 
@@ -190,7 +197,8 @@ template <int K> struct Choice {
         sort(maximise);
 #pragma unroll
         for (int i = 0; i < k(); i++) {
-            if (!(rest > tolerance())) break;
+            if (!(rest > 0.0)) break;
+            if (!(rest > tolerance()) && isinf(key[i])) continue; // never noise onto an infinite value
             double take = lesser(gap[i], rest);
             if (take > 0.0) {
                 total += take * (maximise ? -key[i] : key[i]);
@@ -220,13 +228,92 @@ template <int K> struct Choice {
 
     __device__ double optimum(bool maximise) { return K == 0 || K > 5 ? pour(maximise) : dual(maximise); }
 
-    // Nature's optimal distribution over the intervals into mass; returns the swing, -1 if there is none.
-    __device__ int spread(bool maximise) {
-        double rest = 1.0;
+    // head + the sum of key, of the right sign; key is overwritten (tightrope.numerics.unit_sums).
+    __device__ double distilled(double head) {
+        double top = head;
+        for (bool moved = true; moved;) {
+            moved = false;
+            double below = head;
+#pragma unroll
+            for (int j = 0; j < k(); j++) {
+                double a = key[j], sum = a + below, back = sum - a, error = (a - (sum - back)) + (below - back);
+                moved = moved || sum != a;
+                if (j) key[j - 1] = error;
+                else head = error;
+                key[j] = below = top = sum;
+            }
+        }
+        return top;
+    }
+
+    __device__ void place(int at, double amount) { // mass[at] = amount, with registers only
+        if (K) {
+#pragma unroll
+            for (int j = 0; j < k(); j++)
+                if (at == j) mass[j] = amount;
+        } else
+            mass[at] = amount;
+    }
+    __device__ double held(Array<double, K> &from, int at) {
+        double found = 0.0;
+        if (!K) return from[at];
+#pragma unroll
+        for (int j = 0; j < k(); j++)
+            if (at == j) found = from[j];
+        return found;
+    }
+    __device__ int in_line(int place) { // order[place], with registers only
+        int found = 0;
+        if (!K) return (int)order[place];
+#pragma unroll
+        for (int i = 0; i < k(); i++)
+            if (place == i) found = (int)order[i];
+        return found;
+    }
+
+    // 1 minus the upper bounds of the first successors in line, minus the lower bounds of the others.
+    __device__ double left(int saturated) {
+        double total = 1.0;
+        bool exact = true;
+#pragma unroll
+        for (int i = 0; i < k(); i++) {
+            key[i] = -(i < saturated ? held(high, (int)order[i]) : held(low, (int)order[i]));
+            total = added(total, key[i], exact);
+        }
+        return exact ? total : distilled(1.0);
+    }
+
+    // Nature's optimal distribution over the intervals into mass, every remainder of the right sign and relatively exact;
+    // returns the swing, -1 if there is none.
+    __device__ int spread_exactly(bool maximise) {
+        int swing = -1;
+#pragma unroll
+        for (int j = 0; j < k(); j++) mass[j] = low[j];
+        if (KIND == PLAIN) return -1;
+        sort(maximise);
+        double rest = left(0);
+        for (int i = 0; i < k(); i++) {
+            int at = in_line(i);
+            double upper = held(high, at), lower = held(low, at), room = upper - lower;
+            if (rest <= 0.0 || room <= 0.0) continue;
+            double after = rest - room;
+            if (fabs(after) <= 2.0 * tolerance()) after = left(i + 1);
+            place(at, after >= 0.0 ? upper : lower + rest);
+            swing = at;
+            rest = after;
+        }
+        return swing;
+    }
+
+    // The same as floating point tells it. `full`: the swing is full, or nearly, so that something may be left or nothing.
+    __device__ int spread(bool maximise, bool &full) {
+        double rest = 1.0, spare = 0.0;
+        bool exact = true;
+        full = false;
 #pragma unroll
         for (int j = 0; j < k(); j++) {
             mass[j] = low[j];
-            rest -= low[j];
+            rest = added(rest, -low[j], exact);
         }
         if (KIND == PLAIN) return -1;
         sort(maximise);
@@ -234,24 +321,25 @@ template <int K> struct Choice {
 #pragma unroll
         for (int i = 0; i < k(); i++) {
             if (!(rest > tolerance())) break;
-            double take = lesser(gap[i], rest);
-            if (take > 0.0) {
-                if (K) {
-#pragma unroll
-                    for (int j = 0; j < k(); j++)
-                        if ((int)order[i] == j) mass[j] += take;
-                } else
-                    mass[(int)order[i]] += take;
-                rest -= take;
-                swing = (int)order[i];
-            }
+            int at = (int)order[i];
+            double lower = held(low, at), room = added(held(high, at), -lower, exact), take = lesser(room, rest);
+            rest = added(rest, -take, exact);
+            place(at, lower + take);
+            if (take > 0.0) swing = at, spare = room - take;
         }
+        full = spare <= tolerance() && !(exact && rest == 0.0);
         return swing;
     }
 
     // The optimum of p·x over the intervals, rounded up or down by a bound on all errors.
     __device__ double safely(bool maximise, bool upward) {
-        int swing = spread(maximise);
+        bool full, empty = false;
+        int swing = spread(maximise, full);
+        if (full) {
+#pragma unroll
+            for (int j = 0; j < k(); j++) empty = empty || (!(mass[j] > 0.0) && high[j] > 0.0);
+            if (empty) swing = spread_exactly(maximise);
+        }
         double total = 0.0, size = 0.0, smallest = INFINITE, largest = -INFINITE, last = 0.0;
 #pragma unroll
         for (int j = 0; j < k(); j++) {
@@ -263,24 +351,35 @@ template <int K> struct Choice {
             }
             if (j == swing) last = fabs(x[j]);
         }
-        if (swing >= 0) size += last;
+        if (full && !empty) last += 2.0 * greater_of(fabs(smallest), fabs(largest));
+        size += last;
         double error = (k() + 6) * SUM_UNIT * size + UNDERFLOW_ROOM;
         if (smallest == largest) return smallest;
         if (isinf(total)) return total;
         return upward ? lesser(total + error, largest) : greater_of(total - error, smallest);
     }
 
-    // Whether transition j can have positive probability, as tightrope.model.graph.support reads the bounds.
-    __device__ bool possible(int j, double low_sum, const Flag *kept) {
+    // Whether transition j can have positive probability, as tightrope.model.graph.support reads the bounds; `leaves`:
+    // the lower bounds leave something.
+    __device__ bool possible(int j, bool leaves, const Flag *kept) {
         if (kept) return kept[j];
         if (KIND == PLAIN) return high[j] > 0.0;
-        return high[j] > 0.0 && (low[j] > 0.0 || 1.0 - (low_sum - low[j]) > tolerance());
+        return high[j] > 0.0 && (low[j] > 0.0 || leaves);
     }
-    __device__ double low_sum() {
+    __device__ bool leaves(const Flag *kept) {
+        if (kept || KIND == PLAIN) return true;
+        return !reaches_one([&](int j) { return low[j]; });
+    }
+    // Whether terms sum to at least 1, exactly.
+    template <class Term> __device__ bool reaches_one(Term term) {
         double sum = 0.0;
+        bool exact = true;
 #pragma unroll
-        for (int j = 0; j < k(); j++) sum += low[j];
-        return sum;
+        for (int j = 0; j < k(); j++) sum = added(sum, term(j), exact);
+        if (exact || fabs(sum - 1.0) > tolerance()) return sum >= 1.0;
+#pragma unroll
+        for (int j = 0; j < k(); j++) key[j] = term(j);
+        return distilled(-1.0) >= 0.0;
     }
 
 #if RECTANGULAR
@@ -390,7 +489,8 @@ template <int K> struct Choice {
     __device__ double inner(const Model &m, Offset c, bool maximise) {
         double y = 0.0;
         if (m.joint && !m.joint[c]) {
-            spread(maximise);
+            bool full;
+            spread(maximise, full);
 #pragma unroll
             for (int j = 0; j < k(); j++)
                 if (mass[j] > 0.0) y += mass[j] * x[j];
@@ -432,7 +532,8 @@ template <int K> struct Choice {
         double of_intervals = pour(maximise);
         if (!(error < INFINITE)) return of_intervals;
         if (maximise ? y >= of_intervals : y <= of_intervals) {
-            spread(maximise);
+            bool full;
+            spread(maximise, full);
             y = of_intervals;
         }
         return y;
@@ -522,7 +623,7 @@ template <int K> struct Choice {
 #if RECTANGULAR
         inner(m, c, maximise);
 #else
-        spread(maximise);
+        spread_exactly(maximise);
 #endif
     }
 };
@@ -828,14 +929,15 @@ __global__ void optimal(
             with_choice<K>(g, m, i, c0 + a, c0, a, values, [&](auto &choice) {
                 bool joint = RECTANGULAR && (!m.joint || m.joint[c0 + a]);
                 int swing = -1;
+                double tie = 0.0;
                 if (joint) choice.distribution(m, c0 + a, maximise);
-                else swing = choice.spread(maximise);
-                double sum = choice.low_sum(), tie = 0.0;
+                else swing = choice.spread_exactly(maximise);
+                bool leaves = choice.leaves(0);
                 for (int j = 0; j < choice.k(); j++)
                     if (j == swing) tie = choice.x[j];
                 for (int j = 0; j < choice.k(); j++) {
                     bool best = choice.mass[j] > 0.0 || (swing >= 0 && choice.x[j] == tie) || (slack && slack[c0 + a]);
-                    out[m.transition_start[c0 + a] + j] = best && choice.possible(j, sum, 0);
+                    out[m.transition_start[c0 + a] + j] = best && choice.possible(j, leaves, 0);
                 }
             });
     }
@@ -876,31 +978,28 @@ __global__ void largest_change(
 // Whether nature lets, or has to let, a choice enter / keep to a set; tightrope.model.graph.support says why.
 template <class C, class In>
 __device__ inline bool must_enter(C &choice, const Flag *kept, In inside) {
-    double sum = choice.low_sum(), outside = 0.0;
-    bool enters = false, sure = false;
-    for (int j = 0; j < choice.k(); j++) {
-        if (!choice.possible(j, sum, kept)) continue;
-        if (inside(j)) enters = true, sure = sure || choice.low[j] > 0.0;
-        else outside += choice.high[j];
-    }
-    return sure || (enters && outside < 1.0 - choice.tolerance());
+    bool leaves = choice.leaves(kept), enters = false, sure = false;
+    for (int j = 0; j < choice.k(); j++)
+        if (choice.possible(j, leaves, kept) && inside(j)) enters = true, sure = sure || choice.low[j] > 0.0;
+    if (sure || !enters) return sure;
+    return !choice.reaches_one(
+        [&](int j) { return choice.possible(j, leaves, kept) && !inside(j) ? choice.high[j] : 0.0; }
+    );
 }
 template <class C, class In>
 __device__ inline bool can_stay(C &choice, const Flag *kept, In inside) {
-    double sum = choice.low_sum(), mass = 0.0;
-    bool leaves = false, forced = false;
-    for (int j = 0; j < choice.k(); j++) {
-        if (!choice.possible(j, sum, kept)) continue;
-        if (inside(j)) mass += choice.high[j];
-        else leaves = true, forced = forced || choice.low[j] > 0.0;
-    }
-    return !forced && (!leaves || mass >= 1.0 - choice.tolerance());
+    bool leaves = choice.leaves(kept), leaks = false, forced = false;
+    for (int j = 0; j < choice.k(); j++)
+        if (choice.possible(j, leaves, kept) && !inside(j)) leaks = true, forced = forced || choice.low[j] > 0.0;
+    if (forced || !leaks) return !forced;
+    return choice.reaches_one(
+        [&](int j) { return choice.possible(j, leaves, kept) && inside(j) ? choice.high[j] : 0.0; }
+    );
 }
 template <class C, class In>
 __device__ inline bool some_in(C &choice, const Flag *kept, In inside) {
-    double sum = choice.low_sum();
-    bool found = false;
-    for (int j = 0; j < choice.k(); j++) found = found || (choice.possible(j, sum, kept) && inside(j));
+    bool leaves = choice.leaves(kept), found = false;
+    for (int j = 0; j < choice.k(); j++) found = found || (choice.possible(j, leaves, kept) && inside(j));
     return found;
 }
 

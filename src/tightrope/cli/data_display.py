@@ -1,0 +1,144 @@
+"""A description of a log for people: facts, then bars that a terminal can show."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tightrope.cli.output import grouped, print_facts, print_table
+
+if TYPE_CHECKING:
+    from tightrope.data.coverage import Coverage
+    from tightrope.learning.log_description import LogDescription
+    from tightrope.learning.point_estimates import PointEstimates
+
+SCALE = 24
+"""Characters of a bar."""
+
+MOST_ROWS = 12
+"""Rows of a table; the rest is counted."""
+
+FINE, PLAIN = ("█", "━", "●", "·"), ("#", "=", "o", ".")
+
+
+def print_description(title: str, description: LogDescription) -> None:
+    """Everything, the way a log is read first."""
+    print_facts(title, _facts(description))
+    _print_unknown(description)
+    _print_coverage(description.coverage)
+    if description.estimates is not None:
+        _print_estimates(description.estimates)
+
+
+def _facts(description: LogDescription) -> Iterator[tuple[str, str]]:
+    reading = description.reading
+    counts, design = reading.counts, reading.counts.design
+    for line in reading.read_as:
+        yield "read as", line
+    if len(reading.files) > 1:
+        yield "files", f"{len(reading.files)}, from {reading.files[0]} to {reading.files[-1]}"
+    yield "rows", grouped(reading.rows)
+    yield "episodes", "not told" if design.episodes is None else grouped(design.episodes)
+    yield "transitions", f"{grouped(counts.steps)} counted"
+    if description.bytes is not None:
+        yield "bytes", grouped(description.bytes)
+    yield "design", design.kind.value
+    for line in reading.notes:
+        yield "note", line
+    for reason, rows in reading.dropped.items():
+        yield "left out", f"{grouped(rows)} {'row' if rows == 1 else 'rows'}: {reason}"
+    if description.refused is not None:
+        yield "learn says", description.refused
+    for line in design.censored:
+        yield "missing", f"{line}: the confidence is nominal"
+    coverage = description.coverage
+    yield "states", f"in {grouped(coverage.states_visited)} of {grouped(coverage.states)} something was done"
+    several = f"{grouped(coverage.open_visited)} of the {grouped(coverage.open)} with more than one outcome"
+    yield "choices", f"{grouped(coverage.visited)} of {grouped(coverage.choices)} visited, {several}"
+    for name, visits in coverage.fewest[:3]:
+        yield "fewest visits", f"{grouped(visits)}: {name}"
+    if coverage.never:
+        more = coverage.open - coverage.open_visited - len(coverage.never)
+        yield "never visited", "; ".join(coverage.never) + (f"; {grouped(more)} more" if more > 0 else "")
+
+
+def _print_unknown(description: LogDescription) -> None:
+    rows = [
+        (kind, entry.value, grouped(entry.rows))
+        for kind, entries in description.unknown.items()
+        for entry in entries
+    ]
+    if rows:
+        print_table("unknown to the model", ("what", "value", "rows"), rows)
+
+
+def _print_coverage(coverage: Coverage) -> None:
+    full, _, _, empty = _glyphs()
+    most = max((action.visits for action in coverage.actions), default=0)
+    rows: list[tuple[str, ...]] = []
+    for action in coverage.actions[:MOST_ROWS]:
+        size = 0 if most == 0 else max(int(action.visits > 0), round(SCALE * action.visits / most))
+        shares = (f"{grouped(action.visited)} of {grouped(action.choices)}", grouped(action.visits))
+        rows.append((action.action or "unlabelled", *shares, (full * size).ljust(SCALE, empty)))
+    _and_more(rows, len(coverage.actions))
+    print_table("visits by action", ("action", "choices visited", "visits", ""), rows)
+
+
+def _print_estimates(estimates: PointEstimates) -> None:
+    rows: list[tuple[str, ...]] = []
+    if estimates.parameters:
+        ends = [end for p in estimates.parameters for end in (p.lower, p.upper)]
+        low, high = min(0.0, *ends), max(1.0, *ends)
+        for p in estimates.parameters[:MOST_ROWS]:
+            bar = _bar(p.estimate, (p.lower, p.upper), (low, high))
+            rows.append((p.parameter, f"{p.estimate:.5g}", _interval(p.lower, p.upper), bar))
+        _and_more(rows, len(estimates.parameters))
+        print_table("parameters", ("", "estimate", "interval", f"{low:g} to {high:g}"), rows)
+    rows = []
+    for e in sorted(estimates.expressions, key=lambda e: e.visits)[:MOST_ROWS]:
+        seen = f"{grouped(e.seen)} of {grouped(e.visits)}"
+        estimate = "" if e.estimate is None else f"{e.estimate:.5g}"
+        bar = _bar(e.estimate, (e.lower, e.upper), (0.0, 1.0))
+        rows.append((e.expression, seen, estimate, _interval(e.lower, e.upper), bar))
+    _and_more(rows, len(estimates.expressions))
+    if rows:
+        columns = ("", "seen of visits", "estimate", "interval", "0 to 1")
+        print_table("expressions, the least visited first", columns, rows)
+    said = [("intervals", estimates.label)]
+    said += [("contradiction", text) for text in estimates.conflict]
+    print_facts("", said)
+
+
+def _bar(estimate: float | None, interval: tuple[float, float], scale: tuple[float, float]) -> str:
+    """An interval with its estimate, on a line from one end of the scale to the other."""
+    _, line, point, empty = _glyphs()
+    cells = [empty] * SCALE
+    for cell in range(_cell(interval[0], scale), _cell(interval[1], scale) + 1):
+        cells[cell] = line
+    if estimate is not None:
+        cells[_cell(estimate, scale)] = point
+    return "".join(cells)
+
+
+def _cell(value: float, scale: tuple[float, float]) -> int:
+    low, high = scale
+    return min(SCALE - 1, max(0, int(SCALE * (value - low) / (high - low))))
+
+
+def _interval(lower: float, upper: float) -> str:
+    return f"[{lower:.5g}, {upper:.5g}]"
+
+
+def _and_more(rows: list[tuple[str, ...]], total: int) -> None:
+    if total > len(rows) and rows:
+        rows.append((f"{grouped(total - len(rows))} more", *[""] * (len(rows[0]) - 1)))
+
+
+def _glyphs() -> Sequence[str]:
+    """What bars are made of, on terminals that know no more than ASCII, too."""
+    try:
+        "".join(FINE).encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return PLAIN
+    return FINE

@@ -1,0 +1,73 @@
+"""What `tightrope data` does: read, describe, draw, print."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tightrope.cli.data_display import print_description
+from tightrope.cli.log_source import LogRequest, reading_progress
+from tightrope.cli.model_source import load_model
+from tightrope.cli.output import print_json, warn
+from tightrope.learning.log_description import LogDescription, describe_log, described
+from tightrope.statistics.estimates import check_delta
+
+
+@dataclass(frozen=True)
+class DataRequest:
+    """The options of the command."""
+
+    log: LogRequest
+    model: str
+    const: list[str] | None
+    param: str | None
+    domain: str | None
+    delta: float
+    plot: Path | None
+    json: bool
+
+
+def run(asked: DataRequest) -> None:
+    """Describe the log, print it, and draw it where that is wanted."""
+    check_delta(asked.delta)
+    if asked.plot is not None:
+        from tightrope.report.log_figure import check_figure
+
+        check_figure(asked.plot)
+    files = asked.log.files()
+    model = load_model(asked.model, asked.const, asked.param, asked.domain).model
+    begin = time.perf_counter()
+    if asked.log.minari is not None:
+        description = described(asked.log.read(model, files), model, asked.delta)
+    else:
+        with reading_progress() as progress:
+            description = describe_log(files, model, asked.log.options, asked.delta, progress)
+    seconds = time.perf_counter() - begin
+    _warn_about(description)
+    if asked.json:
+        facts = description.to_json()
+        print_json({**facts, "plot": asked.plot, "seconds": round(seconds, 6)})
+    else:
+        print_description(_title(asked), description)
+    if asked.plot is not None:
+        from tightrope.report.log_figure import write_log_figure
+
+        write_log_figure(asked.plot, _title(asked), description)
+
+
+def _title(asked: DataRequest) -> str:
+    return f"{', '.join(asked.log.places)} for {asked.model}"
+
+
+def _warn_about(description: LogDescription) -> None:
+    left_out = sum(description.reading.dropped.values())
+    if description.refused is not None:
+        warn(
+            f"{left_out:,} of {description.reading.rows:,} rows cannot be counted, and 'tightrope learn' "
+            "refuses the log\nhint: mend the log or its reading (--columns, --map, --states); "
+            "--skip-invalid leaves such rows out, and the confidence is then nominal"
+        )
+    estimates = description.estimates
+    if estimates is not None and estimates.conflict:
+        warn("no parameter of the domain fits the data: the model or the reading of the log is wrong")

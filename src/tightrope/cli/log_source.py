@@ -1,0 +1,168 @@
+"""From `--data` and the options beside it to counts: the one way in which commands read logs.
+
+What the user says about a log is checked before a model is built for it. How its columns were read is said
+before anything is made of them.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import typer
+
+from tightrope.cli.output import grouped
+from tightrope.data.read_options import ReadOptions
+from tightrope.data.state_form import StateForm, StateNames
+from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    from tightrope.data.log_counts import ReadProgress
+    from tightrope.data.reading import Model, Progress, Reading
+    from tightrope.formats.data_files import DataFile
+
+MINARI = "minari:"
+PATIENCE = 0.4
+"""Seconds before progress is shown."""
+
+SHOWN_FILES = 3
+WIDTH = 80
+
+
+@dataclass(frozen=True)
+class LogRequest:
+    """The places that `--data` names, in their order, and what is said about them."""
+
+    places: tuple[str, ...]
+    options: ReadOptions
+
+    @property
+    def minari(self) -> str | None:
+        """The NAME of `--data minari:NAME`, or None for files."""
+        if not any(place.startswith(MINARI) for place in self.places):
+            return None
+        if len(self.places) > 1:
+            raise InputError("a Minari dataset stands alone: give --data once")
+        if self.options.skip_invalid:
+            raise InputError("--skip-invalid goes with data files, not with Minari datasets")
+        return self.places[0].removeprefix(MINARI)
+
+    def files(self) -> tuple[DataFile, ...]:
+        """Every file that is meant; what is no data file is refused before a model is built for it."""
+        from tightrope.formats.data_files import find_files
+        from tightrope.formats.data_open import open_table
+
+        self.options.state_names, self.options.stated_design, self.options.place  # noqa: B018
+        if self.minari is not None:
+            return ()
+        found = find_files(self.places, self.options.format)
+        for file in found:
+            open_table(file)
+        return found
+
+    def read(self, model: Model, files: tuple[DataFile, ...]) -> Reading:
+        """The counts, with a sign of life while they are read."""
+        from tightrope.data.reading import Reading, read_files
+
+        if self.minari is not None:
+            from tightrope.data.environments import count_minari, load_minari
+
+            names = self.options.state_names
+            by_index = StateForm.INDEX if names is StateNames.INDEX else None
+            counts = count_minari(load_minari(self.minari), model, states=by_index)
+            return Reading(counts, counts.steps, {}, None)
+        with reading_progress() as progress:
+            return read_files(files, model, self.options, progress=progress)
+
+
+def about_log(log: LogRequest, files: tuple[DataFile, ...], reading: Reading) -> dict[str, object]:
+    """What a result says about its data: files with digests, how they were read, what was dropped."""
+    known = ("source", "seed", "policy", "cap", "at", "property")
+    digests = [_digest(file) for file in files]
+    whole = sha256(reading.counts.transition.tobytes()) if not files else sha256("".join(digests).encode())
+    return {
+        "file": ", ".join(log.places),
+        "sha256": digests[0] if len(digests) == 1 else whole.hexdigest(),
+        "files": [{"file": file.name, "sha256": d} for file, d in zip(files, digests, strict=True)],
+        **read_facts(reading),
+        "sampled": {key: value for key, value in (reading.metadata or {}).items() if key in known},
+    }
+
+
+def read_facts(reading: Reading) -> dict[str, object]:
+    """How a log was read, for JSON."""
+    return {
+        "rows": reading.rows,
+        "read_as": list(reading.read_as),
+        "notes": list(reading.notes),
+        "dropped": dict(reading.dropped),
+        "censored": list(reading.counts.design.censored),
+    }
+
+
+def print_reading(reading: Reading) -> None:
+    """How a log was read, before any result: files, columns, and what else there is to know."""
+    if len(reading.files) > 1:
+        shown = ", ".join(reading.files[:SHOWN_FILES])
+        more = f" … {reading.files[-1]}" if len(reading.files) > SHOWN_FILES else ""
+        _print_line(f"data: {len(reading.files)} files in this order: {shown}{more}")
+    for line in reading.read_as:
+        _print_line(f"read as: {line}")
+    for line in reading.notes:
+        _print_line(f"note: {line}")
+    for line in reading.counts.design.censored:
+        _print_line(f"missing: {line}")
+
+
+def _print_line(line: str) -> None:
+    typer.echo(textwrap.fill(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+
+
+@contextmanager
+def reading_progress() -> Iterator[Progress | None]:
+    """A line on stderr with rows, bytes and the time left; silent where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.status import Status
+
+    begin = time.monotonic()
+    status = Status("reading", console=Console(stderr=True))
+    shown = 0.0
+
+    def show(progress: ReadProgress) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if now - begin < PATIENCE or now - shown < 0.1:
+            return
+        shown = now
+        status.update(progress_line(progress.rows, progress.bytes, progress.total_bytes, now - begin))
+        status.start()
+
+    try:
+        yield show
+    finally:
+        status.stop()
+
+
+def progress_line(rows: int, read: int, total: int, seconds: float) -> str:
+    """`reading: 1,200,000 rows, 30 of 120 MB, 12 s left`."""
+    line = f"reading: {grouped(rows)} rows, {read / 1e6:.0f} of {total / 1e6:.0f} MB"
+    if 0 < read <= total and seconds > 0:
+        line += f", {seconds * (total - read) / read:.0f} s left"
+    return line
+
+
+def _digest(file: DataFile) -> str:
+    digest = sha256()
+    with file.open() as raw:
+        while block := raw.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

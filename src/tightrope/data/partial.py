@@ -1,0 +1,259 @@
+"""Counts of a part of a log, and how those of consecutive parts are joined into those of the whole.
+
+Counting is a map over parts and a sum: a part's counts do not depend on what stands before it. What does is
+kept at its edges, its first and its last row, and settled when the edges of neighbours meet: whether the
+episode goes on, whether steps are missing between them, and, in logs without next states, where the last
+row led. The result is the same however the log is cut.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tightrope.data.accumulator import BatchAccumulator
+from tightrope.data.follow import (
+    CLOSED,
+    ENDED,
+    EPISODE,
+    EPISODES,
+    HAS_ENDS,
+    HAS_EPISODES,
+    HAS_STEPS,
+    HAS_TIME,
+    HEAD_OPEN,
+    HEAD_ROWS,
+    LONGEST,
+    NEXT,
+    OUT_OF_ORDER,
+    ROWS,
+    SOUND,
+    START_HIGH,
+    START_LOW,
+    STEP,
+    TIME,
+    FollowState,
+    add_notes,
+    begin_episode,
+    end_episode,
+    follow,
+    no_notes,
+)
+from tightrope.data.read_plan import ReadPlan
+from tightrope.data.rows import NO_ACTION, Rows
+from tightrope.data.state_index import UNKNOWN
+from tightrope.formats.data_problems import Problem
+from tightrope.numerics.arrays import OffsetArray
+
+
+@dataclass(frozen=True, eq=False)
+class Partial:
+    """What one part holds. `head` is its first row whose place can be read, `tail` its last row; `broken`
+    says that rows whose place cannot be read stand before the head.
+
+    `after` is what `follow` knows in the end. `starts` are the episodes that begin in it, where the log has
+    no steps to tell whether one comes back. `lost` are visits whose outcome is not in the log.
+    """
+
+    table: int
+    rows: int
+    parts: list[tuple[OffsetArray, OffsetArray]]
+    dropped: Counter[str]
+    head: Rows | None
+    tail: Rows | None
+    head_position: int
+    tail_position: int
+    after: FollowState
+    starts: OffsetArray
+    lost: int = 0
+    broken: bool = False
+
+
+@dataclass
+class BadEdge:
+    """A row at an edge that does not follow the row of the part before."""
+
+    table: int
+    row: int
+    problem: Problem
+    state: int
+    before: int
+
+
+@dataclass
+class Joined:
+    """The sum of partial counts, taken in order."""
+
+    plan: ReadPlan
+    accumulator: BatchAccumulator
+    rows: int = 0
+    lost: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    notes: OffsetArray = field(default_factory=no_notes)
+    bad: list[BadEdge] = field(default_factory=list)
+    starts: dict[int, list[OffsetArray]] = field(default_factory=dict)
+    open_end: bool = False
+    _last: Partial | None = None
+    _open_rows: int = 0
+    _broken: bool = False
+
+    def add(self, part: Partial) -> None:
+        """Join the next part."""
+        self.rows += part.rows
+        self.lost += part.lost
+        self.dropped += part.dropped
+        self.accumulator.add_parts(part.parts)
+        if part.tail is None:
+            return
+        if part.head is None:
+            self._broken = True
+            if self.plan.columns[part.table].from_next_row:
+                self.dropped[Problem(part.tail.problems[0]).words] += 1
+            return
+        bits = self.plan.bits(part.table)
+        continues = self._meet(part, part.head, bits)
+        self._broken = False
+        self.starts.setdefault(part.table, []).append(part.starts[1:] if continues else part.starts)
+        add_notes(self.notes, part.after.notes)
+        before = self._open_rows if continues else 0
+        if not continues:
+            self._end_open(bits)
+            begin_episode(int(part.head.step[0]), bool(bits & HAS_STEPS), self.notes)
+        if part.after.notes[HEAD_ROWS] >= 0:
+            end_episode(
+                before + int(part.after.notes[HEAD_ROWS]), bool(part.after.notes[HEAD_OPEN]), self.notes
+            )
+            before = 0
+        self._open_rows = before + int(part.after.carry[ROWS])
+        self._last = part
+
+    def finish(self) -> None:
+        """The log ends; whatever episode is open was cut off by the end of recording."""
+        self.notes[LONGEST] = max(int(self.notes[LONGEST]), self._open_rows)
+        if self._last is not None:
+            self._settle_tail(None, is_last=True)
+
+    @property
+    def is_out_of_order(self) -> bool:
+        """Whether rows must be sorted before they can be counted."""
+        if self.notes[OUT_OF_ORDER] or self.notes[START_LOW] < self.notes[START_HIGH]:
+            return True
+        for starts in self.starts.values():
+            names = np.concatenate(starts)
+            if len(np.unique(names)) < len(names):
+                return True
+        return False
+
+    @property
+    def episodes(self) -> int:
+        return int(self.notes[EPISODES])
+
+    def _end_open(self, bits: int) -> None:
+        if self._last is not None and self._open_rows:
+            carry = self._last.after.carry
+            is_open = bool(bits & HAS_ENDS) and not carry[ENDED] and not carry[CLOSED]
+            end_episode(self._open_rows, is_open, self.notes)
+
+    def _meet(self, part: Partial, head: Rows, bits: int) -> bool:
+        """Let the first row of a part follow the last of the part before; whether the episode goes on."""
+        last = self._last
+        if last is None:
+            return False
+        assert last.tail is not None
+        if last.table != part.table and not _may_go_on(last.after.carry, head, bits):
+            self._settle_tail(None)
+            return False
+        state, row = last.after.copy(), head[:]
+        row.problems = head.problems.copy()
+        if part.broken or self._broken:
+            state.carry[SOUND] = 0
+        marks = follow(bits, 0, row, np.zeros(1, dtype=np.bool_), state)
+        notes, problems = state.notes, row.problems
+        add_notes(self.notes, _only_relation(notes))
+        goes_on = not marks.is_new[0]
+        if problems[0] != Problem.NONE and head.problems[0] == Problem.NONE:
+            self._refuse_head(part, head, Problem(problems[0]), int(last.after.carry[NEXT]))
+        follows = bool(marks.continues[0])
+        self._settle_tail(int(head.state[0]) if follows else None)
+        return goes_on
+
+    def _refuse_head(self, part: Partial, head: Rows, problem: Problem, before: int) -> None:
+        """The first row of a part turns out to be wrong: an error, or its count is taken back."""
+        if not self.plan.skip:
+            self.bad.append(BadEdge(part.table, int(head.number[0]), problem, int(head.state[0]), before))
+            return
+        assert part.tail is not None
+        from_next = self.plan.columns[part.table].from_next_row
+        if from_next and part.tail.number[0] == head.number[0]:
+            part.tail.problems = np.array([problem], dtype=np.int8)
+            return
+        self.dropped[problem.words] += 1
+        row = head[:]
+        row.problems = head.problems.copy()
+        found, lost = locate_known(self.plan, row)
+        self.lost -= lost
+        if found[0] >= 0:
+            self.accumulator.add_one(int(found[0]), part.head_position, -1)
+
+    def _settle_tail(self, next_state: int | None, is_last: bool = False) -> None:
+        """In a log without next states: count where the last row of a part led, or that nobody knows."""
+        last = self._last
+        assert last is not None and last.tail is not None
+        if not self.plan.columns[last.table].from_next_row:
+            return
+        if last.tail.problems[0] != Problem.NONE:
+            self.dropped[Problem(last.tail.problems[0]).words] += 1
+            return
+        tail = last.tail[:]
+        tail.next_state = np.array([UNKNOWN if next_state is None else next_state], dtype=np.int64)
+        transition, lost = locate_known(self.plan, tail)
+        if next_state is None:
+            self.lost += 0 if is_last else lost
+            self.open_end = is_last and lost > 0
+        elif tail.problems[0] != Problem.NONE and self.plan.skip:
+            self.dropped[Problem(tail.problems[0]).words] += 1
+        elif tail.problems[0] != Problem.NONE:
+            problem, state = Problem(tail.problems[0]), int(tail.state[0])
+            self.bad.append(BadEdge(last.table, int(tail.number[0]), problem, state, next_state))
+        else:
+            self.accumulator.add_one(int(transition[0]), last.tail_position)
+
+
+def locate_known(plan: ReadPlan, rows: Rows) -> tuple[OffsetArray, int]:
+    """The transitions of rows whose next state is known (the others stay UNKNOWN), and how many visits are
+    lost.
+
+    A visit is lost where something was done, its outcome is not there, and more than one was possible.
+    """
+    known = rows.next_state != UNKNOWN
+    missing = known & ((rows.action == NO_ACTION) | (rows.local == NO_ACTION)) & (rows.problems == 0)
+    rows.problems[missing] = Problem.MISSING_VALUE
+    transition = np.full(len(rows), UNKNOWN, dtype=np.int64)
+    if known.all():
+        return plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems), 0
+    part = rows[known]
+    transition[known] = plan.index.transitions(part.state, part.taken, part.next_state, part.problems)
+    rows.problems[known] = part.problems
+    left = np.flatnonzero(~known & (rows.problems == Problem.NONE) & (rows.local != NO_ACTION))
+    lost = sum(
+        plan.index.outcomes(int(rows.state[i]), int(rows.action[i]), int(rows.local[i])) != 1 for i in left
+    )
+    return transition, lost
+
+
+def _may_go_on(carry: OffsetArray, head: Rows, bits: int) -> bool:
+    """Whether an episode may go on in the next file: only where names and steps, or times, say so."""
+    if not bits & HAS_EPISODES or carry[EPISODE] != head.episode[0] or carry[ENDED]:
+        return False
+    if bits & HAS_STEPS:
+        return bool(head.step[0] == carry[STEP] + 1)
+    return bool(bits & HAS_TIME) and bool(head.time[0] >= carry[TIME])
+
+
+def _only_relation(notes: OffsetArray) -> OffsetArray:
+    """The notes on how two rows follow each other, without those on where episodes begin and end."""
+    result = no_notes()
+    result[:3] = notes[:3]
+    return result

@@ -1,0 +1,110 @@
+"""Everything needed to count a part of a log, as plain data: parts can be counted in other threads and
+processes.
+
+A log is a sequence of tables (files); a `Part` is a table or some of its row groups. `ReadPlan` says what the
+columns of each table mean for which model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+from tightrope.data.column_names import EPISODE, STEP, TIME
+from tightrope.data.follow import FROM_NEXT_ROW, HAS_ENDS, HAS_EPISODES, HAS_STEPS, HAS_TIME
+from tightrope.data.locate import ModelIndex
+from tightrope.data.row_columns import RowColumns
+from tightrope.data.rows import RowDecoder
+from tightrope.data.stopping import absorbing_states
+from tightrope.data.value_maps import ValueMap
+from tightrope.formats.data_table import DataTable
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray
+
+PART_ROWS = 1 << 20
+"""Rows of a part that is cut out of a Parquet file: whole row groups, until there are so many."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some row groups of a table, or all of it where `groups` is None.
+
+    `first` is the number of rows of the log before it; None where that is known only once these are counted.
+    """
+
+    table: int
+    groups: range | None
+    first: int | None
+    rows: int | None
+
+
+class PartCounting(Protocol):
+    """Counts the parts of a log elsewhere than in this process."""
+
+    def partials(self, plan: ReadPlan, watch: Callable[[int, int], None]) -> Iterator[Any]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class ReadPlan:
+    """The tables of one log in time order, what their columns mean, and what to do with bad rows.
+
+    `counting` counts its parts, where this process does not.
+    """
+
+    structure: Structure
+    tables: Sequence[DataTable]
+    columns: Sequence[RowColumns]
+    maps: Mapping[str, ValueMap] = field(default_factory=dict)
+    skip: bool = False
+    by_episodes: bool = False
+    counting: PartCounting | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("index", "absorbing")}
+
+    @cached_property
+    def index(self) -> ModelIndex:
+        """Finds states, choices and transitions."""
+        return ModelIndex(self.structure)
+
+    @cached_property
+    def absorbing(self) -> BoolArray:
+        """States that nothing leaves."""
+        return absorbing_states(self.structure)
+
+    def decoder(self, table: int) -> RowDecoder:
+        return RowDecoder(self.columns[table], self.maps, self.index, self.tables[table].path)
+
+    def bits(self, table: int) -> int:
+        """What the table has, as `follow_rows` takes it."""
+        columns = self.columns[table]
+        ends = any(role in columns.roles for role in ("terminated", "truncated", "done"))
+        return (
+            (HAS_EPISODES if EPISODE in columns.roles else 0)
+            | (HAS_STEPS if STEP in columns.roles else 0)
+            | (HAS_TIME if TIME in columns.roles else 0)
+            | (HAS_ENDS if ends else 0)
+            | (FROM_NEXT_ROW if columns.from_next_row else 0)
+        )
+
+    def parts(self) -> list[Part]:
+        """The log cut into parts, in order; text files are one part each."""
+        result: list[Part] = []
+        first: int | None = 0
+        for number, table in enumerate(self.tables):
+            if table.group_rows is None:
+                result.append(Part(number, None, first, None))
+                first = None
+                continue
+            begin = 0
+            while begin < len(table.group_rows):
+                end, rows = begin, 0
+                while end < len(table.group_rows) and (end == begin or rows < PART_ROWS):
+                    rows += table.group_rows[end]
+                    end += 1
+                result.append(Part(number, range(begin, end), first, rows))
+                first = None if first is None else first + rows
+                begin = end
+        return result

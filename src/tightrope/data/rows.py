@@ -1,0 +1,269 @@
+"""Rows of a log, decoded: states, actions and the place in their episodes as whole numbers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.data.column_names import (
+    ACTION,
+    CHOICE,
+    DONE,
+    EPISODE,
+    STATE,
+    STEP,
+    TERMINATED,
+    TIME,
+    TRUNCATED,
+)
+from tightrope.data.locate import ModelIndex, Taken
+from tightrope.data.row_columns import RowColumns
+from tightrope.data.state_form import StateNames
+from tightrope.data.state_index import UNKNOWN
+from tightrope.data.value_maps import ValueMap
+from tightrope.errors import InputError, Location
+from tightrope.formats.data_columns import distinct, holds_text, truth_values, whole_numbers
+from tightrope.formats.data_problems import Problem, ProblemCodes, mark
+from tightrope.formats.data_table import Chunk
+from tightrope.numerics.arrays import BoolArray, OffsetArray
+
+NO_ACTION = -3
+"""A row without an action, as the last of an episode is in a log that takes next states from the next row."""
+
+
+@dataclass
+class Rows:
+    """One entry per row. Columns that the log does not have are 0; `next_state` is UNKNOWN until it is known.
+
+    `placed` says whether episode, step and time of a row can be read.
+    """
+
+    number: OffsetArray
+    state: OffsetArray
+    action: OffsetArray
+    local: OffsetArray
+    next_state: OffsetArray
+    episode: OffsetArray
+    step: OffsetArray
+    time: OffsetArray
+    placed: BoolArray
+    ended: BoolArray
+    problems: ProblemCodes
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def __getitem__(self, part: Any) -> Rows:
+        return Rows(*(getattr(self, field.name)[part] for field in fields(Rows)))
+
+    @staticmethod
+    def joined(parts: list[Rows]) -> Rows:
+        """Rows of several chunks, one below the other."""
+        return Rows(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Rows)))
+
+    @property
+    def taken(self) -> Taken:
+        return Taken(self.action, self.local)
+
+
+class RowDecoder:
+    """Decodes the chunks of one table."""
+
+    def __init__(self, columns: RowColumns, maps: Mapping[str, ValueMap], index: ModelIndex, file: str):
+        self.columns = columns
+        self.maps = maps
+        self.index = index
+        self.file = file
+
+    def decode(self, chunk: Chunk) -> Rows:
+        """Values that are none are marked in `problems`."""
+        columns, rows = self.columns, chunk.rows
+        problems: ProblemCodes = np.zeros(rows, dtype=np.int8)
+        nothing: OffsetArray = np.zeros(rows, dtype=np.int64)
+        ended: BoolArray = np.zeros(rows, dtype=np.bool_)
+        for role in (TERMINATED, TRUNCATED, DONE):
+            if role in columns.roles:
+                name = columns.roles[role]
+                ended |= truth_values(chunk.columns[name], name, self.file, problems)
+        state = self._states(chunk, columns.state, problems)
+        taken = self._taken(chunk, problems)
+        next_state: OffsetArray = np.full(rows, UNKNOWN, dtype=np.int64)
+        if columns.from_next_row:
+            mark(problems, (state < 0) | (state >= self.index.structure.states), Problem.UNKNOWN_STATE)
+        else:
+            next_state = self._states(chunk, columns.next_state, problems)
+        episode = step = time = nothing
+        unplaced: ProblemCodes = np.zeros(rows, dtype=np.int8)
+        if EPISODE in columns.roles:
+            episode = identities(chunk.columns[columns.roles[EPISODE]], unplaced)
+        if STEP in columns.roles:
+            name = columns.roles[STEP]
+            step = whole_numbers(chunk.columns[name], name, self.file, unplaced)
+        if TIME in columns.roles:
+            time = moments(chunk.columns[columns.roles[TIME]], columns.roles[TIME], self.file, unplaced)
+        placed: BoolArray = unplaced == Problem.NONE
+        np.copyto(problems, unplaced, where=problems == Problem.NONE)
+        number = np.arange(chunk.first_row, chunk.first_row + rows, dtype=np.int64)
+        return Rows(
+            number, state, taken.action, taken.local, next_state, episode, step, time, placed, ended, problems
+        )
+
+    def mapped(self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None) -> Any:
+        """A column in the model's values."""
+        column = chunk.columns[name or self.columns.roles[role]]
+        return self.maps[role].apply(column, problems) if role in self.maps else column
+
+    def _taken(self, chunk: Chunk, problems: ProblemCodes) -> Taken:
+        columns = self.columns
+        action = self.mapped(chunk, ACTION, problems) if columns.action else None
+        choice = self.mapped(chunk, CHOICE, problems) if columns.choice else None
+        if not columns.from_next_row:
+            return self.index.taken(action, choice, self.file, problems)
+        own: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+        taken = self.index.taken(action, choice, self.file, own)
+        missing = own == Problem.MISSING_VALUE
+        if action is not None and holds_text(action):
+            missing |= empty_texts(action)
+            own[missing] = Problem.MISSING_VALUE
+        for problem in np.unique(own[~missing & (own != Problem.NONE)]):
+            mark(problems, own == problem, Problem(problem))
+        return Taken(np.where(missing, NO_ACTION, taken.action), np.where(missing, NO_ACTION, taken.local))
+
+    def _states(self, chunk: Chunk, names: tuple[str, ...], problems: ProblemCodes) -> OffsetArray:
+        index = self.index
+        if self.columns.by is StateNames.VARIABLES:
+            values = {}
+            for variable, name in zip(index.state_index.names, names, strict=True):
+                column = self.mapped(chunk, variable, problems, name)
+                values[variable] = whole_numbers(column, name, self.file, problems)
+            return index.state_index.states(values)
+        column = self.mapped(chunk, STATE, problems, names[0])
+        if self.columns.by is StateNames.INDEX:
+            return whole_numbers(column, names[0], self.file, problems)
+        return own_states(column, names[0], self.file, index, problems)
+
+
+def own_states(column: Any, name: str, file: str, index: ModelIndex, problems: ProblemCodes) -> OffsetArray:
+    """States as the model's author calls them; text stands for the number or the tuple that it shows."""
+    own = index.structure.own_states
+    assert own is not None
+    if own.are_numbers:
+        return own.find_numbers(whole_numbers(column, name, file, problems))
+    if _is_nested(column):
+        values: list[Any] = column.to_pylist()
+        mark(problems, np.array([value is None for value in values]), Problem.MISSING_VALUE)
+        return np.array([own.find(value) for value in values], dtype=np.int64)
+    listed, codes = distinct(column)
+    mark(problems, codes < 0, Problem.MISSING_VALUE)
+    if not own.are_texts:
+        listed = [_literal(value) for value in listed]
+    found = np.array([*(own.find(value) for value in listed), UNKNOWN], dtype=np.int64)
+    return found[codes]
+
+
+def identities(column: Any, problems: ProblemCodes) -> OffsetArray:
+    """Names of episodes as whole numbers: numbers are themselves, others 64 bits of a digest."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type) and column.null_count == 0:
+        result: OffsetArray = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        return result
+    values, codes = distinct(column)
+    numbers = np.array([*(_identity(value) for value in values), 0], dtype=np.int64)
+    missing = codes < 0
+    if "" in values:
+        missing = missing | (codes == values.index(""))
+    mark(problems, missing, Problem.MISSING_VALUE)
+    return numbers[codes]
+
+
+def moments(column: Any, name: str, file: str, problems: ProblemCodes) -> OffsetArray:
+    """Times as whole numbers that rise with them: numbers, dates, or text that shows either."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = _from_text(column, name, file)
+    if column.null_count:
+        mark(problems, column.is_null().to_numpy(zero_copy_only=False), Problem.MISSING_VALUE)
+    kind = column.type
+    if pa.types.is_temporal(kind):
+        if not pa.types.is_time32(kind) and not pa.types.is_time64(kind):
+            column = pc.cast(column, pa.timestamp("ns"), safe=False)
+        whole: OffsetArray = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        return whole
+    if pa.types.is_integer(kind):
+        return column.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    if pa.types.is_floating(kind):
+        values = column.fill_null(0.0).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return rising_integers(values)
+    raise InputError(f"column '{name}' has the type {kind}, which is no time", Location(file))
+
+
+def rising_integers(values: npt.NDArray[np.float64]) -> OffsetArray:
+    """Whole numbers in the order of the floats."""
+    bits = np.ascontiguousarray(values + 0.0).view(np.int64)
+    result: OffsetArray = np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+    return result
+
+
+def empty_texts(column: Any) -> BoolArray:
+    """Whether a text is missing or blank."""
+    values, codes = distinct(column)
+    blank = np.array([*(value is None or not str(value).strip() for value in values), True])
+    result: BoolArray = blank[codes]
+    return result
+
+
+def _from_text(column: Any, name: str, file: str) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    stripped = pc.utf8_trim_whitespace(column)
+    for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return pc.cast(stripped, kind)
+        except pa.ArrowInvalid:
+            continue
+    raise InputError(
+        f"column '{name}' holds a text that is no time",
+        Location(file),
+        "write times as numbers or as 2026-01-31T12:00:00",
+    )
+
+
+def _is_nested(column: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_nested(column.type)) and not pa.types.is_dictionary(column.type)
+
+
+def _identity(value: Any) -> int:
+    if value is None:
+        return 0
+    text = str(value)
+    body = text.removeprefix("-")
+    if body.isascii() and body.isdigit() and len(body) <= 18 and str(int(text)) == text:
+        return int(text)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def _literal(value: Any) -> Any:
+    """The number, tuple or truth value that a text shows; the text itself where it shows none."""
+    import ast
+
+    if not isinstance(value, str):
+        return value
+    try:
+        return ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return value

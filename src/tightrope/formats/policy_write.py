@@ -1,0 +1,150 @@
+"""Policies as JSON files: what is done in every state in which there is something to choose.
+
+    {"format": "tightrope policy", "version": 2, "model": "9f2c…", "variables": ["x", "y"],
+     "certified": {"property": "Pmax=? [ F \\"goal\\" ]", "lower": 0.81, "upper": 0.93, …},
+     "policy": [
+      [[1, 1], "sendL", 2],
+      [[2, 1], [[0, "up", 0], [7, "sendL", 2]]],
+      {"state": {"x": 3, "y": 1}, "choices": [{"action": "up", "choice": 0, "probability": 0.5}, …]}
+     ]}
+
+An entry is a state (the values of `variables` in their order), an action, and the number of the choice within
+its state, counted from 0, which tells two choices of the same action apart. Where the policy depends on the
+step, a list says from which step on what is done: above, up in steps 0 to 6, sendL from step 7 on. A state
+in which the policy is random is an object with the probabilities. States with a single choice are left out.
+
+A model without state variables names its states as its author does ("hungry"; `tightrope.model.own_states`),
+or by index (17) where it was read from a file that numbers them. Where own states cannot be written in JSON,
+the head says that indices are meant: "states": "index".
+
+`certified` is what the policy of this very file attains: its verified interval, computed before the file was
+written, and what it speaks of.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO
+
+import numpy as np
+
+from tightrope.formats.policy import AnyPolicy, Policy, StepPolicy
+from tightrope.model.structure import Structure
+
+FORMAT = "tightrope policy"
+VERSION = 2
+INDEX = "index"
+
+
+def write_policy(
+    policy: AnyPolicy,
+    stream: IO[str],
+    model_hash: str | None = None,
+    certified: Mapping[str, object] | None = None,
+) -> None:
+    """Write the policy as JSON, one line per state that has a choice to make."""
+    structure = policy.structure
+    own = _written_states(structure)
+    head: dict[str, object] = {"format": FORMAT, "version": VERSION, "model": model_hash}
+    if structure.valuations:
+        head["variables"] = list(structure.valuations)
+    elif own is None and structure.own_states is not None:
+        head["states"] = INDEX
+    if certified is not None:
+        head["certified"] = {name: _plain(value) for name, value in certified.items()}
+    stream.write(json.dumps(head, allow_nan=False)[:-1] + ', "policy": [')
+    separator = "\n"
+    for line in _lines(policy, own):
+        stream.write(separator + line)
+        separator = ",\n"
+    stream.write("\n]}\n")
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _written_states(structure: Structure) -> Sequence[object] | None:
+    """The model's own states, where each is the same state again when it is read from JSON."""
+    own = structure.own_states
+    if own is None or structure.valuations:
+        return None
+    try:
+        read = json.loads(json.dumps(list(own), allow_nan=False))
+    except (TypeError, ValueError):
+        return None
+    return own if all(own.find(state) == number for number, state in enumerate(read)) else None
+
+
+def _lines(policy: AnyPolicy, own: Sequence[object] | None) -> Iterator[str]:
+    structure = policy.structure
+    states = np.flatnonzero(np.diff(structure.choice_start) > 1)
+    texts = _state_texts(structure, own, states.tolist())
+    if isinstance(policy, StepPolicy):
+        yield from _by_step(policy, states.tolist(), texts)
+        return
+    taken = np.add.reduceat((policy.probability > 0).astype(np.int64), structure.choice_start[:-1])
+    if np.all(taken == 1):
+        choice = np.flatnonzero(policy.probability)[states]
+        local = (choice - structure.choice_start[states]).tolist()
+        names = _action_texts(structure)
+        action = structure.action_of_choice[choice].tolist()
+        for text, a, c in zip(texts, action, local, strict=True):
+            yield f"[{text},{names[a]},{c}]"
+        return
+    yield from _randomised(policy, states.tolist(), texts, own)
+
+
+def _state_texts(structure: Structure, own: Sequence[object] | None, states: list[int]) -> Iterator[str]:
+    if structure.valuations:
+        columns = [
+            ["true" if value else "false" for value in column.tolist()]
+            if column.dtype == np.bool_
+            else list(map(str, column.tolist()))
+            for column in (column[states] for column in structure.valuations.values())
+        ]
+        return (f"[{','.join(values)}]" for values in zip(*columns, strict=True))
+    return (json.dumps(state if own is None else own[state]) for state in states)
+
+
+def _action_texts(structure: Structure) -> list[str]:
+    return [json.dumps(name) for name in structure.action_names]
+
+
+def _by_step(policy: StepPolicy, states: list[int], texts: Iterator[str]) -> Iterator[str]:
+    structure, choices = policy.structure, policy.choices
+    names = _action_texts(structure)
+    start, step, choice = choices.start.tolist(), choices.step.tolist(), choices.choice.tolist()
+    first = structure.choice_start.tolist()
+    action = structure.action_of_choice.tolist()
+    for state, text in zip(states, texts, strict=True):
+        runs = range(start[state], start[state + 1])
+        said = [(step[j], names[action[choice[j]]], choice[j] - first[state]) for j in runs]
+        if len(said) == 1:
+            yield f"[{text},{said[0][1]},{said[0][2]}]"
+        else:
+            yield f"[{text},[{','.join(f'[{t},{a},{c}]' for t, a, c in said)}]]"
+
+
+def _randomised(
+    policy: Policy, states: list[int], texts: Iterator[str], own: Sequence[object] | None
+) -> Iterator[str]:
+    structure = policy.structure
+    start = structure.choice_start.tolist()
+    names, action = structure.action_names, structure.action_of_choice
+    for state, text in zip(states, texts, strict=True):
+        first, last = start[state], start[state + 1]
+        taken = [c for c in range(first, last) if policy.probability[c] > 0]
+        if len(taken) == 1:
+            yield f"[{text},{json.dumps(names[action[taken[0]]])},{taken[0] - first}]"
+            continue
+        shown: object = own[state] if own is not None else state
+        if structure.valuations:
+            shown = {name: column[state].item() for name, column in structure.valuations.items()}
+        choices = [
+            {"action": names[action[c]], "choice": c - first, "probability": float(policy.probability[c])}
+            for c in taken
+        ]
+        yield json.dumps({"state": shown, "choices": choices})

@@ -1,0 +1,123 @@
+"""Policies that depend on the step: a choice for every state and every step since the beginning.
+
+The best policy under a step bound plays differently when time runs out. It is kept as runs: at state s the
+choice `choice[j]` is taken from step `step[j]` on until the next run of s begins, the last one for ever, for
+j in start[s]..start[s+1]−1. The first run of every state begins at step 0. So a policy of a thousand steps
+that changes its mind twice is three runs per state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import OffsetArray
+
+
+@dataclass(frozen=True, eq=False)
+class StepChoices:
+    """One choice (its index in the model) per state and step."""
+
+    start: OffsetArray
+    step: OffsetArray
+    choice: OffsetArray
+
+    def __post_init__(self) -> None:
+        for name in ("start", "step", "choice"):
+            array = np.ascontiguousarray(getattr(self, name), dtype=np.int64).view()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        inner = np.ones(len(self.step), np.bool_)
+        inner[self.start[:-1]] = False
+        at = np.flatnonzero(inner)
+        if np.any(np.diff(self.start) < 1) or np.any(self.step[self.start[:-1]] != 0):
+            raise InputError("a policy by steps says nothing about the first step of some state")
+        if np.any(self.step[at] <= self.step[at - 1]):
+            raise InputError("the steps of a policy by steps are not in increasing order")
+
+    @staticmethod
+    def constant(choice: OffsetArray) -> StepChoices:
+        """The same at every step."""
+        return StepChoices(np.arange(len(choice) + 1), np.zeros(len(choice), np.int64), choice)
+
+    @property
+    def states(self) -> int:
+        return len(self.start) - 1
+
+    @cached_property
+    def horizon(self) -> int:
+        """From this step on nothing changes."""
+        return int(self.step.max(initial=0))
+
+    @property
+    def first(self) -> OffsetArray:
+        """The choices at step 0."""
+        return self.choice[self.start[:-1]]
+
+    def at(self, step: int) -> OffsetArray:
+        """The choice of every state at a step."""
+        begun = np.add.reduceat((self.step <= step).astype(np.int64), self.start[:-1])
+        return self.choice[self.start[:-1] + begun - 1]
+
+    def backwards(self, steps: int) -> Iterator[OffsetArray]:
+        """The choices at the steps `steps` − 1, …, 1, 0; each is valid until the next is asked for."""
+        if steps <= 0:
+            return
+        current = self.at(steps - 1).copy()
+        later = np.flatnonzero((self.step > 0) & (self.step < steps))
+        later = later[np.argsort(self.step[later], kind="stable")]
+        owner = np.repeat(np.arange(self.states), np.diff(self.start))
+        ends = np.searchsorted(self.step[later], np.arange(steps + 1))
+        for step in range(steps - 1, -1, -1):
+            yield current
+            begins = later[ends[step] : ends[step + 1]]
+            current[owner[begins]] = self.choice[begins - 1]
+
+    def refuse_for(self, structure: Structure) -> None:
+        """Refuse a policy that is not one for this model."""
+        if self.states != structure.states:
+            raise InputError(f"the policy names choices for {self.states} of {structure.states} states")
+        owner = np.repeat(np.arange(self.states), np.diff(self.start))
+        low, high = structure.choice_start[owner], structure.choice_start[owner + 1]
+        wrong = np.flatnonzero((self.choice < low) | (self.choice >= high))
+        if len(wrong):
+            state = int(owner[wrong[0]])
+            raise InputError(
+                f"the policy takes choice {self.choice[wrong[0]]} in state {structure.state_name(state)}, "
+                f"whose choices are {low[wrong[0]]}..{high[wrong[0]] - 1}"
+            )
+
+
+class StepRecorder:
+    """Collects decisions from the last step to the first, as backups find them."""
+
+    def __init__(self, last: OffsetArray, step: int):
+        """`last` is what is done from `step` on."""
+        self.current, self.step = last.copy(), step
+        self._state: list[OffsetArray] = []
+        self._step: list[OffsetArray] = []
+        self._choice: list[OffsetArray] = []
+
+    def before(self, choice: OffsetArray) -> None:
+        """What is done one step earlier."""
+        changed = np.flatnonzero(choice != self.current)
+        self._state.append(changed)
+        self._step.append(np.full(len(changed), self.step))
+        self._choice.append(self.current[changed])
+        self.current[changed] = choice[changed]
+        self.step -= 1
+
+    def result(self) -> StepChoices:
+        """The whole; what was done at the earliest step recorded is done at all before it."""
+        states = np.arange(len(self.current))
+        state = np.concatenate([states, *self._state])
+        step = np.concatenate([np.zeros(len(states), np.int64), *self._step])
+        choice = np.concatenate([self.current, *self._choice])
+        order = np.lexsort((step, state))
+        start = np.searchsorted(state[order], np.arange(len(states) + 1))
+        return StepChoices(start, step[order], choice[order])

@@ -1,0 +1,128 @@
+"""A figure of a log: what it says about every expression and parameter, and where its visits went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from tightrope.data.coverage import ActionCoverage, Coverage
+from tightrope.errors import InputError
+from tightrope.formats.atomic import atomic_path
+from tightrope.learning.point_estimates import PointEstimates
+from tightrope.report.figure_style import ACTIONS, GREY, SETS, WIDTH, plain_axes, styled
+
+SUFFIXES = (".png", ".svg", ".pdf")
+MOST_ROWS = 24
+"""Rows of a panel; the widest intervals and the most frequent actions are shown."""
+
+LONGEST = 28
+"""Characters of a row's name."""
+
+
+class Described(Protocol):
+    """What a figure needs of a description."""
+
+    @property
+    def coverage(self) -> Coverage: ...
+
+    @property
+    def estimates(self) -> PointEstimates | None: ...
+
+
+def check_figure(path: Path) -> None:
+    """Refuse a file that no figure can be written to."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"--plot {path}: a figure ends in {', '.join(SUFFIXES)}", hint=f"such as {path.stem or 'log'}.png"
+        )
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"--plot {path}: there is no directory {path.absolute().parent}")
+
+
+def write_log_figure(path: Path, title: str, description: Described) -> None:
+    """Draw the description into a file; its ending says which kind."""
+    figure = log_figure(title, description)
+    with atomic_path(path) as part:
+        figure.savefig(part, format=path.suffix.lower().lstrip("."), dpi=160)
+
+
+@styled
+def log_figure(title: str, description: Described) -> Figure:
+    """Intervals above, visits per action below."""
+    intervals = _intervals(description.estimates)
+    actions = description.coverage.actions[:MOST_ROWS]
+    heights = [max(len(intervals), 1) + 1.6, max(len(actions), 1) + 1.6]
+    if not intervals:
+        figure = Figure(figsize=(WIDTH, 0.8 + 0.22 * heights[1]), layout="constrained")
+        _draw_actions(figure.subplots(), actions, description.coverage)
+    else:
+        figure = Figure(figsize=(WIDTH, 1.3 + 0.22 * sum(heights)), layout="constrained")
+        above, below = figure.subplots(2, 1, height_ratios=heights)
+        _draw_intervals(
+            above, intervals, "" if description.estimates is None else description.estimates.short
+        )
+        _draw_actions(below, actions, description.coverage)
+    figure.suptitle(title.replace("$", r"\$"), fontsize=9)
+    return figure
+
+
+_Row = tuple[str, float | None, float, float, bool]
+
+
+def _intervals(estimates: PointEstimates | None) -> list[_Row]:
+    """(name, estimate, lower, upper, is a parameter) of what is shown, parameters first."""
+    if estimates is None:
+        return []
+    rows: list[_Row] = [(p.parameter, p.estimate, p.lower, p.upper, True) for p in estimates.parameters]
+    others: list[_Row] = [
+        (f"{e.expression}  ({e.visits:,})", e.estimate, e.lower, e.upper, False)
+        for e in estimates.expressions
+        if e.visits
+    ]
+    others.sort(key=lambda row: row[2] - row[3])
+    return (rows + others)[:MOST_ROWS]
+
+
+def _draw_intervals(axes: Axes, rows: Sequence[_Row], label: str) -> None:
+    for place, (_, estimate, lower, upper, is_parameter) in enumerate(rows):
+        colour = SETS["rectangular"] if is_parameter else SETS["expression"]
+        axes.plot([lower, upper], [place, place], color=colour, lw=3.0, solid_capstyle="butt", alpha=0.55)
+        if estimate is not None:
+            axes.plot(estimate, place, "o", color=colour, ms=4)
+    axes.set_yticks(range(len(rows)), [_short(row[0]) for row in rows])
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    ends = [end for row in rows for end in row[2:4]]
+    axes.set_xlim(min(0.0, *ends), max(1.0, *ends))
+    plain_axes(axes, f"probability, or value of the parameter; intervals {label}", "")
+    keys = [Line2D([], [], ls="", marker="o", color=GREY, label="estimate")]
+    if any(row[4] for row in rows):
+        keys.append(Line2D([], [], color=SETS["rectangular"], lw=3, alpha=0.55, label="parameter"))
+    keys.append(Line2D([], [], color=SETS["expression"], lw=3, alpha=0.55, label="expression (visits)"))
+    axes.legend(handles=keys, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(keys), frameon=False)
+
+
+def _draw_actions(axes: Axes, actions: Sequence[ActionCoverage], coverage: Coverage) -> None:
+    axes.barh(range(len(actions)), [max(a.visits, 0) for a in actions], 0.6, color=ACTIONS[0])
+    for place, action in enumerate(actions):
+        text = f" {action.visited:,} of {action.choices:,} choices"
+        axes.annotate(text, (action.visits, place), va="center", fontsize=7)
+    axes.set_yticks(range(len(actions)), [_short(a.action or "unlabelled") for a in actions])
+    axes.set_ylim(len(actions) - 0.4, -0.6)
+    most = max((a.visits for a in actions), default=0)
+    axes.set_xlim(0, max(most, 1) * 1.28)
+    plain_axes(axes, "visits", "")
+    shown = f"{coverage.visited:,} of {coverage.choices:,} choices visited"
+    axes.legend(
+        handles=[Patch(color=ACTIONS[0], label=shown)], loc="lower left", bbox_to_anchor=(0, 1), frameon=False
+    )
+
+
+def _short(name: str) -> str:
+    plain = name.replace("$", r"\$")
+    return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"

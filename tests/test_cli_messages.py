@@ -1,0 +1,130 @@
+"""What the command line says is true: help texts as they are written, and only options that exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tightrope
+from tightrope.cli import app
+from tightrope.cli.commands import COMMANDS
+
+SOURCE = Path(tightrope.__file__).parent
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+
+ELSEWHERE = {"--nthreads", "--fmad", "--std"}
+"""Options of other programs: 'dask worker' in a hint, and the compiler of kernels."""
+
+
+@cache
+def command(name: str) -> Any:
+    return app.build_command([name]).commands[name]
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])
+def test_help_shows_every_text_as_it_is_written(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Markup would eat the brackets of 'needs tightrope[gpu]'."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    assert app.run([name, "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    texts = [parameter.help for parameter in command(name).params if getattr(parameter, "help", None)]
+    assert texts or name == "warmup"
+    for text in [*texts, *(command(name).help or "").split("\n\n")]:
+        assert " ".join(text.replace("\\[", "[").split()) in shown
+
+
+def test_help_names_extras_with_their_brackets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    assert app.run(["learn", "--help"]) == 0
+    assert "(needs tightrope[gpu])" in capsys.readouterr().out
+
+
+def named_options() -> dict[str, list[str]]:
+    """Every option that a text of the package names, with the places."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for option in OPTION.findall(node.value):
+                    place = f"{path.relative_to(SOURCE)}:{node.lineno}"
+                    found.setdefault(option, []).append(place)
+    return found
+
+
+def test_every_option_that_a_message_names_exists() -> None:
+    known = {"--help", "--version", *ELSEWHERE}
+    for entry in COMMANDS:
+        for parameter in command(entry.name).params:
+            known.update(parameter.opts, parameter.secondary_opts)
+    named = named_options()
+    assert len(named) > 20
+    assert {option: places for option, places in named.items() if option not in known} == {}
+
+
+# --- hints that help ------------------------------------------------------------------------
+
+WALK = """mdp const double p;
+module walk
+  x : [0..4] init 2;
+  [walk] x>0 & x<4 -> p : (x'=x+1) + 1-p : (x'=x-1);
+  [run] x=3 -> 1/2 : (x'=4) + 1/2 : (x'=2);
+  [stay] x=0 | x=4 -> true;
+endmodule
+label "home" = x=4;
+"""
+QUESTION = ["walk.prism", "--param", "p=0.1:0.9", "--prop", 'Pmax=? [ F "home" ]']
+
+
+@pytest.fixture
+def walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model, and a log that does not say how it was sampled."""
+    monkeypatch.chdir(tmp_path)
+    Path("walk.prism").write_text(WALK)
+    rows = [(2, "walk", 3), (3, "run", 4), (2, "walk", 1), (1, "walk", 0), (2, "walk", 3), (3, "walk", 4)]
+    lines = [",".join(str(value) for value in row) for row in rows * 20]
+    Path("log.csv").write_text("\n".join(["x,action,x_next", *lines]) + "\n")
+
+
+@pytest.mark.usefixtures("walk")
+@pytest.mark.parametrize(
+    "options",
+    [["--region", "l1"], ["--interval", "hoeffding"], ["--sets", "untied", "--interval", "clopper-pearson"]],
+)
+@pytest.mark.parametrize(
+    "command", [["learn", "--data", "log.csv"], ["online", "--episodes", "8", "--at", "p=0.6"]]
+)
+def test_the_hint_of_a_nominal_confidence_helps(
+    command: list[str], options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [command[0], *QUESTION, *command[1:], *options]
+    assert app.run(asked) == 0
+    said = capsys.readouterr().err
+    assert "nominal" in said
+    advised = re.search(r"hint: (--.*) holds for them", said)
+    assert advised is not None
+    assert app.run([*asked, *advised[1].split()]) == 0
+    assert "nominal" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("walk")
+def test_the_hint_of_a_misplaced_ellipsoid_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["learn", *QUESTION, "--data", "log.csv", "--ellipsoid", "paper"]
+    assert app.run([*asked, "--sets", "tied"]) == 2
+    assert capsys.readouterr().err.endswith(
+        "hint: leave --ellipsoid out, or choose --sets parameter, expression or rectangular with "
+        "--region ellipsoid\n"
+    )
+    assert app.run([*asked, "--sets", "rectangular", "--region", "ellipsoid"]) == 0
+    capsys.readouterr()
+    assert app.run([*asked, "--region", "polytope"]) == 2
+    assert capsys.readouterr().err.endswith("hint: leave --ellipsoid out, or add --region ellipsoid\n")

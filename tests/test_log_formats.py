@@ -1,0 +1,219 @@
+"""Every kind of place a log may lie in, and every kind of table in Python, gives the same counts."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import fsspec
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tightrope.cli.app import run
+from tightrope.cli.log_source import progress_line
+from tightrope.data.log_counts import ReadProgress
+from tightrope.data.reading import read_counts
+from tightrope.errors import InputError
+from tightrope.model.builder import build_from_function
+from tightrope.model.parametric_mdp import ParametricMDP
+
+ROWS = [(0, 0, 3, 4), (0, 1, 4, 5), (0, 2, 5, 6), (1, 0, 3, 2), (1, 1, 2, 3), (1, 2, 3, 4)]
+COLUMNS: dict[str, list[Any]] = {
+    "episode": [row[0] for row in ROWS],
+    "step": [row[1] for row in ROWS],
+    "state": [row[2] for row in ROWS],
+    "action": ["walk"] * len(ROWS),
+    "next_state": [row[3] for row in ROWS],
+}
+CSV = "\n".join(
+    [",".join(COLUMNS), *(",".join(map(str, row)) for row in zip(*COLUMNS.values(), strict=True))]
+)
+JSON_LINES = "\n".join(
+    json.dumps(dict(zip(COLUMNS, row, strict=True))) for row in zip(*COLUMNS.values(), strict=True)
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> ParametricMDP:
+    built = build_from_function(
+        3, lambda x: {"stay": {x: 1}} if x in (0, 6) else {"walk": {x + 1: "1/2", x - 1: "1/2"}}
+    )
+    assert isinstance(built, ParametricMDP)
+    return built
+
+
+@pytest.fixture(scope="module")
+def expected(model: ParametricMDP, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("plain") / "log.csv"
+    path.write_text(CSV + "\n")
+    counts = read_counts(path, model).counts
+    assert counts.steps == 6 and counts.design.episodes == 2
+    return counts
+
+
+def write_all(folder: Path) -> list[Path]:
+    table = pa.table(COLUMNS)
+    (folder / "log.tsv").write_text(CSV.replace(",", "\t") + "\n")
+    (folder / "semicolons.csv").write_text(CSV.replace(",", ";") + "\n")
+    (folder / "log.csv.gz").write_bytes(gzip.compress((CSV + "\n").encode()))
+    with pa.output_stream(folder / "log.csv.zst", compression="zstd") as stream:
+        stream.write((CSV + "\n").encode())
+    with pa.output_stream(folder / "log.csv.bz2", compression="bz2") as stream:
+        stream.write((CSV + "\n").encode())
+    (folder / "log.jsonl").write_text(JSON_LINES + "\n")
+    (folder / "log.ndjson").write_text(JSON_LINES)
+    (folder / "log.jsonl.gz").write_bytes(gzip.compress(JSON_LINES.encode()))
+    pq.write_table(table, folder / "log.parquet", row_group_size=2)
+    with pa.ipc.new_file(folder / "log.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    with pa.ipc.new_stream(folder / "stream.arrow", table.schema) as writer:
+        writer.write_table(table)
+    import pyarrow.feather
+
+    pyarrow.feather.write_feather(table, folder / "log.feather", compression="zstd")
+    return sorted(folder.iterdir())
+
+
+def test_files_of_all_kinds(tmp_path: Path, model: ParametricMDP, expected: Any) -> None:
+    paths = write_all(tmp_path)
+    assert len(paths) == 12
+    for path in paths:
+        assert read_counts(path, model).counts == expected, path.name
+
+
+def test_a_directory_is_read_in_the_order_of_names(
+    tmp_path: Path, model: ParametricMDP, expected: Any
+) -> None:
+    table = pa.table(COLUMNS)
+    for number, start in ((2, 0), (10, 3)):
+        folder = tmp_path / f"line={number}"
+        folder.mkdir()
+        pq.write_table(table.slice(start, 3), folder / "part.parquet")
+    (tmp_path / "_SUCCESS").write_text("")
+    (tmp_path / "README.txt").write_text("no data")
+    reading = read_counts(tmp_path, model)
+    assert reading.counts == expected
+    assert [Path(name).parent.name for name in reading.files] == ["line=2", "line=10"]
+    assert read_counts(str(tmp_path / "line=*" / "*.parquet"), model).counts == expected
+    assert read_counts(str(tmp_path / "**" / "*.parquet"), model).counts == expected
+
+
+def test_folders_give_columns(tmp_path: Path, model: ParametricMDP, expected: Any) -> None:
+    for episode in (0, 1):
+        folder = tmp_path / f"run={episode}"
+        folder.mkdir()
+        table = pa.table({name: values[3 * episode : 3 * episode + 3] for name, values in COLUMNS.items()})
+        pq.write_table(table.drop_columns(["episode"]), folder / "part.parquet")
+    reading = read_counts(tmp_path, model)
+    assert reading.counts == expected
+    assert "episode = run" in reading.read_as[0]
+
+
+@pytest.mark.parametrize("content", ["csv", "csv.gz", "jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("said", [True, False])
+def test_standard_input(
+    tmp_path: Path,
+    model: ParametricMDP,
+    expected: Any,
+    content: str,
+    said: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "log.csv").write_text(CSV + "\n")
+    write_all(tmp_path)
+    data = (tmp_path / f"log.{content}").read_bytes()
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+    reading = read_counts("-", model, format=content if said else None)
+    assert reading.counts == expected
+    assert reading.files == ("standard input",)
+
+
+def test_a_format_that_is_said(tmp_path: Path, model: ParametricMDP, expected: Any) -> None:
+    (tmp_path / "log.dat").write_text(CSV + "\n")
+    assert read_counts(tmp_path / "log.dat", model, format="csv").counts == expected
+    with pytest.raises(InputError, match="'xls' is no data format"):
+        read_counts(tmp_path / "log.dat", model, format="xls")
+
+
+def test_an_object_store(model: ParametricMDP, expected: Any) -> None:
+    store = fsspec.filesystem("memory")
+    table = pa.table(COLUMNS)
+    for number, start in ((0, 0), (1, 3)):
+        with store.open(f"/bucket/day={number}/part.parquet", "wb") as file:
+            pq.write_table(table.slice(start, 3), file)
+    with store.open("/bucket2/log.csv.gz", "wb") as file:
+        file.write(gzip.compress((CSV + "\n").encode()))
+    for place in ("memory://bucket", "memory://bucket/*/part.parquet", "memory://bucket2/log.csv.gz"):
+        reading = read_counts(place, model)
+        assert reading.counts == expected
+        assert all(name.startswith("memory://") for name in reading.files)
+    with pytest.raises(InputError, match="no file system is known for nowhere://"):
+        read_counts("nowhere://bucket/log.csv", model)
+
+
+def test_tables_in_python(model: ParametricMDP, expected: Any) -> None:
+    table = pa.table(COLUMNS)
+    for data in (
+        table,
+        pd.DataFrame(COLUMNS),
+        pl.DataFrame(COLUMNS),
+        table.to_batches()[0],
+        pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=2)),
+        [table.slice(0, 3), table.slice(3)],
+        pa.table({**COLUMNS, "action": pa.array(COLUMNS["action"]).dictionary_encode()}),
+    ):
+        assert read_counts(data, model).counts == expected, type(data)
+    shuffled = table.take(pa.array(np.random.default_rng(1).permutation(6)))
+    reader = pa.RecordBatchReader.from_batches(shuffled.schema, shuffled.to_batches(max_chunksize=2))
+    assert read_counts(reader, model).counts.transition.tolist() == expected.transition.tolist()
+
+
+def test_episodes_in_python(model: ParametricMDP, expected: Any) -> None:
+    def episodes() -> Iterator[list[tuple[int, str, int]]]:
+        for number in (0, 1):
+            yield [(state, "walk", after) for episode, _, state, after in ROWS if episode == number]
+
+    assert read_counts(episodes(), model).counts == expected
+    assert read_counts(list(episodes()), model).counts == expected
+    with pytest.raises(InputError, match="there are no episodes"):
+        read_counts(iter([]), model)
+    with pytest.raises(InputError, match="data of the type int cannot be read"):
+        read_counts(7, model)
+
+
+def test_progress_tells_rows_bytes_and_time(tmp_path: Path, model: ParametricMDP) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(CSV + "\n")
+    told: list[tuple[int, int, int]] = []
+
+    def watch(progress: ReadProgress) -> None:
+        told.append((progress.rows, progress.bytes, progress.total_bytes))
+
+    read_counts(path, model, progress=watch)
+    assert told[-1] == (6, path.stat().st_size, path.stat().st_size)
+    assert progress_line(1_200_000, 30_000_000, 120_000_000, 4.0) == (
+        "reading: 1,200,000 rows, 30 of 120 MB, 12 s left"
+    )
+
+
+def test_results_know_their_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        assert (
+            run(["sample", "bench:betting(4)", "--episodes", "50", "-o", str(tmp_path / f"{name}.csv")]) == 0
+        )
+    data = [word for name in ("a", "b") for word in ("--data", str(tmp_path / f"{name}.csv"))]
+    assert run(["learn", "bench:betting(4)", *data, "-o", str(tmp_path / "out")]) == 0
+    content = json.loads((tmp_path / "out" / "result.json").read_text())
+    files = content["data"]["files"]
+    assert [Path(file["file"]).name for file in files] == ["a.csv", "b.csv"]
+    assert files[0]["sha256"] == files[1]["sha256"] and len(files[0]["sha256"]) == 64
+    assert content["data"]["design"]["episodes"] == 100

@@ -24,6 +24,7 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 MOST_CODES = 2**31
 MOST_POINTS = 20_000
+MOST_ENTRIES = 5 * 10**7
 MOST_WORK = 10**9
 
 
@@ -53,6 +54,9 @@ class RegionHints:
 
     def trouble(self) -> str | None:
         size, stages, bounds = self.point.shape[1], len(self.box_lower), len(self.bound_expression)
+        bases = max(2 * size, len(self.bound_basis), len(self.choice_basis))
+        if len(self.row) * size > MOST_ENTRIES or bases * size**2 > MOST_ENTRIES:
+            return "there are more rows or bases than this program checks"
         if stages * (len(self.row) + 1) * size**2 > MOST_WORK:
             return "the box is shrunk in more stages than this program checks"
         return require_shapes(
@@ -134,8 +138,9 @@ class CoupledHints:
         for start, of in ((self.row_start, self.row), (self.point_start, self.point)):
             if len(start) != proofs + 1 or not is_offsets(start, len(of), rising=False):
                 return "rows or points of proofs do not fit"
-        if np.diff(self.point_start).max(initial=0) > MOST_POINTS:
-            return f"a cell has more than {MOST_POINTS} points"
+        points, rows = (int(np.diff(start).max(initial=0)) for start in (self.point_start, self.row_start))
+        if points > MOST_POINTS or max(points * size, rows) * size > MOST_ENTRIES:
+            return "a cell has more points or rows than this program checks"
         if max(self.lower_dual.max(initial=-1), self.upper_dual.max(initial=-1)) >= len(self.dual):
             return "an occupancy that is not there"
         if np.any(np.diff(self.state) <= 0):

@@ -158,7 +158,7 @@ class Model:
 
 
 def backup(walk: Walk, frame: Frame, model: Model) -> tuple[Numbers, ...]:
-    """r + γP(y)W(y) at the states of a walk: (value, slope, curve, size of cubic part, γ max P(y)e, rounding).
+    """r + γP(y)W(y) at a walk's states: (value, slope, curve, the cubic part's size, γ max P(y)e, rounding).
 
     The last bounds, on the ball, what rounding and fuzz may have changed. In blocks of states.
     """

@@ -5,7 +5,7 @@ after the pilot and T = Σ_b ℓ_b(plug-in of b) − log(1/δ) − price (Ville'
 known before its batch, so it is computed here, from the batches before it and nothing else: no number of the
 file enters. It is the smoothed maximum of their likelihood, found in float64; where that ends up matters for
 the width of the region, never for its confidence. T is then worked out at the plug-in as it is, rounded down.
-A plug-in outside of the domain, where expressions need be no probabilities, proves nothing.
+A plug-in outside of the domain, or at which an expression is negative, proves nothing.
 
 *Pilot and price* follow from the sampling design. Where the amount of data was planned, the pilot is the
 batches within the first tenth of the plan; otherwise pilots of 10·j batches, j = 0, 1, …, share δ at a price
@@ -34,7 +34,7 @@ from tightrope.certificate.statistics.intervals import log_below
 from tightrope.certificate.statistics.outcomes import Ints, totals
 from tightrope.numerics.arrays import FloatArray
 
-MOST_BATCHES = 20_000
+MOST_WORK = 10**8
 _SMOOTHING = 0.5
 _STEPS = 60
 _PILOT_SHARE, _PILOT_STEP = 0.1, 10
@@ -71,6 +71,7 @@ class Likelihood:
         self.n, self.space, self.data, self.size = n, space, data, len(polynomials)
         self.unknown = np.array([e for e, p in enumerate(polynomials) if not is_constant(p)], dtype=np.int64)
         forms = [space.affine(polynomials[e]) for e in self.unknown.tolist()]
+        self.forms = forms
         self.linear = n.array([a for a, _ in forms]).reshape(len(forms), space.size)
         self.constant = n.array([c for _, c in forms])
         self.points = np.zeros((0, space.size))
@@ -78,8 +79,8 @@ class Likelihood:
     def learn(self, expression: Ints) -> None:
         """Predict every batch after the pilot; `expression` is that of each transition."""
         n, data, unknown = self.n, self.data, self.unknown
-        if data.batches > MOST_BATCHES:
-            raise ValueError(f"there are more than {MOST_BATCHES} batches")
+        if data.batches * (self.linear.size + 1) > MOST_WORK:
+            raise ValueError("there are more batches and expressions than this program checks")
         sizes = [int(data.batch_count[a:b].sum()) for a, b in pairwise(data.batch_start.tolist())]
         self.pilot, number = pilot_of(data, sizes)
         self.planned = number is None
@@ -107,9 +108,15 @@ class Likelihood:
         exact = [Fraction(float(value)) for value in plug_in]
         if not self.space.contains(exact):
             return None
-        x = n.array(self.space.lifted(exact))
-        size = np.abs(self.linear[met]) @ np.abs(x) + np.abs(self.constant[met])
-        value = self.linear[met] @ x + self.constant[met] - (len(x) + 8) * n.epsilon * size
+        lifted = self.space.lifted(exact)
+        x = n.array(lifted)
+        size = np.abs(self.linear) @ np.abs(x) + np.abs(self.constant)
+        value = self.linear @ x + self.constant - (len(x) + 8) * n.epsilon * size
+        for e in np.flatnonzero(value < 0).tolist():  # all are probabilities there, seen or not
+            linear, constant = self.forms[e]
+            if constant + sum((a * v for a, v in zip(linear, lifted, strict=True)), Fraction(0)) < 0:
+                return None
+        value = value[met]
         return None if np.any(value <= 0) else n.trim(seen[met] * n.log_down(value), False)
 
     def row(self, index: int, part: int) -> tuple[list[Fraction], Fraction]:

@@ -41,7 +41,9 @@ endrewards
 """1 and 5 are an end component without a goal: every bound that holds there rests on a ranking."""
 
 POINT = GAME.format(p="0.55", q="0.45")
-INTERVAL = GAME.format(p="[0.5,0.6]", q="[0.4,0.5]").replace("1/4:", "[0.25,0.25]:").replace("3/4:", "[0.75,0.75]:")
+INTERVAL = (
+    GAME.format(p="[0.5,0.6]", q="[0.4,0.5]").replace("1/4:", "[0.25,0.25]:").replace("3/4:", "[0.75,0.75]:")
+)
 PARAMETRIC = "const double p;\n"
 EXPLICIT = {
     "tra": "6 8 12\n0 0 1 0.55\n0 0 2 0.45\n0 1 2 0.75\n0 1 3 0.25\n1 0 0 0.45\n1 0 3 0.55\n1 1 5 1\n"
@@ -158,7 +160,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "late": ("--prop", '{P} [ F>=2 "goal" ]'),
     "window": ("--prop", '{P} [ F[2,5] "goal" ]'),
     "next": ("--prop", '{P} [ X "goal" ]'),
-    "always": ("--prop", '{P} [ G s!=4 ]'),
+    "always": ("--prop", "{P} [ G s!=4 ]"),
     "cost": ("--prop", 'R{{"cost"}}{min} [ F "done" ]'),
     "most-cost": ("--prop", 'R{{"cost"}}{max} [ F "done" ]'),
     "prize": ("--prop", 'R{{"cost"}}{min} [ F "done" ]', "--terminal-reward", "prize"),
@@ -207,7 +209,13 @@ def _learned(region: str, sets: str, *more: str, spread: bool = False, name: str
     method = ("--region", region) if region else ()
     label = name or f"{'spread' if spread else 'walk'}/{region or 'events'}/{sets}"
     return Honest(
-        label, "learn", model, text, (*domain, *REACH, *more), ("--delta", "0.05", *method, "--sets", sets), drawn
+        label,
+        "learn",
+        model,
+        text,
+        (*domain, *REACH, *more),
+        ("--delta", "0.05", *method, "--sets", sets),
+        drawn,
     )
 
 

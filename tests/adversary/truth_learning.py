@@ -185,9 +185,7 @@ def _trials(sketch: Sketch, counts: dict[tuple[int, int, int], int]) -> dict[str
 
 def _interval(kind: str, k: int, n: int, gamma: float) -> Callable[[float], bool]:
     if kind == "anytime":
-        mixture = (
-            math.lgamma(k + 0.5) + math.lgamma(n - k + 0.5) - math.lgamma(n + 1.0) - math.log(math.pi)
-        )
+        mixture = math.lgamma(k + 0.5) + math.lgamma(n - k + 0.5) - math.lgamma(n + 1.0) - math.log(math.pi)
         return lambda p: mixture - k * math.log(p) - (n - k) * math.log(1 - p) < math.log(1 / gamma)
     if kind == "hoeffding":
         return lambda p: abs(p - k / n) <= math.sqrt(math.log(2 / gamma) / (2 * n))

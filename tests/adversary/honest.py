@@ -37,6 +37,9 @@ endrewards
 rewards "prize"
  s=3 : 2.5;
 endrewards
+rewards "toll"
+ s=0 | s=2 : 1;
+endrewards
 """
 """1 and 5 are an end component without a goal: every bound that holds there rests on a ranking."""
 
@@ -44,7 +47,6 @@ POINT = GAME.format(p="0.55", q="0.45")
 INTERVAL = (
     GAME.format(p="[0.5,0.6]", q="[0.4,0.5]").replace("1/4:", "[0.25,0.25]:").replace("3/4:", "[0.75,0.75]:")
 )
-PARAMETRIC = "const double p;\n"
 EXPLICIT = {
     "tra": "6 8 12\n0 0 1 0.55\n0 0 2 0.45\n0 1 2 0.75\n0 1 3 0.25\n1 0 0 0.45\n1 0 3 0.55\n1 1 5 1\n"
     "2 0 0 0.55\n2 0 4 0.45\n3 0 3 1\n4 0 4 1\n5 0 1 1\n",
@@ -86,6 +88,14 @@ label "goal" = s=3;
 """
 """Three parameters, one of which follows from another, and a product."""
 
+GIVEN = """{"format": "tightrope policy", "version": 1, "model": null, "policy": [
+{"state": {"s": 0}, "choice": 0}, {"state": {"s": 1}, "choice": 1}]}"""
+"""A bad policy: state 1 stays in the loop."""
+
+MIXED = """{"format": "tightrope policy", "version": 1, "model": null, "policy": [
+{"state": {"s": 0}, "choices": [{"choice": 0, "probability": 0.5}, {"choice": 1, "probability": 0.5}]},
+{"state": {"s": 1}, "choices": [{"choice": 0, "probability": 0.25}, {"choice": 1, "probability": 0.75}]}]}"""
+
 WALK_DOMAIN = ("--param", "p=0.1:0.9")
 SPREAD_DOMAIN = ("--domain", "p=2*r, 0.1<=p<=0.5, 0.1<=q<=0.5, r<=0.4")
 
@@ -104,6 +114,8 @@ class Honest:
     """How it is solved: part of the problem for learned results, of none for values."""
     data: tuple[str, ...] = ()
     """The command line of `sample` that draws the data."""
+    policy: str = ""
+    """The text of the policy that is given, as a file."""
 
     def folder(self) -> Path:
         return _made(self)
@@ -114,8 +126,11 @@ class Honest:
 
     def binding(self) -> list[str]:
         """The options of `verify` that tie a certificate to this problem."""
-        bound = ["--model", str(self.folder() / self.model), *self.options, *self.method]
+        bound = ["--model", str(self.folder() / self.model), *self.options, *self.method, *self.given()]
         return [*bound, "--data", str(self.folder() / "data.csv")] if self.data else bound
+
+    def given(self) -> list[str]:
+        return ["--policy", str(self.folder() / "policy.json")] if self.policy else []
 
 
 def quietly(arguments: list[str]) -> tuple[int, str, str]:
@@ -146,6 +161,9 @@ def _made(honest: Honest) -> Path:
         code, _, err = quietly(drawn)
         assert code == 0, err
     given = ["--data", str(place / "data.csv")] if honest.data else []
+    if honest.policy:
+        (place / "policy.json").write_text(honest.policy)
+        given += ["--policy", str(place / "policy.json")]
     arguments = [honest.command, str(model), *honest.options, *honest.method, *given]
     code, _, err = quietly([*arguments, "--certificate", str(place / "honest.cert"), "--json"])
     assert code == 0, f"{honest.name}: {err}"
@@ -163,6 +181,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "always": ("--prop", "{P} [ G s!=4 ]"),
     "cost": ("--prop", 'R{{"cost"}}{min} [ F "done" ]'),
     "most-cost": ("--prop", 'R{{"cost"}}{max} [ F "done" ]'),
+    "toll": ("--prop", 'R{{"toll"}}{min} [ F "done" ]'),
     "prize": ("--prop", 'R{{"cost"}}{min} [ F "done" ]', "--terminal-reward", "prize"),
     "cumulative": ("--prop", 'R{{"cost"}}{max} [ C<=4 ]'),
     "total": ("--prop", 'R{{"sparse"}}{max} [ C ]'),
@@ -185,7 +204,13 @@ VALUES = (
     + [Honest(f"interval/{name}", "check", "game.prism", INTERVAL, _asked(name, True)) for name in QUESTIONS]
     + [
         Honest("interval/friend", "check", "game.prism", INTERVAL, ("--prop", 'Pmaxmax=? [ F "goal" ]')),
-        Honest("interval/friend-cost", "check", "game.prism", INTERVAL, ("--prop", 'R{"cost"}minmin=? [ F "done" ]')),
+        *(
+            Honest(f"interval/friend-{name}", "check", "game.prism", INTERVAL, ("--prop", f'R{{"{name}"}}minmin=? [ F "done" ]'))
+            for name in ("cost", "toll")
+        ),
+        Honest("point/given", "check", "game.prism", POINT, ("--prop", 'Pmax=? [ F "goal" ]'), policy=GIVEN),
+        Honest("interval/given", "check", "game.prism", INTERVAL, ("--prop", 'Pmaxmin=? [ F "goal" ]'), policy=GIVEN),
+        Honest("point/mixed", "check", "game.prism", POINT, ("--prop", 'Pmax=? [ F "goal" ]'), policy=MIXED),
         Honest("plain/reach", "check", "game.tra", EXPLICIT["tra"], ("--prop", 'Pmax=? [ F "goal" ]')),
         Honest("plain/least", "check", "game.tra", EXPLICIT["tra"], ("--prop", 'Pmin=? [ F "goal" ]')),
         Honest(

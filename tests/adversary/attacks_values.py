@@ -161,6 +161,15 @@ def vectors(side: str, edit: Callable[[np.ndarray], np.ndarray]) -> Forge:
     return forge
 
 
+def vectors_added(value: float) -> Forge:
+    """Vectors where the number of steps is bounded."""
+
+    def forge(forgery: Forgery) -> None:
+        forgery["values.0.lower"] = forgery["values.0.upper"] = np.full(6, value)
+
+    return forge
+
+
 def only_claim(low: float, high: float) -> Forge:
     return lambda forgery: claim(forgery, low, high)
 
@@ -208,7 +217,7 @@ ATTACKS = [
     Attack("cost-lower-infinite", ("point/cost", "interval/cost"), vectors("lower", lambda v: np.where(v > 0, np.inf, v)), "∞ is its own backup"),
     Attack("cost-infinite-from-loop", ("point/cost", "interval/cost"), both(vectors("lower", lambda v: np.full_like(v, np.inf)), ranked([0] * 6)), "targets are infinite as well"),
     Attack("cost-infinite-ranked", ("point/toll",), both(vectors("lower", lambda v: np.where(np.arange(6) < 3, np.inf, v)), ranked([2, 0, 1, 0, 0, 0])), "ranks that lead nowhere"),
-    Attack("most-cost-finite", ("point/most-cost", "interval/most-cost"), vectors("upper", lambda u: np.where(np.isinf(u), 50.0, u)), "staying in the loop costs for ever"),
+    Attack("most-cost-finite", ("point/most-cost", "interval/most-cost"), both(change("values.0.lower", np.zeros_like), vectors("upper", lambda u: np.where(np.isinf(u), 50.0, u))), "staying in the loop costs for ever"),
     Attack("prize-forgotten", ("point/prize", "interval/prize"), lambda f: pinned(f, "upper", {3: 0.0}, False), "the target's own value is left out"),
     Attack("total-loop", ("point/total", "interval/total"), loop("lower", 9.0), "nothing is earned in the loop"),
     Attack("total-loop-circle", ("point/total",), loop("lower", 9.0, [3, 2, 3, 0, 0, 1]), "1 → 5 → 1 can never fall"),
@@ -221,13 +230,16 @@ ATTACKS = [
     Attack("discounted-infinite", DISCOUNTED, vectors("lower", lambda v: np.full_like(v, np.inf)), "∞ is a fixpoint of γ·x + r"),
     Attack("discounted-overflow", DISCOUNTED, vectors("lower", lambda v: np.full_like(v, 1.7e308)), "overflow into ∞ ≥ L"),
     # Steps: nothing in the file may replace the steps.
-    Attack("steps-lower", STEPS, vectors("lower", lambda v: np.minimum(v + 0.05, 1.0)), "the vector of a horizon is no hint"),
-    Attack("steps-upper", STEPS, vectors("upper", lambda v: v * 0.9), "the same from above"),
-    Attack("steps-all-win", ("point/bounded", "point/window", "point/next"), vectors("lower", np.ones_like), "1 is inductive in every step"),
-    Attack("late-tail-high", LATE, both(change("values.0.lower_tail", lambda v: np.minimum(v * 1.2, 1.0)), vectors("lower", lambda v: np.minimum(v * 1.2, 1.0))), "a tail that nothing proves"),
-    Attack("late-tail-loop", LATE, both(entries("values.0.lower_tail", dict.fromkeys(LOOP, 1.0)), loop("lower", 1.0)), "the loop in the tail"),
-    Attack("late-vector", LATE, vectors("lower", lambda v: np.minimum(v + 0.1, 1.0)), "the tail is honest, the first steps are not made"),
-    Attack("late-targets-forget", LATE, lambda f: pinned(f, "lower", {3: 1.0}, False), "a target met too early is not yet a win"),
+    Attack("steps-lower", STEPS, shift(0.05, 0.05), "a claim that the steps do not make"),
+    Attack("steps-upper", STEPS, shift(-0.05, -0.05), "the same from below"),
+    Attack("steps-vectors", STEPS, both(shift(0.05, 0.05), vectors_added(1.0)), "1 is inductive in every step: vectors where steps are made"),
+    Attack("steps-rankings", STEPS, both(shift(0.05, 0.05), lambda f: f.__setitem__("values.0.lower_ranking", np.zeros(6, dtype=np.int64))), "a ranking taken for the steps"),
+    Attack("steps-witness", STEPS, both(shift(0.05, 0.05), lambda f: f.__setitem__("values.0.witness", np.array([0, 2, 4, 5, 6, 7]))), "a witness that knows the step"),
+    Attack("late-high", LATE, both(vectors("lower", lambda v: np.where((v > 0) & (v < 1), np.minimum(v * 1.2, 1.0), v))), "a tail that nothing proves"),
+    Attack("late-loop", LATE, loop("lower", 1.0), "the loop in the tail"),
+    Attack("late-loop-ranked", LATE, loop("lower", 1.0, [3, 2, 3, 0, 0, 1]), "the loop in the tail, ranks in a circle"),
+    Attack("late-claim", LATE, shift(0.05, 0.05), "the tail is honest, the first steps are not made"),
+    Attack("late-targets-forget", LATE, lambda f: pinned(f, "lower", {3: 2.0}, False), "a target met too early is worth more than 1"),
     # Claims that do not follow from the vectors.
     Attack("claim-above-vector", (*UNBOUNDED, *STEPS, *COSTS, *DISCOUNTED), shift(0.01, 0.02), "nobody compares claim and vector"),
     Attack("claim-below-vector", (*UNBOUNDED, *STEPS, *COSTS, *DISCOUNTED), shift(-0.02, -0.01), "the same from below"),
@@ -252,7 +264,7 @@ ATTACKS = [
     Attack("mixed-nan", ("point/mixed",), both(entries("claims.0.weight", {0: np.nan}), vectors("lower", lambda v: v + 0.2)), "NaN compares as false"),
     # Numbers that are none.
     Attack("nan-lower", (*UNBOUNDED, *DISCOUNTED), both(change("values.0.lower", lambda v: v * np.nan), shift(0.2, 0.2)), "NaN violates no inequality"),
-    Attack("nan-upper", (*UNBOUNDED, *STEPS), both(change("values.0.upper", lambda v: v * np.nan), shift(-0.2, -0.2)), "NaN violates no inequality"),
+    Attack("nan-upper", UNBOUNDED, both(change("values.0.upper", lambda v: v * np.nan), shift(-0.2, -0.2)), "NaN violates no inequality"),
     Attack("nan-elsewhere", UNBOUNDED, both(entries("values.0.lower", {2: np.nan}), shift(0.2, 0.2)), "NaN at one state poisons a maximum"),
     Attack("minus-infinity-upper", (*UNBOUNDED, *DISCOUNTED), both(change("values.0.upper", lambda v: v * 0 - np.inf), shift(-0.2, -0.2)), "−∞ is its own backup"),
     Attack("column-vector", UNBOUNDED, both(change("values.0.lower", lambda v: np.ones_like(v)[:, None]), shift(0.2, 0.2)), "shapes that broadcast"),

@@ -151,7 +151,7 @@ def _root() -> Path:
 @cache
 def _made(honest: Honest) -> Path:
     place = _root() / honest.name.replace("/", "-")
-    place.mkdir()
+    place.mkdir(exist_ok=True)
     model = place / honest.model
     model.write_text(honest.text)
     if honest.model.endswith(".tra"):

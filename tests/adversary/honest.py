@@ -111,7 +111,7 @@ class Honest:
     options: tuple[str, ...]
     """What says which problem it is: `verify` takes the same."""
     method: tuple[str, ...] = ()
-    """How it is solved: part of the problem for learned results, of none for values."""
+    """The statement that is made, and how: the certificate's own, and said in the output."""
     data: tuple[str, ...] = ()
     """The command line of `sample` that draws the data."""
     policy: str = ""
@@ -126,7 +126,7 @@ class Honest:
 
     def binding(self) -> list[str]:
         """The options of `verify` that tie a certificate to this problem."""
-        bound = ["--model", str(self.folder() / self.model), *self.options, *self.method, *self.given()]
+        bound = ["--model", str(self.folder() / self.model), *self.options, *self.given()]
         return [*bound, "--data", str(self.folder() / "data.csv")] if self.data else bound
 
     def given(self) -> list[str]:
@@ -238,8 +238,8 @@ def _learned(region: str, sets: str, *more: str, spread: bool = False, name: str
         "learn",
         model,
         text,
-        (*domain, *REACH, *more),
-        ("--delta", "0.05", *method, "--sets", sets),
+        (*domain, *REACH),
+        ("--delta", "0.05", *method, "--sets", sets, *more),
         drawn,
     )
 

@@ -41,6 +41,8 @@ def pinned(forgery: Forgery, side: str, pins: dict[int, float], stay: bool = Tru
         forgery["values.0.witness"] = witness
     values = forgery[f"values.0.{side}"].copy()
     values[~np.isfinite(values)] = 0.0
+    if side == "upper":
+        values[:] = 0.0  # the least fixpoint
     reward = np.zeros(len(model.structure.transition_start) - 1)
     if objective.reward is not None:
         reward = objective.reward.per_choice(model.structure)
@@ -66,7 +68,7 @@ def pinned(forgery: Forgery, side: str, pins: dict[int, float], stay: bool = Tru
     moved = [s for s in range(model.states) if not fixed[s] and s not in pins]
     values[moved] += slack
     forgery[f"values.0.{side}"] = values
-    claim_values(forgery)
+    claim_values(forgery, side)
 
 
 def _mean(choice, values, worst) -> float:
@@ -81,15 +83,15 @@ def _mean(choice, values, worst) -> float:
     return total
 
 
-def claim_values(forgery: Forgery) -> None:
-    """Claim what the vectors say at the initial state."""
+def claim_values(forgery: Forgery, side: str = "lower") -> None:
+    """Claim what the vectors say at the initial state; the other vector gives way to the forged `side`."""
     initial = forgery["problem.graph.initial"]
-    low, high = (float(forgery[f"values.0.{side}"][initial]) for side in ("lower", "upper"))
-    if low > high:
-        wide = forgery["values.0.upper"].copy()
-        wide[:] = np.maximum(wide, forgery["values.0.lower"])
-        forgery["values.0.upper"] = wide
-        high = float(wide[initial])
+    if forgery["values.0.lower"][initial] > forgery["values.0.upper"][initial]:
+        if side == "upper":
+            forgery["values.0.lower"] = np.minimum(forgery["values.0.lower"], 0.0)
+        else:
+            forgery["values.0.upper"] = np.maximum(forgery["values.0.upper"], forgery["values.0.lower"])
+    low, high = (float(forgery[f"values.0.{end}"][initial]) for end in ("lower", "upper"))
     if forgery["problem.objective.complement"]:
         low, high = 1 - high, 1 - low
     claim(forgery, low, high)
@@ -156,7 +158,7 @@ def vectors(side: str, edit: Callable[[np.ndarray], np.ndarray]) -> Forge:
 
     def forge(forgery: Forgery) -> None:
         forgery[f"values.0.{side}"] = edit(forgery[f"values.0.{side}"].copy())
-        claim_values(forgery)
+        claim_values(forgery, side)
 
     return forge
 
@@ -196,7 +198,7 @@ ATTACKS = [
     Attack("loop-ranks-wrap", REACHING, loop("lower", 1.0, [3, HUGE, 3, 0, 0, HUGE - 1]), "ranks that wrap around"),
     Attack("loop-rank-negative", REACHING, loop("lower", 1.0, [3, 0, 3, 0, 0, -1]), "a rank below all others"),
     Attack("loop-ranks-of-the-target", REACHING, loop("lower", 1.0, [1, 0, 1, 1, 1, 0]), "rank 0 taken for a target"),
-    Attack("loop-half", REACHING, loop("lower", 0.8), "any constant is inductive in a loop, not only 1"),
+    Attack("loop-half", ("point/reach", "interval/reach", "interval/friend"), loop("lower", 0.8), "any constant is inductive in a loop, not only 1"),
     Attack("loop-other-witness", REACHING, loop("lower", 1.0, stay=False), "the loop's number under the honest policy"),
     Attack("always-loop", ("point/always", "interval/always"), loop("upper", 0.0), "G: the complement's bound"),
     Attack("always-lost-is-safe", ("point/always",), vectors("upper", lambda u: u * 0.0), "the avoided target gets 0"),
@@ -217,7 +219,7 @@ ATTACKS = [
     Attack("cost-lower-infinite", ("point/cost", "interval/cost"), vectors("lower", lambda v: np.where(v > 0, np.inf, v)), "∞ is its own backup"),
     Attack("cost-infinite-from-loop", ("point/cost", "interval/cost"), both(vectors("lower", lambda v: np.full_like(v, np.inf)), ranked([0] * 6)), "targets are infinite as well"),
     Attack("cost-infinite-ranked", ("point/toll",), both(vectors("lower", lambda v: np.where(np.arange(6) < 3, np.inf, v)), ranked([2, 0, 1, 0, 0, 0])), "ranks that lead nowhere"),
-    Attack("most-cost-finite", ("point/most-cost", "interval/most-cost"), both(change("values.0.lower", np.zeros_like), vectors("upper", lambda u: np.where(np.isinf(u), 50.0, u))), "staying in the loop costs for ever"),
+    Attack("most-cost-finite", ("point/most-cost", "interval/most-cost"), vectors("upper", lambda u: np.where(np.isinf(u), 50.0, u)), "staying in the loop costs for ever"),
     Attack("prize-forgotten", ("point/prize", "interval/prize"), lambda f: pinned(f, "upper", {3: 0.0}, False), "the target's own value is left out"),
     Attack("total-loop", ("point/total", "interval/total"), loop("lower", 9.0), "nothing is earned in the loop"),
     Attack("total-loop-circle", ("point/total",), loop("lower", 9.0, [3, 2, 3, 0, 0, 1]), "1 → 5 → 1 can never fall"),
@@ -249,11 +251,11 @@ ATTACKS = [
     Attack("claim-negative-zero", ("point/reach",), only_claim(-0.0, -0.0), "−0 compared as bytes"),
     Attack("claim-infinite", ("point/reach", "point/discounted"), only_claim(np.inf, np.inf), "∞ ≥ everything"),
     # Policies.
-    Attack("witness-loops", REACHING, entries("values.0.witness", {1: 3}), "the honest vector with a policy that does not attain it"),
-    Attack("witness-of-another-state", REACHING, entries("values.0.witness", {2: 2}), "state 2 takes state 1's better choice"),
-    Attack("witness-of-the-target", REACHING, entries("values.0.witness", {0: 5, 1: 5, 2: 5}), "everybody stays at the goal"),
-    Attack("witness-negative", REACHING, entries("values.0.witness", {0: -3}), "negative numbers count from the end"),
-    Attack("witness-beyond", REACHING, entries("values.0.witness", {0: 8}), "one past the last choice"),
+    Attack("witness-loops", REACHING, both(entries("values.0.witness", {1: 3}), shift(0.1, 0.1)), "a policy that does not attain the vector"),
+    Attack("witness-of-another-state", REACHING, both(lambda f: pinned(f, "lower", {2: 0.9}, False), entries("values.0.witness", {2: 2})), "state 2 takes state 1's better choice"),
+    Attack("witness-of-the-target", REACHING, both(lambda f: pinned(f, "lower", {0: 1.0, 1: 1.0, 2: 1.0}, False), entries("values.0.witness", {0: 5, 1: 5, 2: 5})), "everybody stays at the goal"),
+    Attack("witness-negative", REACHING, both(lambda f: pinned(f, "lower", {0: 1.0}, False), entries("values.0.witness", {0: -3})), "negative numbers count from the end: the goal's choice"),
+    Attack("witness-beyond", REACHING, both(lambda f: pinned(f, "lower", {0: 1.0}, False), entries("values.0.witness", {0: 8})), "one past the last choice"),
     Attack("given-another", ("point/given",), both(entries("claims.0.choice", {1: 2}), shift(0.1, 0.1)), "the vectors of a better policy"),
     Attack("given-negative", ("point/given",), both(entries("claims.0.choice", {0: -8}), shift(0.1, 0.1)), "negative numbers count from the end"),
     Attack("given-of-another-state", ("point/given",), both(entries("claims.0.choice", {0: 2}), lambda f: pinned(f, "lower", {0: 0.9}, False)), "the initial state takes state 1's choice"),
@@ -273,7 +275,7 @@ ATTACKS = [
     Attack("ranking-missing", REACHING, both(loop("lower", 1.0), lambda f: f.drop("values.0.lower_ranking")), "no ranking, no check"),
     Attack("ranking-short", REACHING, both(loop("lower", 1.0), change("values.0.lower_ranking", lambda r: r[:1])), "an array of length 1 broadcasts"),
     Attack("unsigned-ranking", REACHING, both(loop("lower", 1.0), change("values.0.lower_ranking", lambda r: r.astype(np.uint64) - np.uint64(5))), "unsigned numbers wrap around"),
-    Attack("single-precision", UNBOUNDED, vectors("upper", lambda u: np.nextafter(u.astype(np.float32), np.float32(0)).astype(np.float32)), "half the digits, rounded inwards"),
+    Attack("single-precision", ("point/reach", "parameter/reach", "plain/reach"), vectors("upper", lambda u: np.nextafter(u.astype(np.float32), np.float32(0)).astype(np.float32)), "half the digits, rounded inwards"),
     Attack("no-claims", ("point/reach",), lambda f: f.node.update(claims=[], values=[]), "nothing claimed is quickly proved"),
     Attack("claim-without-values", ("point/reach",), both(shift(0.2, 0.2), lambda f: f.node.update(values=[])), "a claim that nobody looks at"),
     Attack("second-claim", ("point/reach",), lambda f: f["claims"].append({**f["claims"][0], "lower": 0.99, "upper": 1.0}), "two claims, one proof"),

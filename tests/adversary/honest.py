@@ -258,7 +258,7 @@ LEARNED = [
     _learned("", "tied", "--interval", "beta-binomial", name="walk/anytime/tied"),
     _learned("", "tied", "--interval", "hoeffding", name="walk/hoeffding/tied"),
     _learned("polytope", "coupled", spread=True),
-    _learned("likelihood", "coupled"),
+    _learned("likelihood", "coupled", spread=True),
 ]
 
 DOMAINS = [

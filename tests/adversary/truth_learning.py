@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import product
 
 import numpy as np
 from scipy.optimize import minimize
@@ -336,6 +337,27 @@ REACH = Objective(
 @cache
 def range_of(honest: Honest, weights: tuple[tuple[Fraction, ...], ...]) -> tuple[Fraction, Fraction]:
     """The least and the greatest exact value of a policy over the points of the honest region."""
+    values = _values(honest, weights)
+    return min(values), max(values)
+
+
+@cache
+def best_range(honest: Honest) -> tuple[Fraction, Fraction]:
+    """The least and the greatest value of the best policy at each point."""
+    sketch, _ = points_of(honest)
+    tables = [
+        tuple(
+            tuple(Fraction(int(i == chosen)) for i in range(len(choices)))
+            for chosen, choices in zip(policy, sketch.choices, strict=True)
+        )
+        for policy in product(*(range(len(choices)) for choices in sketch.choices))
+    ]
+    best = [max(values) for values in zip(*(_values(honest, table) for table in tables), strict=True)]
+    return min(best), max(best)
+
+
+def _values(honest: Honest, weights: tuple[tuple[Fraction, ...], ...]) -> list[Fraction]:
+    """A policy's exact value at every point."""
     sketch, points = points_of(honest)
     values = []
     for point in points:
@@ -349,4 +371,4 @@ def range_of(honest: Honest, weights: tuple[tuple[Fraction, ...], ...]) -> tuple
             rows.append({t: p for t, p in row.items() if p})
         values.append(chain_value(rows, [Fraction(0)] * len(rows), REACH)[0])
     assert max(values) < INFINITE
-    return min(values), max(values)
+    return values

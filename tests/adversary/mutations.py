@@ -67,8 +67,9 @@ STEPS = (2.0**-52, 1e-12, 1e-9, 1e-6, 1e-3, 0.05, 0.3)
 
 @st.composite
 def mutation(draw: st.DrawFn, forgery: Forgery, paths: list[str]) -> str:
-    """Change one field of the forgery in place, and say which and how."""
+    """Change one field of the forgery in place, and say which and how. It leaves the list."""
     path = draw(st.sampled_from(paths))
+    paths.remove(path)
     value = forgery[path]
     if isinstance(value, np.ndarray):
         name, changed = _array(draw, value)

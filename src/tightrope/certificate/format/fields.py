@@ -67,8 +67,7 @@ class Field:
         wanted: type = {"whole": int, "real": float, "truth": bool}[self.kind]
         if type(value) is not wanted:
             return f"is no {self.kind} number" if self.kind != "truth" else "is not true or false"
-        number = float(value) if self.kind == "real" else int(value)
-        return None if self.least <= number <= self.most else "is out of range"
+        return "is out of range" if _outside(value, self.least, self.most) else None
 
     def _wrong_array(self, value: Any) -> str | None:
         if not isinstance(value, np.ndarray) or value.dtype != _DTYPES[self.kind]:
@@ -84,6 +83,10 @@ class Field:
         if value.min() < self.least or value.max() > self.most:
             return "has an entry that is out of range"
         return None
+
+
+def _outside(value: Any, least: float, most: float) -> bool:
+    return not least <= value <= most
 
 
 _DTYPES = {"integers": np.int64, "reals": np.float64, "truths": np.bool_}

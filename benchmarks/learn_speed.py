@@ -43,7 +43,6 @@ from tightrope.experiments.instance import Instance
 from tightrope.experiments.published import results_of
 from tightrope.experiments.suite import load, parse_bench, question
 from tightrope.learning.certificate import certificate_of
-from tightrope.solver.certificate_file import save_certificate
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
@@ -52,6 +51,7 @@ from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.region.region import RegionKind
+from tightrope.solver.certificate_file import save_certificate
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget

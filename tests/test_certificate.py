@@ -323,9 +323,7 @@ def test_a_sum_beyond_the_doubles_is_no_infinity():
     assert proved(Certificate(honest, (Claim("value", "free", -1.3e308, -1.1e308),), (ValueHints(),)))
 
 
-@pytest.mark.parametrize(
-    ("kind", "discount"), [("DISCOUNTED", 0.5), ("TOTAL", None), ("REACH_REWARD", None)]
-)
+@pytest.mark.parametrize(("kind", "discount"), [("DISCOUNTED", 0.5), ("TOTAL", None), ("REACH_REWARD", None)])
 def test_objectives_without_steps_have_no_step_bound(kind, discount):
     problem = rewards(kind, 1.0, upper_steps=0, discount=discount)
     with pytest.raises(InputError, match="has no meaning"):

@@ -150,9 +150,18 @@ MALFORMED = [
     ("a point with many digits", member("problem.theta", ["text", "plain", [1]], b"9" * 5000)),
     ("a point that divides by 0", member("problem.theta", ["text", "plain", [1]], b"1/0")),
     ("a point in other digits", member("problem.theta", ["text", "plain", [1]], "٣".encode())),
-    ("two million numbers", member("problem.theta", ["text", "plain", [2_000_000]], b"0\n" * 1_999_999 + b"0")),
-    ("an exponent of 10^8", member("problem.table.exponent", ["int64", "plain", [2]], struct.pack("<2q", 1, 10**8))),
-    ("offsets that wrap around", member("problem.graph.choice_start", ["int8", "plain", [6]], bytes([0, 1, 3, 2, 7, 8]))),
+    (
+        "two million numbers",
+        member("problem.theta", ["text", "plain", [2_000_000]], b"0\n" * 1_999_999 + b"0"),
+    ),
+    (
+        "an exponent of 10^8",
+        member("problem.table.exponent", ["int64", "plain", [2]], struct.pack("<2q", 1, 10**8)),
+    ),
+    (
+        "offsets that wrap around",
+        member("problem.graph.choice_start", ["int8", "plain", [6]], bytes([0, 1, 3, 2, 7, 8])),
+    ),
 ]
 
 
@@ -193,7 +202,9 @@ def test_a_zip_bomb_takes_no_memory() -> None:
     head = json.loads(members["header.json"])
     head["arrays"]["problem.expression"] = ["int8", "plain", [2**31]]
     members["header.json"] = json.dumps(head).encode()
-    rest = {name: content for name, content in members.items() if name not in ("digest", "problem.expression")}
+    rest = {
+        name: content for name, content in members.items() if name not in ("digest", "problem.expression")
+    }
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in rest.items():
@@ -248,7 +259,11 @@ def test_arrays_without_signs_are_refused_in_memory_too() -> None:
                 check(replace(certificate, problem=replace(certificate.problem, graph=wrong)))
     falling = np.array([1, 0, 3, 5, 7, 8])
     with pytest.raises(InputError, match="do not fit"):
-        check(replace(certificate, problem=replace(certificate.problem, graph=replace(graph, choice_start=falling))))
+        check(
+            replace(
+                certificate, problem=replace(certificate.problem, graph=replace(graph, choice_start=falling))
+            )
+        )
 
 
 def test_a_point_whose_probabilities_do_not_sum_to_one_is_none() -> None:

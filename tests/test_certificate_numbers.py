@@ -58,7 +58,9 @@ def test_logarithms_and_roots_are_enclosed(n, value):
 def test_logarithms_in_rationals_are_those_of_more_digits():
     two = RATIONAL.array([2])
     digits = Fraction("0.69314718055994530941723212145817656807550013436025525412068")
-    assert RATIONAL.fractions(RATIONAL.log_down(two))[0] <= digits <= RATIONAL.fractions(RATIONAL.log_up(two))[0]
+    assert (
+        RATIONAL.fractions(RATIONAL.log_down(two))[0] <= digits <= RATIONAL.fractions(RATIONAL.log_up(two))[0]
+    )
     assert LONGDOUBLE.fractions(LONGDOUBLE.log_down(LONGDOUBLE.array([2])))[0] <= digits
 
 

@@ -1,4 +1,4 @@
-"""`tightrope verify`: certificates of values and of learned results, valid, changed, damaged, and of something else."""
+"""`tightrope verify`: certificates that are valid, changed, damaged, or about something else."""
 
 from __future__ import annotations
 
@@ -127,7 +127,12 @@ def test_certificates_of_something_else_are_refused(capsys, folder, tmp_path):
 
 
 def test_options_about_a_model_need_one(capsys, folder):
-    for option in (["--prop", "Pmax=? [ F \"goal\" ]"], ["--data", "x.csv"], ["--at", "p=1"], ["--policy", "p.json"]):
+    for option in (
+        ["--prop", 'Pmax=? [ F "goal" ]'],
+        ["--data", "x.csv"],
+        ["--at", "p=1"],
+        ["--policy", "p.json"],
+    ):
         assert run(["verify", str(folder / "value.cert"), *option]) == 2
         assert f"{option[0]} goes with --model" in capsys.readouterr().err
 
@@ -161,7 +166,8 @@ def test_words_of_a_file_are_shown_as_its_own_and_never_reach_the_terminal_raw(c
 def test_what_is_assumed_is_derived_and_said(capsys, tmp_path):
     model = tmp_path / "coin.prism"
     model.write_text(
-        "mdp\nmodule m\n s:[0..2] init 0;\n [] s=0 -> [0,1]:(s'=1) + [0,1]:(s'=2);\n [] s>0 -> true;\nendmodule\n"
+        "mdp\nmodule m\n s:[0..2] init 0;\n [] s=0 -> [0,1]:(s'=1) + [0,1]:(s'=2);\n"
+        " [] s>0 -> true;\nendmodule\n"
     )
     proof = tmp_path / "coin.cert"
     asked = ["--prop", "Pmaxmin=? [ F s=1 ]", "--assume-support", "0.25", "--certificate", str(proof)]
@@ -180,7 +186,9 @@ def test_claims_that_are_not_proved_exit_with_1(capsys, folder, tmp_path):
     value = load(folder / "value.cert").certificate
     lower = value.values[0].lower
     raised = np.where((lower > 0) & (lower < 0.9), lower + 1e-3, lower)
-    save_certificate(replace(value, values=(replace(value.values[0], lower=raised),)), tmp_path / "value.cert")
+    save_certificate(
+        replace(value, values=(replace(value.values[0], lower=raised),)), tmp_path / "value.cert"
+    )
     learned = load(folder / "learned.cert").certificate
     data = replace(learned.problem.data, delta=learned.problem.data.delta / 2)
     save_certificate(replace(learned, problem=replace(learned.problem, data=data)), tmp_path / "learned.cert")

@@ -1,14 +1,15 @@
 """The independent checker: does a certificate prove its claims?
 
-It takes the problem in the certificate, derives from it alone all that the proof rests on, and uses the hints for
-nothing but finding numbers. The theorem: if all checks pass, then for every claim
+It takes the problem in the certificate, derives from it alone all that the proof rests on, and uses the hints
+for nothing but finding numbers. The theorem: if all checks pass, then for every claim
 
     lower ≤ value at the initial state ≤ upper
 
-where the value is that of the problem (`tightrope.certificate.problem`): at the point, for every choice of nature's
-within the intervals, for every instantiation in the domain, or with data for the true instantiation, with probability
-at least 1 − δ over the data, under what `assumes` lists. Why stands in `tightrope.certificate.game.theorem` for
-values, and for the way from data to sets in `tightrope.certificate.learned`.
+where the value is that of the problem (`tightrope.certificate.problem`): at the point, for every choice of
+nature's within the intervals, for every instantiation in the domain, or with data for the true instantiation,
+with probability at least 1 − δ over the data, under what `assumes` lists. Why stands in
+`tightrope.certificate.game.theorem` for values, and for the way from data to sets in
+`tightrope.certificate.learned`.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _require_small(problem: Problem, n: Arithmetic) -> None:
     steps = max(1, problem.objective.steps or 0, problem.objective.lower_steps)
     if n.exact and steps * problem.graph.transitions > MOST_EXACT_WORK:
         raise InputError(
-            f"{problem.graph.transitions:,} transitions and {steps:,} steps are too many to be checked in rationals",
+            f"{problem.graph.transitions:,} transitions and {steps:,} steps are too many for rationals",
             hint="leave --exact out: the rounding of the check is on the safe side",
         )
 
@@ -109,7 +110,9 @@ def _sums_at_the_point(problem: Problem) -> list[Check]:
         return []
     value = problem.table.values(problem.theta)
     groups = Outcomes.of(problem, np.zeros(problem.graph.transitions, dtype=np.int64))
-    terms = [m * value[e] for e, m in zip(groups.expression.tolist(), groups.multiplicity.tolist(), strict=True)]
+    terms = [
+        m * value[e] for e, m in zip(groups.expression.tolist(), groups.multiplicity.tolist(), strict=True)
+    ]
     wrong = [sum(terms[a:b]) != 1 for a, b in pairwise(groups.start.tolist())]
     name = "probabilities of every choice sum to 1"
     return [Check.everywhere(name, np.array(wrong, dtype=np.bool_), "kind of choice")]

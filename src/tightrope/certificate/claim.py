@@ -1,4 +1,4 @@
-"""What is claimed of a problem, and numbers that help to check it: a wrong hint can only make a check fail."""
+"""What is claimed of a problem, and hints: numbers that help to check it, and prove nothing by themselves."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 class Claim:
     """lower ≤ value at the initial state ≤ upper, as the question asks for it.
 
-    `policy` free: of the agent's best policy; fixed: of the policy `choice`; randomised: of the one that takes choice
-    c with probability weight[c], divided by the sum of the weights of its state.
+    `policy` free: of the agent's best policy; fixed: of the policy `choice`; randomised: of the one that
+    takes choice c with probability weight[c], divided by the sum of the weights of its state.
     """
 
     name: str = word("value", "robust policy", "given policy")
@@ -48,14 +48,16 @@ class Claim:
 
 @dataclass(frozen=True, eq=False)
 class ValueHints:
-    """Vectors that bound the value at every state, before `complement`: see `tightrope.certificate.game.theorem`.
+    """Vectors that bound the value at every state, before `complement`: see
+    `tightrope.certificate.game.theorem`.
 
-    Where a bounded number of steps gives the value there are none: the checker makes the steps. For F>=k they bound
-    what is left after k steps.
+    Where a bounded number of steps gives the value there are none: the checker makes the steps. For F>=k they
+    bound what is left after k steps.
 
-    * `witness`: the agent's choices where he is free. `upper_ranking` is `lower_ranking` where it is not given.
-    * `lower_basis`, `upper_basis`: for every choice a basis of the region; −1 where the bounds of transitions say it
-      all.
+    * `witness`: the agent's choices where he is free. `upper_ranking` is `lower_ranking` where it is not
+      given.
+    * `lower_basis`, `upper_basis`: for every choice a basis of the region; −1 where the bounds of transitions
+      say it all.
     """
 
     lower: FloatArray | None = reals(optional=True, infinite=True)
@@ -69,7 +71,7 @@ class ValueHints:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Claims about a problem, with hints for each. `about`: what the file says of itself; nothing relies on it."""
+    """Claims about a problem, with hints for each. Nothing relies on `about`, what a file says of itself."""
 
     problem: Problem = part(Problem)
     claims: tuple[Claim, ...] = parts(Claim, 4)

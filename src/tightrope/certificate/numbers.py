@@ -1,18 +1,20 @@
-"""The numbers of a check: longdouble with error bounds, or exact rationals. Checks are written once, over either.
+"""The numbers of a check: longdouble with error bounds, or exact rationals. Checks are written once, over
+either.
 
 Arrays hold finite numbers only: dtype longdouble, or dtype object with rationals (python-flint's `fmpq` where
 it is installed, `Fraction` otherwise). `+`, `-`, `*`, comparisons, `abs`, `np.where`, `np.maximum`, sums and
-`reduceat` mean the same for both. After calculating, a check adds `n.error(operations, size)`, which bounds what
-rounding may have done and is 0 for rationals, and asks `n.is_finite`: a number that left the range of longdouble
-proves nothing.
+`reduceat` mean the same for both. After calculating, a check adds `n.error(operations, size)`, which bounds
+what rounding may have done and is 0 for rationals, and asks `n.is_finite`: a number that left the range of
+longdouble proves nothing.
 
-What is trusted of longdouble: each of + − · / and √ has a relative error of at most `epsilon` (in fact half of
-it), and np.log one of at most 4·epsilon, absolute near 1.
+What is trusted of longdouble: each of + − · / and √ has a relative error of at most `epsilon` (in fact half
+of it), and np.log one of at most 4·epsilon, absolute near 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from fractions import Fraction
 from math import isqrt
 from typing import Any
@@ -22,10 +24,11 @@ import numpy.typing as npt
 
 from tightrope.numerics.arrays import FloatArray
 
-try:
-    from flint import fmpq as _rational
-except ImportError:  # slower, and the same numbers
-    _rational = Fraction
+_rational: Any = Fraction
+with suppress(ImportError):  # several times as fast, and the same numbers
+    from flint import fmpq
+
+    _rational = fmpq
 
 Numbers = npt.NDArray[Any]
 """An array in one of the two arithmetics."""

@@ -3,10 +3,12 @@
 It can be rebuilt from a model, a property and data (`tightrope.solver.to_problem`), and is compared field by
 field with the one in a file. Three kinds of models:
 
-* `probability`: doubles p, each standing for a number within p·(1 ± (k+2)·2⁻⁵²), k the successors of the choice;
+* `probability`: doubles p, each standing for a number within p·(1 ± (k+2)·2⁻⁵²), k the successors of the
+  choice;
 * `lower`, `upper`: intervals, nature picks any distribution within them at every choice and step;
-* `expression`, `table`: exact polynomials over parameters, at a point `theta`, or over a `domain` of parameters: then the claim
-  is about every instantiation in it, or with `data` about the true one, with probability 1 − δ.
+* `expression`, `table`: exact polynomials over parameters, at a point `theta`, or over a `domain` of
+  parameters: then the claim is about every instantiation in it, or with `data` about the true one, with
+  probability 1 − δ.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from tightrope.certificate.format.fields import (
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 Polynomial = Mapping[tuple[tuple[int, int], ...], Fraction]
-"""{monomial: coefficient}; a monomial is ((parameter, exponent), …), parameters rising, exponents ≥ 1; () is 1."""
+"""{monomial: coefficient}; a monomial is ((parameter, exponent ≥ 1), …), parameters rising; () is 1."""
 
 MOST_STATES = 2**31
 MOST_DEGREE = 4096
@@ -45,7 +47,7 @@ MOST_COUNTS = 2**50
 """Sums of counts, also over all outcomes, stay far below what int64 and doubles hold."""
 
 MOST_WORK = 10**10
-"""Steps times transitions of a bounded horizon; a step of a small model counts as one of 10,000 transitions."""
+"""Steps times transitions of a bounded horizon; small models count as 10,000 transitions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +130,8 @@ class Objective:
 @dataclass(frozen=True, eq=False)
 class Table:
     """The distinct polynomials: term i of row r is coefficient[i] times monomial[i], of row_start[r] ≤ i <
-    row_start[r+1]; monomial m is the product of parameter[j]^exponent[j], factor_start[m] ≤ j < factor_start[m+1].
+    row_start[r+1]; monomial m is the product of parameter[j]^exponent[j], factor_start[m] ≤ j <
+    factor_start[m+1].
     """
 
     parameters: int = whole(0, 10_000)
@@ -197,7 +200,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """lower ≤ θ ≤ upper, and for every row r: Σ coefficient[r·n + i]·θ_i ≤ bound[r], or = where is_equality[r]."""
+    """lower ≤ θ ≤ upper, and for every row r: Σ coefficient[r·n + i]·θ_i ≤ bound[r] (= if is_equality[r])."""
 
     lower: tuple[Fraction, ...] = rationals()
     upper: tuple[Fraction, ...] = rationals()
@@ -226,8 +229,8 @@ class Domain:
 class Data:
     """What was seen, in time-ordered batches, how it was sampled, and the statement that is made of it.
 
-    Batch b saw batch_transition[i] batch_count[i] times, batch_start[b] ≤ i < batch_start[b+1]. Methods that do not
-    use the order have one batch. Without data (`method` "domain") δ is 0 and there is no batch.
+    Batch b saw batch_transition[i] batch_count[i] times, batch_start[b] ≤ i < batch_start[b+1]. Methods that
+    do not use the order have one batch. Without data (`method` "domain") δ is 0 and there is no batch.
     """
 
     delta: float = real(0.0, 1.0)
@@ -319,9 +322,9 @@ class Problem:
             return None
         if self.expression.max(initial=0) >= len(self.table):
             return "an expression's number is out of range"
-        for values in (self.theta, self.domain and self.domain.lower):
-            if values is not None and len(values) != self.table.parameters:
-                return "the numbers of parameters do not fit"
+        known = self.theta if self.domain is None else self.domain.lower
+        if known is None or len(known) != self.table.parameters:
+            return "the numbers of parameters do not fit"
         if self.data is not None and self.data.batch_transition.max(initial=-1) >= self.graph.transitions:
             return "a count of a transition that is not there"
         if self.theta is not None:

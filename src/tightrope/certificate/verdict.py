@@ -27,11 +27,12 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """All checks, what they prove of each policy, and what that rests on. Every word here is the checker's own.
+    """All checks, what they prove of each policy, and what that rests on. Every word here is the checker's
+    own.
 
     `nominal`: the data were not collected in the way that the confidence needs.
-    `bound` says of "model", "property", "data" and "policy" whether what is in the file was found to be the user's own
-    (None: there is no such thing in it).
+    `bound` says of "model", "property", "data" and "policy" whether what is in the file was found to be the
+    user's own (None: there is no such thing in it).
     """
 
     checks: tuple[Check, ...]

@@ -193,9 +193,7 @@ def check(
         }
         at_point = point if isinstance(loaded.model, ParametricMDP) else None
         support = assume_support if isinstance(loaded.model, IntervalMDP) else None
-        problem = to_problem(
-            loaded.model, first.question.objective, theta=at_point, assumed_support=support
-        )
+        problem = to_problem(loaded.model, first.question.objective, theta=at_point, assumed_support=support)
         assert not isinstance(fixed, StepChoices)
         save_certificate(to_certificate(problem, first.solution, fixed, about), certificate)
     if policy_out is not None:

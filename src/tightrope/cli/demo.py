@@ -46,7 +46,6 @@ def demo(
     from tightrope.experiments.suite import load, parse_bench, question
     from tightrope.formats.output_directory import claim
     from tightrope.learning.certificate import certificate_of
-    from tightrope.solver.certificate_file import as_file
     from tightrope.learning.document import Setting, document
     from tightrope.learning.learn import ALL_KINDS, learn_all
     from tightrope.learning.options import LearnOptions
@@ -54,6 +53,7 @@ def demo(
     from tightrope.learning.result_files import RESULT, fill_results
     from tightrope.report.regions import regions_beside
     from tightrope.report.write import write_report
+    from tightrope.solver.certificate_file import as_file
     from tightrope.solver.solve import solve
     from tightrope.uncertainty.sets import SetsKind
 

@@ -35,6 +35,7 @@ from tightrope.cli.options import (
 from tightrope.cli.output import print_json, print_table
 from tightrope.errors import CannotCertify, InputError
 
+
 def verify(
     certificate: Annotated[
         Path,
@@ -168,7 +169,7 @@ def _facts(verdict: Verdict, loaded: Loaded, seconds: float) -> dict[str, Any]:
 def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
     if verdict.not_tied:
         typer.echo(
-            f"NOT TIED to your {', '.join(verdict.not_tied)}: the certificate speaks of what is written in it; "
+            f"NOT TIED to your {', '.join(verdict.not_tied)}: a certificate speaks of what is written in it; "
             "--model, --prop, --data and --policy compare"
         )
     else:
@@ -179,7 +180,10 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
         title += f" with confidence {1 - data.delta:.9g}{' (NOMINAL)' if verdict.nominal else ''}"
     rows = [(one.name, "holds" if one.passed else "FAILS", one.detail) for one in verdict.checks]
     rows += [("assumes", "", line) for line in verdict.assumes]
-    rows += [("the file says", "", f"{shown(name)}: {shown(text)}") for name, text in loaded.certificate.about.items()]
+    rows += [
+        ("the file says", "", f"{shown(name)}: {shown(text)}")
+        for name, text in loaded.certificate.about.items()
+    ]
     print_table(f"{path}: {title}", ("check", "", ""), rows, numeric=False)
 
 

@@ -10,6 +10,7 @@ from tightrope.cli.log_source import LogRequest
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.questions import read_properties
 from tightrope.errors import InputError
+from tightrope.formats.policy import Policy
 from tightrope.learning.verification import Own
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -53,12 +54,12 @@ def own_problem(sources: Sources, log: LogRequest | None, policy: Path | None, a
         if not isinstance(model, ParametricMDP):
             raise InputError(f"--data goes with parametric models, {sources.model} is none")
         counts = log.read(model, files).counts
-    given = None
+    given: Policy | None = None
     if policy is not None:
-        from tightrope.formats.policy import Policy
         from tightrope.formats.policy_read import read_policy
 
-        given = read_policy(policy, model.structure)
-        if not isinstance(given, Policy):
+        found = read_policy(policy, model.structure)
+        if not isinstance(found, Policy):
             raise InputError(f"{policy} depends on the step, and no certificate is about such a policy")
+        given = found
     return Own(model, objective, theta, counts, given)

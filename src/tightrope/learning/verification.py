@@ -1,8 +1,8 @@
 """Verifying a certificate, and tying it to one's own model, property, data and policy.
 
-A certificate is about the problem that is written in it. Here that problem is built again, from what the user trusts,
-and compared with the one in the file, field by field. Options of the statement (δ, the method, the sets, an assumed
-support) are the file's; what they mean is in the verdict's own words.
+A certificate is about the problem that is written in it. Here that problem is built again, from what the user
+trusts, and compared with the one in the file, field by field. Options of the statement (δ, the method, the
+sets, an assumed support) are the file's; what they mean is in the verdict's own words.
 """
 
 from __future__ import annotations
@@ -52,12 +52,13 @@ def verify(
     policy: Policy | None = None,
     exact: bool = False,
 ) -> Verdict:
-    """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about these.
+    """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about
+    these.
 
     `data` are counts, or a log as `read_counts` takes it.
 
-    A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it proves its
-    claims is the verdict's `valid`; what was not tied to anything, its `not_tied`.
+    A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it
+    proves its claims is the verdict's `valid`; what was not tied to anything, its `not_tied`.
     """
     loaded = load(certificate).certificate
     if model is None:
@@ -125,7 +126,9 @@ def _require_kind(certificate: Certificate, own: Own) -> None:
     if (law in ("point", "domain")) != parametric:
         raise CannotCertify("this certificate is about another model: one is parametric, the other is not")
     if law == "point" and own.theta is None:
-        raise InputError("this certificate is about one point of the model", hint="give the point, with --at p=…")
+        raise InputError(
+            "this certificate is about one point of the model", hint="give the point, with --at p=…"
+        )
 
 
 def _nothing(model: Any) -> Objective:

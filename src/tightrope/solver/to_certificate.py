@@ -23,8 +23,8 @@ def to_certificate(
 ) -> Certificate:
     """The certificate of a solution of this problem; `policy` as given to the solve.
 
-    The problem is that of the model itself (`tightrope.solver.to_problem`): what the solver made of it on the way,
-    the checker makes again.
+    The problem is that of the model itself (`tightrope.solver.to_problem`): what the solver made of it on the
+    way, the checker makes again.
     """
     initial = problem.graph.initial
     bounds = float(solution.lower[initial]), float(solution.upper[initial])
@@ -42,7 +42,7 @@ def to_claim(name: str, bounds: tuple[float, float], policy: PolicyGiven) -> Cla
 
 
 def value_hints(solution: Solution, policy: PolicyGiven = None, high: Solution | None = None) -> ValueHints:
-    """The vectors of a solution, with the witness of a free agent; of `high` the upper ones where it is given."""
+    """The vectors of a solution, the upper ones of `high` where it is given; the witness of a free agent."""
     if solution.objective.is_bounded:
         return ValueHints()
     tail = tail_of(solution, policy)

@@ -25,7 +25,7 @@ def to_problem(
     assumed_support: float | None = None,
     data: certified.Data | None = None,
 ) -> certified.Problem:
-    """The problem of a plain or interval model, of a parametric one at `theta`, or over its domain with `data`."""
+    """The problem of a plain or interval model, of a parametric one at `theta` or over its domain."""
     graph, asked = to_graph(model.structure), to_objective(objective, model)
     if isinstance(model, ParametricMDP):
         table, expression = to_table(model), model.expression.astype(np.int64)
@@ -58,7 +58,7 @@ def to_graph(structure: Structure) -> certified.Graph:
 
 
 def to_objective(objective: Objective, model: MDP | IntervalMDP | ParametricMDP) -> certified.Objective:
-    """What the kind of objective has no meaning for is left out; nature has a say in interval models alone."""
+    """What has no meaning for the kind is left out; nature has a say in interval models alone."""
     kind = objective.kind
     has_target = kind in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT, ObjectiveKind.REACH_REWARD)
     steps = kind in (ObjectiveKind.UNTIL, ObjectiveKind.CUMULATIVE)

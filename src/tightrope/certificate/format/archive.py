@@ -1,15 +1,17 @@
 """From the bytes of a file to a certificate: every cap is asked before memory is taken.
 
-The file is a zip archive (stored or deflated members) of `header.json`, `digest`, and one member for every array.
+The file is a zip archive (stored or deflated members) of `header.json`, `digest`, and one member for every
+array.
 
-* `digest`: 64 hexadecimal digits, SHA-256 over all other members in the order of their names, each as its name, a line
-  feed, its length in decimal digits, a line feed, and its bytes. It names the certificate and covers every byte in it.
-* `header.json`: {"format": 4, "arrays": {member: [type, coding, [length, …]]}, "certificate": {…}}. The certificate is
-  an object of the fields that are no arrays (`tightrope.certificate.claim`), parts within each other, exactly those
-  that are declared; a field that may be missing is null. +∞ is the text "inf".
-* an array: little-endian numbers of its type (int8, int16, int32, int64, float64; bool: bytes 0 and 1), rows first. With the
-  coding "difference" (int8, int16 and int32 in one dimension) the array is the running sum of what is stored.
-  Type "text": rationals, "p" or "p/q" in decimal digits, one a line.
+* `digest`: 64 hexadecimal digits, SHA-256 over all other members in the order of their names, each as its
+  name, a line feed, its length in decimal digits, a line feed, and its bytes. It names the certificate and
+  covers every byte in it.
+* `header.json`: {"format": 4, "arrays": {member: [type, coding, [length, …]]}, "certificate": {…}}. The
+  certificate is an object of the fields that are no arrays (`tightrope.certificate.claim`), parts within each
+  other, exactly those that are declared; a field that may be missing is null. +∞ is the text "inf".
+* an array: little-endian numbers of its type (int8, int16, int32, int64, float64; bool: bytes 0 and 1), rows
+  first. With the coding "difference" (int8, int16 and int32 in one dimension) the array is the running sum of
+  what is stored. Type "text": rationals, "p" or "p/q" in decimal digits, one a line.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ class Loaded:
 
 
 def load(path: str | Path) -> Loaded:
-    """Read a file; an `InputError` says why it is no certificate. What it claims is the checker's business."""
+    """Read a file; an `InputError` says why it is no certificate."""
     place = Location(str(path))
     try:
         if not Path(path).is_file() and Path(path).exists():

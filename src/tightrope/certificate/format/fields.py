@@ -1,13 +1,15 @@
-"""What a certificate may hold, field by field: every dataclass of a certificate declares its fields with these.
+"""What a certificate may hold, field by field: every dataclass of a certificate declares its fields with
+these.
 
     @dataclass(frozen=True, eq=False)
     class Graph:
         initial: int = whole(0)
         successor: OffsetArray = integers(least=0)
 
-A field holds exactly the type declared: arrays are int64, float64 or bool (never unsigned, never narrower), numbers
-are within their range, texts are among the words listed. Whatever else is asked of fields together, a dataclass
-says in its method `trouble`. `validate` asks all of it, of values read from a file and of values made in memory.
+A field holds exactly the type declared: arrays are int64, float64 or bool (never unsigned, never narrower),
+numbers are within their range, texts are among the words listed. Whatever else is asked of fields together, a
+dataclass says in its method `trouble`. `validate` asks all of it, of values read from a file and of values
+made in memory.
 """
 
 from __future__ import annotations
@@ -62,9 +64,11 @@ class Field:
             if not isinstance(listed, tuple) or len(listed) > self.most:
                 return "is no list of parts, or too long"
             return None if all(type(one) is self.of for one in listed) else "is another part"
-        if type(value) is not {"whole": int, "real": float, "truth": bool}[self.kind]:
+        wanted: type = {"whole": int, "real": float, "truth": bool}[self.kind]
+        if type(value) is not wanted:
             return f"is no {self.kind} number" if self.kind != "truth" else "is not true or false"
-        return None if self.least <= value <= self.most else f"is {value}, out of range"
+        number = float(value) if self.kind == "real" else int(value)
+        return None if self.least <= number <= self.most else "is out of range"
 
     def _wrong_array(self, value: Any) -> str | None:
         if not isinstance(value, np.ndarray) or value.dtype != _DTYPES[self.kind]:

@@ -4,13 +4,13 @@ The maximum equals the minimum of its dual over one number λ,
 
     D(λ) = λ + Σ_i max(lower_i·(x_i − λ), upper_i·(x_i − λ)),
 
-which is convex and piecewise linear with its kinks at the x_i. So any D(λ) is an upper bound of the maximum (λ is
-looked for in doubles), and min_i D(x_i) is the maximum: the smallest of all of them, each rounded down, is a lower
-bound. A minimum is the negative of a maximum.
+which is convex and piecewise linear with its kinks at the x_i. So any D(λ) is an upper bound of the maximum
+(λ is looked for in doubles), and min_i D(x_i) is the maximum: the smallest of all of them, each rounded down,
+is a lower bound. A minimum is the negative of a maximum.
 
-The sets are read exactly as written: whether sums of bounds reach 1 is decided without rounding, and no remainder is
-too small to count. `single` marks the choices whose box is not nature's set but encloses one distribution (a
-probability that is no number of the arithmetic): there the worst is taken on both sides.
+The sets are read exactly as written: whether sums of bounds reach 1 is decided without rounding, and no
+remainder is too small to count. `single` marks the choices whose box is not nature's set but encloses one
+distribution (a probability that is no number of the arithmetic): there the worst is taken on both sides.
 """
 
 from __future__ import annotations
@@ -80,11 +80,12 @@ class Boxes:
     def _is_infinite(
         self, lower: Numbers, upper: Numbers, bad: BoolArray, maximise: bool, single: bool
     ) -> BoolArray:
-        """Where the optimum is +∞, `bad` marking the successors at which the vector is: exactly of nature's sets; of one
+        """Where the optimum is +∞, `bad` marking the successors at which the vector is: exactly of nature's
+        sets; of one
         distribution, where it may be for a maximum and where it must be for a minimum."""
         if maximise:
             reached: BoolArray = upper > 0 if single else can_be_positive(self.n, lower, upper)
-            return np.any(bad & reached, axis=1)
+            return np.asarray(np.any(bad & reached, axis=1))
         result: BoolArray = np.any(bad & (lower > 0), axis=1)
         return result | sums_below_one(self.n, np.where(bad, 0, upper), exactly=not single)
 
@@ -191,7 +192,7 @@ def _dual(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, pivot: Numb
     value = pivot + terms.sum(axis=1)
     size = abs(terms).sum(axis=1)
     slack = n.error(x.shape[1] + 4, size) + n.error(1, np.where(size > 0, abs(value), 0))
-    return value + sign * slack
+    return np.asarray(value + sign * slack)
 
 
 def _kink(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers) -> OffsetArray:

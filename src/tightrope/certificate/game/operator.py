@@ -1,4 +1,4 @@
-"""One backup of a vector, bounded on the safe side: Φ_c(x) = r(c) + γ·opt_{p ∈ P(c)} p·x, and the agent's part in it."""
+"""One backup of a vector, on the safe side: Φ_c(x) = r(c) + γ·opt_{p ∈ P(c)} p·x, and the agent's part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """An objective over boxes. `weight`: the agent mixes his choices; `witness`: what he does where he is free."""
+    """An objective over boxes. The agent mixes his choices by `weight`, or is free and has a `witness`."""
 
     n: Arithmetic
     objective: Objective

@@ -7,9 +7,9 @@ At a choice with box P(c) and a set A of transitions that count as progress:
   inequality at c is strict (mix a little of that p in), or all values nature can give weight to are
   equal (every p is optimal), or the optimal p with most weight on A does (worked out in rationals).
 
-Nature is asked the second way where she is an owner, the first way where she is not or where the box encloses one
-distribution; likewise the agent: his witness where he owns the bound, all his choices where he does not. Sums of
-nature's bounds are compared with 1 exactly.
+Nature is asked the second way where she is an owner, the first way where she is not or where the box encloses
+one distribution; likewise the agent: his witness where he owns the bound, all his choices where he does not.
+Sums of nature's bounds are compared with 1 exactly.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Progress:
     ) -> BoolArray:
         """States where the owners move to `absorbed` or a smaller rank with positive probability.
 
-        `strict` marks the choices at which the inequality for `bound` is strict; choices that earn count as moving on.
+        `strict` marks the choices at which the inequality for `bound` is strict; choices that earn count as
+        moving on.
         """
         n = self.boxes.n
         result = np.zeros(len(self.state), dtype=np.bool_) if earns is None else earns.copy()
@@ -75,7 +76,8 @@ class Progress:
         return result
 
     def _levels(self, endless: BoolArray, level: OffsetArray) -> tuple[BoolArray, BoolArray, BoolArray]:
-        """Of every choice: a smaller level of `endless` is reached with positive probability; levels no larger are
+        """Of every choice: a smaller level of `endless` is reached with positive probability; levels no
+        larger are
         never left; within these a smaller rank is reached with positive probability."""
         n, count = self.boxes.n, len(self.state)
         down, stay, closer = (np.zeros(count, dtype=np.bool_) for _ in range(3))
@@ -158,7 +160,7 @@ def _optimal_weight(
     value: list[tuple[bool, Fraction]],
     owner: str,
 ) -> Fraction:
-    """The largest weight on `good` among optimal distributions: pour by value, and `good` first among equals."""
+    """The largest weight on `good` among optimal distributions: pour by value, `good` first among equals."""
     entries = [i for i in range(len(value)) if upper[i] > 0]
     order = sorted(entries, key=lambda i: not good[i])
     order.sort(key=lambda i: value[i], reverse=owner == "MAX")

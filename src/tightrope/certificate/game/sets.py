@@ -3,9 +3,9 @@
 * plain: a double p stands for a number within p·(1 ± (k+2)·2⁻⁵²), k the successors of the choice: the nearest
   double of an exact number is, and so are rows whose sum was brought to 1.
 * point: the expressions are evaluated in rationals, and each value is enclosed as narrowly as numbers allow.
-* interval: exactly as written, after lower bounds of 0 were raised to an assumed support. Only where no distribution
-  is within the bounds because their sum as a whole misses 1 by at most (k+2)·2⁻⁵², the row is read as one distribution:
-  lower/Σlower where Σlower > 1, upper/Σupper where Σupper < 1.
+* interval: exactly as written, after lower bounds of 0 were raised to an assumed support. Only where no
+  distribution is within the bounds because their sum as a whole misses 1 by at most (k+2)·2⁻⁵², the row is
+  read as one distribution: lower/Σlower where Σlower > 1, upper/Σupper where Σupper < 1.
 """
 
 from __future__ import annotations

@@ -1,0 +1,170 @@
+"""The judge: what `verify` says of a forgery, and whether the truth allows what it lets pass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adversary.archive import Forgery, rationals
+from adversary.honest import Honest, quietly
+from adversary.truth_learning import best_range, range_of
+from adversary.truth_values import Question, is_allowed
+from exact_reference import TinyModel
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure
+
+Weights = tuple[tuple[Fraction, ...], ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The exit code, the JSON object on stdout (None where there is none) and what stands on stderr."""
+
+    code: int
+    result: dict[str, Any] | None
+    err: str
+
+    @property
+    def accepted(self) -> bool:
+        return self.code == 0
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """One claim of a file. `weights` None: about the agent's best policy."""
+
+    name: str
+    lower: float
+    upper: float
+    weights: Weights | None
+
+
+def verify(path: Path, *options: str) -> Verdict:
+    """Run the command; nothing but 0, 1 and 2 is an answer, and what it prints is JSON or nothing."""
+    code, out, err = quietly(["verify", str(path), *options, "--json"])
+    assert code in (0, 1, 2), f"exit code {code}: {err}"
+    assert "Traceback" not in err
+    return Verdict(code, json.loads(out) if out else None, err)
+
+
+def claims_of(forgery: Forgery) -> Iterator[Claimed]:
+    """Read as any reader of the file would."""
+    start = forgery["problem.graph.choice_start"].tolist()
+    for number, node in enumerate(forgery["claims"]):
+        weights = None
+        if node["policy"] == "fixed":
+            chosen = forgery[f"claims.{number}.choice"].tolist()
+            weights = tuple(
+                tuple(Fraction(int(c == chosen[s])) for c in range(a, b))
+                for s, (a, b) in enumerate(pairwise(start))
+            )
+        if node["policy"] == "randomised":
+            share = [Fraction(float(w)) for w in forgery[f"claims.{number}.weight"]]
+            weights = tuple(tuple(w / sum(share[a:b]) for w in share[a:b]) for a, b in pairwise(start))
+        yield Claimed(node["name"], float(node["lower"]), float(node["upper"]), weights)
+
+
+def refutation(honest: Honest, forgery: Forgery) -> str | None:
+    """Why a claim of the file is false of the honest problem, or None where nothing speaks against it."""
+    for claim in claims_of(forgery):
+        if honest.name.startswith(("walk", "spread", "domain")):
+            low, high = best_range(honest) if claim.weights is None else range_of(honest, claim.weights)
+            if not (
+                Fraction(claim.lower) <= low and (claim.upper == np.inf or Fraction(claim.upper) >= high)
+            ):
+                return (
+                    f"{claim.name} in [{claim.lower!r}, {claim.upper!r}], but instantiations of the region "
+                    f"reach [{float(low)!r}, {float(high)!r}]"
+                )
+        else:
+            truth = value_of(forgery, claim.weights)
+            if not is_allowed(claim.lower, claim.upper, truth):
+                return f"{claim.name} in [{claim.lower!r}, {claim.upper!r}], the value is {float(truth)!r}"
+    return None
+
+
+def value_of(forgery: Forgery, weights: Weights | None) -> Fraction:
+    """The exact value of the problem that a file writes down."""
+    return _value(_Key(forgery), weights)
+
+
+class _Key:
+    """A file, as far as its problem goes."""
+
+    def __init__(self, forgery: Forgery):
+        self.forgery, self.name = forgery, forgery.part("problem")
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.name == other.name
+
+
+@cache
+def _value(key: _Key, weights: Weights | None) -> Fraction:
+    question = question_of(key.forgery)
+    return question.value(None if weights is None else [list(row) for row in weights])
+
+
+def question_of(forgery: Forgery) -> Question:
+    """The problem of a file in exact numbers. Doubles stand for the short decimals they were written from."""
+    choice_start = forgery["problem.graph.choice_start"].tolist()
+    transition_start = forgery["problem.graph.transition_start"].tolist()
+    successor = forgery["problem.graph.successor"].tolist()
+    if "problem.probability" in forgery:
+        low = high = [Fraction(float(p)).limit_denominator(10**6) for p in forgery["problem.probability"]]
+    elif "problem.lower" in forgery:
+        low, high = ([Fraction(float(p)) for p in forgery[f"problem.{end}"]] for end in ("lower", "upper"))
+    else:
+        values = _polynomials(forgery)
+        low = high = [values[e] for e in forgery["problem.expression"].tolist()]
+    entries = list(zip(successor, low, high, strict=True))
+    rows = [tuple(entries[a:b]) for a, b in pairwise(transition_start)]
+    model = TinyModel(tuple(tuple(rows[a:b]) for a, b in pairwise(choice_start)))
+    return Question(model, _objective(forgery), forgery["problem.graph.initial"])
+
+
+def _objective(forgery: Forgery) -> Objective:
+    node = forgery["problem.objective"]
+    held = {
+        name: forgery[f"problem.objective.{name}"] if f"problem.objective.{name}" in forgery else None
+        for name in ("reward", "target", "allowed", "terminal")
+    }
+    reward = held.pop("reward")
+    return Objective(
+        ObjectiveKind[node["kind"]],
+        Direction[node["agent"]],
+        Direction[node["nature"] if node["nature"] in ("MAX", "MIN") else "MAX"],
+        reward=None if reward is None else RewardStructure(choice=reward),
+        lower_steps=node["lower_steps"],
+        upper_steps=node["upper_steps"],
+        discount=node["discount"],
+        complement=node["complement"],
+        **held,
+    )
+
+
+def _polynomials(forgery: Forgery) -> list[Fraction]:
+    """Every polynomial of the table at the point."""
+    theta = rationals(forgery["problem.theta"])
+    table = {name: forgery[f"problem.table.{name}"] for name in ("row_start", "monomial", "coefficient", "factor_start", "parameter", "exponent")}  # fmt: skip
+    monomials = []
+    for a, b in pairwise(table["factor_start"].tolist()):
+        value = Fraction(1)
+        for j in range(a, b):
+            value *= theta[int(table["parameter"][j])] ** int(table["exponent"][j])
+        monomials.append(value)
+    coefficient = rationals(table["coefficient"])
+    return [
+        sum((coefficient[i] * monomials[int(table["monomial"][i])] for i in range(a, b)), Fraction(0))
+        for a, b in pairwise(table["row_start"].tolist())
+    ]

@@ -1,0 +1,40 @@
+"""Verify files one after the other in one process, and say for each what it took.
+
+    python measured.py FILE…
+
+One JSON object a line: path, exit code, seconds, the peak of resident memory so far in MiB, stdout and stderr.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import resource
+import sys
+import time
+
+from tightrope.cli.app import run
+
+
+def main(paths: list[str], room: int = 6 << 30) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (room, room))  # a bomb shall not take the machine with it
+    for path in paths:
+        out, err = io.StringIO(), io.StringIO()
+        begin = time.perf_counter()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = run(["verify", path, "--json"])
+        record = {
+            "path": path,
+            "code": code,
+            "seconds": time.perf_counter() - begin,
+            "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "out": out.getvalue()[:2000],
+            "err": err.getvalue()[:2000],
+        }
+        sys.__stdout__.write(json.dumps(record) + "\n")
+        sys.__stdout__.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

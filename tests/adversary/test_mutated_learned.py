@@ -1,0 +1,38 @@
+"""Learned certificates with claims and hints changed at random: what is accepted, no point of the region refutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adversary.archive import Forgery
+from adversary.attacks_learned import narrow, tight
+from adversary.examples import EXAMPLES
+from adversary.honest import ALL, DOMAINS, LEARNED
+from adversary.judge import refutation, verify
+from adversary.mutations import mutation
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mutants") / "mutant.cert"
+
+
+@settings(max_examples=EXAMPLES // 2)
+@given(data=st.data())
+def test_no_mutant_claims_more_than_the_region_allows(place: Path, data: st.DataObject) -> None:
+    honest = ALL[data.draw(st.sampled_from([one.name for one in (*LEARNED, *DOMAINS)]))]
+    forgery = Forgery.of(honest.certificate)
+    gain = data.draw(st.sampled_from(["none", "claim", "bounds"]))
+    if gain == "claim":
+        tight(data.draw(st.sampled_from([0.99, 0.9, 0.5])))(forgery)
+    elif gain == "bounds":
+        narrow(data.draw(st.sampled_from([0.999, 0.9, 0.5])))(forgery)
+    paths = [path for path in forgery.fields() if not path.startswith(("about", "problem"))]
+    changes = [gain, *(data.draw(mutation(forgery, paths)) for _ in range(data.draw(st.integers(1, 3))))]
+    verdict = verify(forgery.save(place), *(["--exact"] if data.draw(st.booleans()) else []))
+    if verdict.accepted:
+        assert refutation(honest, forgery) is None, changes

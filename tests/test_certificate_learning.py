@@ -14,6 +14,7 @@ from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.region.rows import Origin
+from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
@@ -441,3 +442,37 @@ def test_the_assumption_follows_from_method_and_design():
     _, untied = certified(AIRCRAFT, None, "untied", "clopper-pearson")
     once = moved(moved(untied, f"{DATA}.repeats", False), f"{DATA}.design", "trajectories")
     assert not check(once).nominal and check(moved(once, f"{DATA}.repeats", True)).nominal
+
+
+DESIGNS = [
+    SamplingDesign(SamplingKind.GENERATIVE_FIXED),
+    SamplingDesign(SamplingKind.TRAJECTORIES, 3, 3, repeats=False),
+    SamplingDesign(SamplingKind.TRAJECTORIES, 3, 3, repeats=True),
+    SamplingDesign(SamplingKind.ADAPTIVE),
+    SamplingDesign(SamplingKind.ADAPTIVE, censored=("2 rows were dropped",)),
+    SamplingDesign(SamplingKind.GENERATIVE_FIXED, censored=("2 rows were dropped",)),
+]
+STATEMENTS = [
+    (None, "untied", "clopper-pearson"),
+    (None, "tied", "clopper-pearson"),
+    (None, "tied", "hoeffding"),
+    (None, "untied", "beta-binomial"),
+    ("polytope", "expression", "beta-binomial"),
+    ("l1", "expression", None),
+    ("likelihood", "expression", None),
+    ("ellipsoid", "expression", None),
+]
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda d: f"{d.kind.value} {d.repeats} {bool(d.censored)}")
+@pytest.mark.parametrize(("region", "sets", "method"), STATEMENTS)
+def test_the_checker_and_the_ledger_agree_on_what_holds(region, sets, method, design):
+    model, counts = coin(tails=30)
+    parts = [(np.array([0, 1]), np.array([2, 3])), (np.array([1]), np.array([25]))]
+    counts = Counts.from_batches(Batches.from_parts(parts), model.transition_start, design, model.hash())
+    options = LearnOptions(interval=None if method is None else IntervalMethod(method))
+    about = model, counts, 0.05, 'Pmax=? [ F "goal" ]'
+    result = learn(*about, region=region, sets=sets, options=options)
+    verdict = check(certificate_of(result, counts))
+    assert verdict.valid and verdict.nominal == (not result.ledger.holds)
+    assert verdict.nominal == any("NOMINAL" in line for line in verdict.assumes)

@@ -128,3 +128,18 @@ def test_the_hint_of_a_misplaced_ellipsoid_helps(capsys: pytest.CaptureFixture[s
     capsys.readouterr()
     assert app.run([*asked, "--region", "polytope"]) == 2
     assert capsys.readouterr().err.endswith("hint: leave --ellipsoid out, or add --region ellipsoid\n")
+
+
+def test_a_limit_that_was_reached_names_the_option_that_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("far.prism").write_text(
+        "dtmc module far x : [0..400] init 1;\n"
+        "[] x>0 & x<400 -> 1/2 : (x'=x+1) + 1/2 : (x'=x-1);\n"
+        "[] x=0 | x=400 -> true; endmodule\n"
+    )
+    asked = ["check", "far.prism", "--prop", "P=? [ F x=400 ]", "--precision", "1e-17"]
+    assert app.run(asked) == 1
+    assert "Try a coarser precision (--precision)." in capsys.readouterr().err
+    assert app.run([*asked[:-1], "1e-6"]) == 0

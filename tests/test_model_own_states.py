@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tightrope import OnlineLearner, Parameters, build_from_function, build_from_rows, load_prism
+from tightrope import OnlineLearner, Parameters, build_from_function, build_from_rows, load_prism, read_counts
 from tightrope.cli.app import run
 from tightrope.data.environments import count_environment, count_minari
 from tightrope.errors import InputError
@@ -209,6 +209,33 @@ def test_an_online_learner_finds_own_states() -> None:
     assert by_index.data.counts() == learner.data.counts()
     with pytest.raises(InputError, match="states='foo'"):
         OnlineLearner(model, 'Pmax=? [ F "home" ]', states="foo")
+
+
+# --- logs -----------------------------------------------------------------------------------
+
+
+def test_numbers_in_a_log_are_the_users_own_states(tmp_path: Path) -> None:
+    """The column 'state' of a model over positions holds positions, not numbers of the order found."""
+    path = tmp_path / "log.csv"
+    path.write_text("state,action,next_state\n2,walk,3\n3,run,4\n2,walk,1\n1,walk,0\n")
+    model = walk()
+    reading = read_counts(path, model)
+    assert seen(model, reading.counts.transition) == {("2", "3"), ("3", "4"), ("2", "1"), ("1", "0")}
+    assert reading.read_as[0].startswith("states as the model's author calls them")
+    path.write_text("state,action,next_state\n0,walk,1\n1,run,3\n")
+    with pytest.raises(InputError, match="'walk' is not enabled in state 0"):
+        read_counts(path, model)
+    by_index = read_counts(path, model, states="index")
+    assert seen(model, by_index.counts.transition) == {("2", "3"), ("3", "4")}
+
+
+def test_numbers_in_a_log_of_a_model_without_own_states_are_refused(tmp_path: Path) -> None:
+    path, log = tmp_path / "walk.prism", tmp_path / "log.csv"
+    path.write_text(WALK)
+    log.write_text("state,action,next_state\n0,walk,1\n")
+    with pytest.raises(InputError, match="the column 'state' does not say how it names states") as caught:
+        read_counts(log, load_prism(path, box="p=0.1:0.9"))
+    assert caught.value.hint is not None and "--states index" in caught.value.hint
 
 
 # --- policies -------------------------------------------------------------------------------

@@ -10,13 +10,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from learning_cases import case, counts_of
 from tightrope.cli.app import run
+from tightrope.cli.learn_run import require_certified
 from tightrope.cli.learn_table import BAR, bar, certified_facts, print_result
+from tightrope.errors import CannotCertify
 from tightrope.learning.learn import learn
 from tightrope.learning.result import Interval
 
@@ -401,3 +404,35 @@ def test_coupled_sets_fall_back_to_tied_ones(
     question = ("--prop", 'Pmax=? [ F "won" ]', "--delta", "0.01")
     result = answer(capsys, str(model), "--data", str(file), *question, "--sets", "coupled")
     assert result["fallback"] and result["sets"] == "tied" and result["coupled"] is None
+
+
+def test_checking_the_learned_model_repeats_the_guarantee(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, log, out = tmp_path / "coins.prism", tmp_path / "log.csv", tmp_path / "out"
+    model.write_text(COINS)
+    log.write_text("s,action,s_next,count\n0,a,1,30\n0,a,2,10\n0,b,1,4\n0,b,2,6\n")
+    asked = ("--data", str(log), "--prop", 'Pmax=? [ F "won" ]', "--sets", "expression", "-o", str(out))
+    learned = answer(capsys, str(model), *asked)
+    assert (out / "learned.props").read_text() == 'Pmaxmin=? [ F "won" ]\n'
+    for name in ("learned.tra", "learned.drn"):
+        assert run(["check", str(out / name), "--prop", str(out / "learned.props"), "--json"]) == 0
+        checked = json.loads(capsys.readouterr().out)
+        assert checked["lower"] == pytest.approx(learned["guarantee"], rel=1e-6)
+    assert run(["check", str(out / "learned.tra"), "--prop", 'Pmax=? [ F "won" ]', "--json"]) == 0
+    kind = json.loads(capsys.readouterr().out)
+    assert kind["lower"] > learned["guarantee"] and kind["read_as"] == 'Pmaxmax=? [ F "won" ]'
+
+
+def stopped(name: str, status: str = "certified") -> Any:
+    return SimpleNamespace(
+        kind=SimpleNamespace(value=name), status=status, is_certified=status == "certified"
+    )
+
+
+def test_sets_that_a_limit_stopped_do_not_spoil_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """With --sets all the answer is the last row, that of the tightest sets."""
+    require_certified([stopped("untied", "the time limit was reached"), stopped("rectangular")])
+    assert " ".join(capsys.readouterr().err.split()) == "warning: untied sets: the time limit was reached"
+    with pytest.raises(CannotCertify, match="rectangular sets: the time limit was reached"):
+        require_certified([stopped("untied"), stopped("rectangular", "the time limit was reached")])

@@ -256,7 +256,12 @@ NOT_UNDERSTOOD = [
     ("[3, 4] init", "init [3, 4] [1, 2]", 21, "a second list of rewards for this state"),
     ("[3, 4] init", "init [3]", 14, "1 rewards for 2 reward models"),
     ("[3, 4] init", "!1 init", 9, "'!1' is an exit rate, which states of continuous-time models have"),
-    ("[3, 4] init", "init {0}", 14, "'{0}' is an observation, which states of partially observable models have"),
+    (
+        "[3, 4] init",
+        "init {0}",
+        14,
+        "'{0}' is an observation, which states of partially observable models have",
+    ),
     ("[3, 4] init", "init // start", 14, "a comment behind a state"),
     ("[3, 4] init", "init[3, 4]", 9, "'init[3,' is neither a label nor rewards: it has '[' within"),
     ("[3, 4] init", "[3, 4]init", 15, "a space is missing before 'init'"),

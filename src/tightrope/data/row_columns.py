@@ -270,7 +270,7 @@ def _check_next_row(
 
 
 def _check_action(table: DataTable, structure: Structure, roles: Mapping[str, str]) -> None:
-    if ACTION in roles or CHOICE in roles or structure.is_chain:
+    if ACTION in roles or CHOICE in roles or not structure.has_choices:
         return
     raise _missing(table, [ACTION], f"or '{CHOICE}': some states of the model have more than one choice")
 

@@ -6,6 +6,8 @@
     learned.drn               the learned interval model, for Storm and for tightrope
     learned.tra .lab .sta …   the same as PRISM's explicit files
     learned.umb               the same as UMB, where the package umbi is installed
+    learned.props             the property with both directions: checking it on learned.drn or learned.tra
+                              repeats the guarantee
 
 With several kinds of sets, the files of each lie in a directory of its name. Rectangular sets are more than
 intervals: their model is the hull, as in expression sets. Coupled sets are no interval model at all, and have
@@ -31,6 +33,7 @@ from tightrope.formats.policy_write import write_policy
 from tightrope.formats.umb import umb_is_available, write_umb
 from tightrope.learning.exported import exported_policies
 from tightrope.learning.result import LearningResult
+from tightrope.prism.question import with_letters
 from tightrope.uncertainty.sets import SetsKind
 
 RESULT = "result.json"
@@ -74,7 +77,7 @@ def fill_results(
         write_policies(result, inner, str(content["property"]))
         if models and result.kind is not SetsKind.COUPLED:
             say(f"write: the learned model ({result.sets.kind.value})")
-            _write_models(result, inner)
+            _write_models(result, inner, str(content["property"]))
         new = sorted(file for file in inner.iterdir() if file.name not in there)
         names.append([str(file.relative_to(folder)) for file in new])
     entries = content["results"]
@@ -106,8 +109,13 @@ def write_policies(result: LearningResult, folder: Path, text: str) -> None:
             write_policy(exported.policy, file, result.model.hash(), certified)
 
 
-def _write_models(result: LearningResult, folder: Path) -> None:
+def _write_models(result: LearningResult, folder: Path, text: str) -> None:
     model = result.sets.interval_model()
+    with atomic_write(folder / f"{LEARNED}.props") as file:
+        agent, nature = result.objective.agent, result.objective.nature
+        if result.objective.complement:
+            agent, nature = agent.opposite, nature.opposite
+        file.write(with_letters(text, agent, nature) + "\n")
     write_drn(model, folder / f"{LEARNED}.drn")
     write_explicit(model, folder / LEARNED)
     if umb_is_available():

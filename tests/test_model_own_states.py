@@ -7,6 +7,7 @@ import json
 import pickle
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,20 @@ def test_own_states_survive_pickling_and_leave_the_identity_alone(called: Callab
     assert hash(copy.structure.own_states) == hash(model.structure.own_states)
 
 
+def test_a_model_that_was_learned_about_pickles() -> None:
+    model = walk()
+    learner = OnlineLearner(model, 'Pmax=? [ F "home" ]')
+    learner.observe([(2, "walk", 3), (3, "run", 4)])
+    guarantee = learner.result().guarantee
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.hash() == model.hash() and not copy.expression.flags.writeable
+    again = OnlineLearner(copy, 'Pmax=? [ F "home" ]')
+    again.observe([(2, "walk", 3), (3, "run", 4)])
+    assert again.result().guarantee == guarantee
+    plain = copy.instantiate([Fraction(1, 2)])
+    assert pickle.loads(pickle.dumps(plain)).hash() == plain.hash()
+
+
 def test_equal_states_are_refused() -> None:
     with pytest.raises(InputError, match="two states of the model are equal"):
         OwnStates([1, 2, 1])
@@ -195,8 +210,11 @@ def test_recorded_integers_are_the_users_own_states(tmp_path: Path) -> None:
     assert seen(model, counts.transition) == {("2", "3"), ("3", "4")}
     path = tmp_path / "walk.prism"
     path.write_text(WALK)
+    prism = load_prism(path, box="p=0.1:0.9")
     with pytest.raises(InputError, match="observation 0: the observation 2 does not say which state it is"):
-        count_minari(Dataset(), load_prism(path, box="p=0.1:0.9"))
+        count_minari(Dataset(), prism)
+    with pytest.raises(InputError, match="the model has no transition"):  # to the model, state 2 is x=1
+        count_minari(Dataset(), prism, states="index")
 
 
 def test_an_online_learner_finds_own_states() -> None:

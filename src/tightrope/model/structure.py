@@ -21,6 +21,7 @@ import numpy.typing as npt
 from tightrope.errors import InputError
 from tightrope.model.own_states import OwnStates
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.remember import Remembering
 
 UNLABELLED = ""
 """The action name of commands written `[]`."""
@@ -211,7 +212,7 @@ class Structure:
                 digest.update(b"-" if part is None else part.tobytes())
 
 
-class Structured:
+class Structured(Remembering):
     """Lets a model answer for the structure it holds: `model.successor`, `model.states`, …"""
 
     structure: Structure

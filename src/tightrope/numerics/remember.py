@@ -42,7 +42,7 @@ def remembered(function: Callable[P, T]) -> Callable[P, T]:
 
 
 class Remembering:
-    """A frozen dataclass that results are kept with; its pickles leave them out, its arrays stay read-only."""
+    """A frozen dataclass that results are kept with; pickles leave them out, and arrays stay read-only."""
 
     def __getstate__(self) -> dict[str, Any]:
         record: Any = self

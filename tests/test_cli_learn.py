@@ -112,7 +112,7 @@ def test_the_written_policy_can_be_given_again(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     common = (MODEL, "--data", str(data), "--sets", "expression")
-    first = answer(capsys, *common, "-o", str(tmp_path / "out"), "--no-model")
+    first = answer(capsys, *common, "-o", str(tmp_path / "out"))
     assert sorted(f.name for f in (tmp_path / "out").iterdir()) == [
         "optimistic-policy.json",
         "result.json",
@@ -128,7 +128,9 @@ def test_the_learned_model_is_checked_to_the_same_values(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    result = answer(capsys, MODEL, "--data", str(data), "--sets", "tied", "-o", str(out))
+    result = answer(
+        capsys, MODEL, "--data", str(data), "--sets", "tied", "-o", str(out), "--export", "drn,explicit"
+    )
     for file in ("learned.drn", "learned.tra"):
         for prop, expected in (("Rmaxmin", result["guarantee"]), ("Rmaxmax", result["optimistic"])):
             assert run(["check", str(out / file), "--prop", f'{prop}=? [ F "done" ]', "--json"]) == 0
@@ -205,6 +207,8 @@ def test_a_nominal_confidence_is_said_aloud(data: Path, capsys: pytest.CaptureFi
     [
         (["--delta", "0"], "0 < delta < 1"),
         (["--sets", "loose"], "loose"),
+        (["--export", "drn,pdf", "-o", "new"], "must be one of drn, explicit, umb, got 'pdf'"),
+        (["--export", "drn"], "add -o DIR"),
         (["--region", "likelihood", "--sets", "tied"], "no use for the region likelihood"),
         (["--sets", "untied", "--region", "polytope"], "no use for the region polytope"),
         (["--intersect"], "lie within them already"),
@@ -234,7 +238,7 @@ def test_certificates_say_what_they_prove(
     file = tmp_path / "learned.cert"
     region = ["--region", "ellipsoid", "--sets", "expression", "--certificate", str(file)]
     folder = tmp_path / "out"
-    result = answer(capsys, MODEL, "--data", str(data), *region, "-o", str(folder), "--no-model")
+    result = answer(capsys, MODEL, "--data", str(data), *region, "-o", str(folder))
     assert run(["verify", str(file), "--json"]) == 0
     verified = json.loads(capsys.readouterr().out)
     assert result["certificate"] == {
@@ -290,7 +294,7 @@ def test_a_directory_with_other_files_is_left_alone(
     assert "is left alone" in capsys.readouterr().err
     assert [f.name for f in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
     for _ in range(2):
-        arguments = ["--sets", "tied", "-o", str(tmp_path / "out"), "--no-model", "--json"]
+        arguments = ["--sets", "tied", "-o", str(tmp_path / "out"), "--json"]
         assert run(["learn", MODEL, "--data", str(data), *arguments]) == 0
     assert sorted(f.name for f in tmp_path.iterdir()) == ["mine", "out"]
 
@@ -329,7 +333,7 @@ def test_the_demo_tells_its_story(
     assert (out / "data.parquet").is_file()
     assert run(["verify", str(out / "rover.cert")]) == 0
     assert "<html" in (out / "report.html").read_text()
-    assert (out / "results" / "rectangular" / "learned.drn").is_file()
+    assert (out / "results" / "rectangular" / "robust-policy.json").is_file()
     (tmp_path / "file").write_text("")
     assert run(["demo", "-o", str(tmp_path / "file")]) == 2
 

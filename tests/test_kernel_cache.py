@@ -1,4 +1,4 @@
-"""Compiled kernels are kept beside the source, in a directory of the user's own, or nowhere: never a third."""
+"""Compiled kernels are kept beside the source, in a directory of the user's own, or nowhere."""
 
 from __future__ import annotations
 

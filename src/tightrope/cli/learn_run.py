@@ -26,6 +26,7 @@ from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
 from tightrope.learning.options import COUPLED_GAP, LearnOptions
 from tightrope.learning.result import Interval, LearningResult
+from tightrope.learning.result_files import parse_exports
 from tightrope.learning.stages import EmptyRegion
 from tightrope.model.step_choices import StepChoices
 from tightrope.region.region import RegionKind
@@ -73,7 +74,7 @@ class Request:
     time_limit: float | None
     certificate: Path | None
     output: Path | None
-    models: bool
+    export: str | None
     json: bool
 
     @property
@@ -110,6 +111,9 @@ def run(asked: Request) -> None:
             hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
         )
     options = asked.options()
+    exports = parse_exports(asked.export)
+    if exports and asked.output is None:
+        raise InputError("--export writes the learned model into the output directory", hint="add -o DIR")
     outputs = Outputs.claimed(asked.output, asked.certificate)
     files = asked.log.files()
     constants = parse_constants(asked.const)
@@ -166,7 +170,7 @@ def run(asked: Request) -> None:
         )
         content = document(results, reading.counts, options, setting)
     with phase_progress() as progress, outputs.writing(progress) as writer:
-        writer.write(proof, results, content, models=asked.models)
+        writer.write(proof, results, content, exports=exports)
     require_certified(results)
 
 

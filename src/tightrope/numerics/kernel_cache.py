@@ -3,7 +3,7 @@
 A cache of machine code is code: whoever can write to it decides what this process runs. So next to the
 source itself there is only one other place, a directory of the user's own (`$XDG_CACHE_HOME/tightrope` or
 `~/.cache/tightrope`) which must belong to them and be closed to everybody else. Where that cannot be had
-kernels are compiled anew by every process, and one line says so. `NUMBA_CACHE_DIR` is the user's word and goes
+kernels are compiled anew by every process, and one line says so. `NUMBA_CACHE_DIR`, where it is set, goes
 before all of this.
 """
 

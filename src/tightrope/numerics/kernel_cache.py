@@ -18,10 +18,13 @@ from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-import numba
+from numba import config
 
 CLOSED = 0o700
+SETTINGS: Any = config
+"""numba's settings, which carry no types."""
 
 
 class Place(Enum):
@@ -35,8 +38,8 @@ class Place(Enum):
 @cache
 def place_of(folder: str) -> Place:
     """The place for kernels whose source lies in the folder."""
-    if numba.config.CACHE_DIR:
-        return Place.BESIDE if _takes_files(Path(numba.config.CACHE_DIR)) else _nowhere()
+    if SETTINGS.CACHE_DIR:
+        return Place.BESIDE if _takes_files(Path(SETTINGS.CACHE_DIR)) else _nowhere()
     if _takes_files(Path(folder) / "__pycache__"):
         return Place.BESIDE
     return Place.NOWHERE if private_directory() is None else Place.PRIVATE
@@ -64,13 +67,13 @@ def caching(folder: str) -> Iterator[bool]:
     """Within the block numba keeps what is compiled at the folder's place; whether there is one."""
     place = place_of(folder)
     private = private_directory() if place is Place.PRIVATE else None
-    before = numba.config.CACHE_DIR
+    before = SETTINGS.CACHE_DIR
     try:
         if private is not None:
-            numba.config.CACHE_DIR = str(private)
+            SETTINGS.CACHE_DIR = str(private)
         yield place is not Place.NOWHERE
     finally:
-        numba.config.CACHE_DIR = before
+        SETTINGS.CACHE_DIR = before
 
 
 @cache

@@ -417,7 +417,7 @@ def test_checking_the_learned_model_repeats_the_guarantee(
     model.write_text(COINS)
     log.write_text("s,action,s_next,count\n0,a,1,30\n0,a,2,10\n0,b,1,4\n0,b,2,6\n")
     asked = ("--data", str(log), "--prop", 'Pmax=? [ F "won" ]', "--sets", "expression", "-o", str(out))
-    learned = answer(capsys, str(model), *asked)
+    learned = answer(capsys, str(model), *asked, "--export", "explicit,drn")
     assert (out / "learned.props").read_text() == 'Pmaxmin=? [ F "won" ]\n'
     for name in ("learned.tra", "learned.drn"):
         assert run(["check", str(out / name), "--prop", str(out / "learned.props"), "--json"]) == 0

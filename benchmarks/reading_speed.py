@@ -1,10 +1,10 @@
-"""How fast logs are read: Parquet files counted on all cores, and compressed CSV; rows per second and peak memory.
+"""How fast logs are read: Parquet files on all cores, and compressed CSV; rows per second and peak memory.
 
     python benchmarks/reading_speed.py --rows 100000000 --files 40
     python benchmarks/reading_speed.py --rows 5000000 --format csv.gz
 
-The log tells of walks on a grid: episode, step, both variables, the action's name, both next variables. Each run is a
-process of its own, so that its peak memory is that of reading. A first, small run compiles.
+The log tells of walks on a grid: episode, step, both variables, the action's name, both next variables.
+Each run is a process of its own, so that its peak memory is that of reading. A first, small run compiles.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wrong logs are refused with the exact words of `logs/wrong.txt`: what, where, why, and what to do about it."""
+"""Wrong logs are refused in the exact words of `logs/wrong.txt`: what, where, why, and what to do."""
 
 from __future__ import annotations
 

@@ -148,8 +148,8 @@ class Intake:
         number = int(float(str(shown_value(chunk, name, row))))
         meant = self.structure.action_name(int(self.structure.choice_start[state]) + number)
         message = (
-            f"the number {number} in column '{name}' may be choice {number} of state {here}, which is '{meant}', "
-            f"or action {number} of the model, which is '{names[number]}'"
+            f"the number {number} in column '{name}' may be choice {number} of state {here}, which is "
+            f"'{meant}', or action {number} of the model, which is '{names[number]}'"
         )
         listed = ", ".join(f"{i}={own}" for i, own in enumerate(names))
         return self.error(

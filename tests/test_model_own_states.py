@@ -19,11 +19,12 @@ from tightrope import OnlineLearner, Parameters, build_from_function, build_from
 from tightrope.cli.app import run
 from tightrope.data.environments import count_environment, count_minari
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
+from tightrope.formats.policy import Policy, StepPolicy
 from tightrope.formats.policy_read import read_policy
 from tightrope.formats.policy_write import write_policy
 from tightrope.model.own_states import OwnStates
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.step_choices import StepChoices
 
 LAST = 4
 
@@ -276,6 +277,32 @@ def test_policies_name_own_states(tmp_path: Path, called: Callable[[int], Hashab
     path = tmp_path / "policy.json"
     path.write_text(text.getvalue())
     assert read_policy(path, structure).choice.tolist() == choice.tolist()
+
+
+def test_policies_are_asked_by_own_states_and_by_variables(tmp_path: Path) -> None:
+    model = walk()
+    structure = model.structure
+    choice = structure.choice_start[:-1].copy()
+    choice[1] += 1  # run where the walk is at 3
+    policy = Policy.deterministic(structure, choice)
+    assert policy.actions(3) == {"run": 1.0} and policy.actions(np.int64(2)) == {"walk": 1.0}
+    assert Policy.uniform(structure).actions(3) == {"walk": 0.5, "run": 0.5}
+    with pytest.raises(InputError, match="7 is no state of the model; its own states are 2, 3, 1, 4, 0"):
+        policy.actions(7)
+    path = tmp_path / "walk.prism"
+    path.write_text(WALK)
+    prism = load_prism(path, box="p=0.1:0.9").structure
+    uniform = Policy.uniform(prism)
+    assert uniform.actions({"x": 3}) == uniform.actions((3,)) == {"walk": 0.5, "run": 0.5}
+    for wrong in (3, {"x": 9}, {"y": 3}, (3, 3)):
+        with pytest.raises(InputError, match="is no state of the model; states have values of x"):
+            uniform.actions(wrong)
+    start = np.array([0, 1, 3, 4, 5, 6])
+    choices = np.array([choice[0], choice[1] - 1, choice[1], choice[2], choice[3], choice[4]])
+    by_step = StepPolicy(StepChoices(start, np.array([0, 0, 2, 0, 0, 0]), choices), structure)
+    assert [by_step.actions(3, step) for step in (0, 1, 2, 9)] == [{"walk": 1.0}] * 2 + [{"run": 1.0}] * 2
+    with pytest.raises(InputError, match="steps count from 0"):
+        by_step.actions(3, -1)
 
 
 def test_a_policy_for_a_state_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -136,7 +136,14 @@ def run(asked: Request) -> None:
                 hint="leave --certificate or --policy out",
             )
         true_value = given.true_value if given is not None else None
-        reading = asked.log.read(subject.model, files)
+    reading = asked.log.read(subject.model, files)
+    if asked.certificate is not None and reading.counts.design.censored:
+        raise InputError(
+            "--certificate has nothing to prove, because outcomes are missing from the data: "
+            f"{'; '.join(reading.counts.design.censored)}",
+            hint="leave --certificate out, or complete the data",
+        )
+    with phase_progress() as progress:
         learner = Learner(
             subject.model,
             reading.counts,

@@ -57,7 +57,7 @@ def write_benchmark(
     assert isinstance(regions, list)
     if compared:
         regions += regions_beside(regions, known.model, counts_of(name), DELTA)
-    write_results(folder, results, content, models=False)
+    write_results(folder, results, content)
     return folder
 
 
@@ -69,5 +69,5 @@ def write_plain(
         learn_all(model, counts, DELTA, objective, kinds=(SetsKind.EXPRESSION,), region="polytope").values()
     )
     setting = Setting(model="own", property=question, delta=DELTA)
-    write_results(folder, results, document(results, counts, LearnOptions(), setting), models=False)
+    write_results(folder, results, document(results, counts, LearnOptions(), setting))
     return folder

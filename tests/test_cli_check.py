@@ -88,6 +88,70 @@ def test_interval_models_and_both_natures(capsys):
         assert (found["lower"], found["upper"]) == (pytest.approx(value), pytest.approx(value))
 
 
+CHOOSING = """\
+mdp
+module coin
+  side : [0..2] init 0;
+  [a] side=0 -> [0.4,0.9] : (side'=1) + [0.1,0.6] : (side'=2);
+  [b] side>0 -> true;
+endmodule
+label "one" = side=1;
+"""
+
+
+@pytest.mark.parametrize("more", ["", "  [c] side=2 -> true;\n"])
+def test_one_direction_on_an_interval_mdp_means_nature_for_the_agent(more, tmp_path, capsys):
+    """Whatever the number of choices: the declared type alone counts."""
+    (tmp_path / "c.prism").write_text(CHOOSING.replace("endmodule", more + "endmodule"))
+    for name in ("c.prism", "c.tra", "c.drn"):
+        if name != "c.prism":
+            assert run(["export", "c.prism", "-o", name]) == 0
+        capsys.readouterr()
+        assert run(["check", name, "--prop", 'Pmax=? [ F "one" ]', "--json"]) == 0
+        out, err = capsys.readouterr()
+        found = json.loads(out)
+        assert found["lower"] == pytest.approx(0.9) and found["upper"] == pytest.approx(0.9)
+        assert found["read_as"] == 'Pmaxmax=? [ F "one" ]'
+        assert found["robust_form"] == 'Pmaxmin=? [ F "one" ]'
+        assert " ".join(err.split()) == (
+            "warning: one direction on an interval MDP means nature for the agent, as in PRISM: read as "
+            'Pmaxmax=? [ F "one" ]; the value that is guaranteed whatever nature does is '
+            'Pmaxmin=? [ F "one" ]'
+        )
+    assert run(["check", "c.prism", "--prop", 'Pmin=? [ F "one" ]']) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert 'read as Pminmin=? [ F "one" ]: nature for the agent; robust: Pminmax=? [ F "one" ]' in out
+    robust = answer(capsys, "c.prism", "--prop", found["robust_form"])
+    assert robust["upper"] == pytest.approx(0.4) and "read_as" not in robust
+
+
+def test_on_an_interval_chain_the_letter_is_natures(capsys):
+    for prop, value in (("Pmin", 0.2), ("Pmax", 0.4)):
+        found = answer(capsys, "coin.pm", "--prop", f'{prop}=? [ F "one" ]')
+        assert found["upper"] == pytest.approx(value) and "read_as" not in found
+
+
+FAINT = """\
+mdp
+module m
+  s : [0..3] init 0;
+  [a] s=0 -> 0.5:(s'=1) + 0.5-1e-18:(s'=2) + 1e-18:(s'=3);
+  [b] s=3 -> [1e-15,1e-15]:(s'=1) + [0,0.9999999999999982]:(s'=3) + [0,1]:(s'=2);
+  [c] s=1 | s=2 -> true;
+endmodule
+"""
+
+
+def test_the_status_is_that_of_what_was_asked(tmp_path, capsys):
+    """State 3 cannot be computed to any precision, and hardly matters."""
+    (tmp_path / "faint.prism").write_text(FAINT)
+    found = answer(capsys, "faint.prism", "--prop", "Pmaxmax=? [ F s=1 ]")
+    assert found["status"] == "certified"
+    assert found["lower"] == pytest.approx(0.5) and found["upper"] == pytest.approx(0.5)
+    assert run(["check", "faint.prism", "--prop", "Pmaxmax=? [ F s=1 ]", "--all-states", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["status"] == "precision-limit"
+
+
 def test_thresholds_are_answered(capsys):
     yes = answer(capsys, "walk.prism", *AT, "--prop", 'Pmax>=0.4 [ F "home" ]')
     no = answer(capsys, "walk.prism", *AT, "--prop", 'Pmax>=0.6 [ F "home" ]')

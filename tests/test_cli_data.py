@@ -142,7 +142,7 @@ def test_the_text_shows_bars_in_eighty_columns(
     assert max(len(line) for line in shown.splitlines()) <= 80
     assert shown.splitlines()[2].strip().startswith("read as")
     assert "states by the model's variables" in shown
-    assert "█" * 24 in shown and "█" * 5 + "·" * 19 in shown
+    assert "█" * 16 in shown and "█" * 3 + "·" * 13 in shown
     assert "●" in shown and "[" in shown
     assert "anytime-valid" in shown
 

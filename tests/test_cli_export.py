@@ -56,16 +56,16 @@ def test_umb_files_and_directories_of_results(tmp_path: Path, capsys: pytest.Cap
     data, results = tmp_path / "data.parquet", tmp_path / "results"
     assert run(["sample", DIE, "--at", "p=1/3,q=0.25", "--episodes", "50", "-o", str(data)]) == 0
     learn = ["learn", DIE, "--prop", 'P=? [ F "six" ]', "--data", str(data), "-o", str(results)]
-    assert run([*learn, "--sets", "tied"]) == 0
+    assert run([*learn, "--sets", "tied", "--export", "drn"]) == 0
     assert run(["export", str(results), "-o", str(tmp_path / "learned.umb")]) == 0
     learned = umbi.umb.read(tmp_path / "learned.umb", strict=True)
     assert str(learned.index.transition_system.branch_probability_type.type) == "double-interval"
-    assert run([*learn, "--sets", "all"]) == 0
+    assert run([*learn, "--sets", "all", "--export", "drn"]) == 0
     assert run(["export", str(results), "-o", str(tmp_path / "again.umb")]) == 2
     assert "a learned model for each kind of sets" in capsys.readouterr().err
-    assert run([*learn, "--no-model"]) == 0
+    assert run([*learn]) == 0
     assert run(["export", str(results), "-o", str(tmp_path / "again.umb")]) == 2
-    assert "--no-model" in capsys.readouterr().err
+    assert "learn again with --export drn" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from learning_cases import case, counts_of
 from tightrope.cli.app import run
+from tightrope.cli.learn_run import require_certified
 from tightrope.cli.learn_table import BAR, bar, certified_facts, print_result
+from tightrope.errors import CannotCertify
 from tightrope.learning.learn import learn
 from tightrope.learning.result import Interval
 
@@ -109,7 +112,7 @@ def test_the_written_policy_can_be_given_again(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     common = (MODEL, "--data", str(data), "--sets", "expression")
-    first = answer(capsys, *common, "-o", str(tmp_path / "out"), "--no-model")
+    first = answer(capsys, *common, "-o", str(tmp_path / "out"))
     assert sorted(f.name for f in (tmp_path / "out").iterdir()) == [
         "optimistic-policy.json",
         "result.json",
@@ -125,7 +128,9 @@ def test_the_learned_model_is_checked_to_the_same_values(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    result = answer(capsys, MODEL, "--data", str(data), "--sets", "tied", "-o", str(out))
+    result = answer(
+        capsys, MODEL, "--data", str(data), "--sets", "tied", "-o", str(out), "--export", "drn,explicit"
+    )
     for file in ("learned.drn", "learned.tra"):
         for prop, expected in (("Rmaxmin", result["guarantee"]), ("Rmaxmax", result["optimistic"])):
             assert run(["check", str(out / file), "--prop", f'{prop}=? [ F "done" ]', "--json"]) == 0
@@ -202,6 +207,8 @@ def test_a_nominal_confidence_is_said_aloud(data: Path, capsys: pytest.CaptureFi
     [
         (["--delta", "0"], "0 < delta < 1"),
         (["--sets", "loose"], "loose"),
+        (["--export", "drn,pdf", "-o", "new"], "must be one of drn, explicit, umb, got 'pdf'"),
+        (["--export", "drn"], "add -o DIR"),
         (["--region", "likelihood", "--sets", "tied"], "no use for the region likelihood"),
         (["--sets", "untied", "--region", "polytope"], "no use for the region polytope"),
         (["--intersect"], "lie within them already"),
@@ -231,7 +238,7 @@ def test_certificates_say_what_they_prove(
     file = tmp_path / "learned.cert"
     region = ["--region", "ellipsoid", "--sets", "expression", "--certificate", str(file)]
     folder = tmp_path / "out"
-    result = answer(capsys, MODEL, "--data", str(data), *region, "-o", str(folder), "--no-model")
+    result = answer(capsys, MODEL, "--data", str(data), *region, "-o", str(folder))
     assert run(["verify", str(file), "--json"]) == 0
     verified = json.loads(capsys.readouterr().out)
     assert result["certificate"] == {
@@ -287,7 +294,7 @@ def test_a_directory_with_other_files_is_left_alone(
     assert "is left alone" in capsys.readouterr().err
     assert [f.name for f in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
     for _ in range(2):
-        arguments = ["--sets", "tied", "-o", str(tmp_path / "out"), "--no-model", "--json"]
+        arguments = ["--sets", "tied", "-o", str(tmp_path / "out"), "--json"]
         assert run(["learn", MODEL, "--data", str(data), *arguments]) == 0
     assert sorted(f.name for f in tmp_path.iterdir()) == ["mine", "out"]
 
@@ -326,7 +333,7 @@ def test_the_demo_tells_its_story(
     assert (out / "data.parquet").is_file()
     assert run(["verify", str(out / "rover.cert")]) == 0
     assert "<html" in (out / "report.html").read_text()
-    assert (out / "results" / "rectangular" / "learned.drn").is_file()
+    assert (out / "results" / "rectangular" / "robust-policy.json").is_file()
     (tmp_path / "file").write_text("")
     assert run(["demo", "-o", str(tmp_path / "file")]) == 2
 
@@ -401,3 +408,35 @@ def test_coupled_sets_fall_back_to_tied_ones(
     question = ("--prop", 'Pmax=? [ F "won" ]', "--delta", "0.01")
     result = answer(capsys, str(model), "--data", str(file), *question, "--sets", "coupled")
     assert result["fallback"] and result["sets"] == "tied" and result["coupled"] is None
+
+
+def test_checking_the_learned_model_repeats_the_guarantee(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, log, out = tmp_path / "coins.prism", tmp_path / "log.csv", tmp_path / "out"
+    model.write_text(COINS)
+    log.write_text("s,action,s_next,count\n0,a,1,30\n0,a,2,10\n0,b,1,4\n0,b,2,6\n")
+    asked = ("--data", str(log), "--prop", 'Pmax=? [ F "won" ]', "--sets", "expression", "-o", str(out))
+    learned = answer(capsys, str(model), *asked, "--export", "explicit,drn")
+    assert (out / "learned.props").read_text() == 'Pmaxmin=? [ F "won" ]\n'
+    for name in ("learned.tra", "learned.drn"):
+        assert run(["check", str(out / name), "--prop", str(out / "learned.props"), "--json"]) == 0
+        checked = json.loads(capsys.readouterr().out)
+        assert checked["lower"] == pytest.approx(learned["guarantee"], rel=1e-6)
+    assert run(["check", str(out / "learned.tra"), "--prop", 'Pmax=? [ F "won" ]', "--json"]) == 0
+    kind = json.loads(capsys.readouterr().out)
+    assert kind["lower"] > learned["guarantee"] and kind["read_as"] == 'Pmaxmax=? [ F "won" ]'
+
+
+def stopped(name: str, status: str = "certified") -> Any:
+    return SimpleNamespace(
+        kind=SimpleNamespace(value=name), status=status, is_certified=status == "certified"
+    )
+
+
+def test_sets_that_a_limit_stopped_do_not_spoil_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """With --sets all the answer is the last row, that of the tightest sets."""
+    require_certified([stopped("untied", "the time limit was reached"), stopped("rectangular")])
+    assert " ".join(capsys.readouterr().err.split()) == "warning: untied sets: the time limit was reached"
+    with pytest.raises(CannotCertify, match="rectangular sets: the time limit was reached"):
+        require_certified([stopped("untied"), stopped("rectangular", "the time limit was reached")])

@@ -128,3 +128,49 @@ def test_the_hint_of_a_misplaced_ellipsoid_helps(capsys: pytest.CaptureFixture[s
     capsys.readouterr()
     assert app.run([*asked, "--region", "polytope"]) == 2
     assert capsys.readouterr().err.endswith("hint: leave --ellipsoid out, or add --region ellipsoid\n")
+
+
+def test_a_limit_that_was_reached_names_the_option_that_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("far.prism").write_text(
+        "dtmc module far x : [0..400] init 1;\n"
+        "[] x>0 & x<400 -> 1/2 : (x'=x+1) + 1/2 : (x'=x-1);\n"
+        "[] x=0 | x=400 -> true; endmodule\n"
+    )
+    asked = ["check", "far.prism", "--prop", "P=? [ F x=400 ]", "--precision", "1e-17"]
+    assert app.run(asked) == 1
+    assert "Try a coarser precision (--precision)." in capsys.readouterr().err
+    assert app.run([*asked[:-1], "1e-6"]) == 0
+
+
+def test_the_hint_of_data_that_the_model_does_not_fit_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("coins.prism").write_text(
+        "mdp const double p; module coins s : [0..2] init 0;\n"
+        "[one] s=0 -> p : (s'=1) + 1-p : (s'=2);\n"
+        "[half] s=0 -> p/2 : (s'=1) + 1-p/2 : (s'=2);\n"
+        "[rest] s>0 -> true; endmodule\n"
+    )
+    rows = ["0,one,1"] * 60 + ["0,one,2"] * 140 + ["0,half,1"] * 120 + ["0,half,2"] * 80
+    Path("log.csv").write_text("\n".join(["s,action,s_next", *rows]) + "\n")
+    asked = [
+        "learn",
+        "coins.prism",
+        "--param",
+        "p=0.1:0.9",
+        "--data",
+        "log.csv",
+        "--prop",
+        "Pmax=? [ F s=1 ]",
+    ]
+    assert app.run([*asked, "--region", "likelihood"]) == 0
+    said = capsys.readouterr().err
+    assert "hint: --region polytope falls back to tied sets" in said
+    assert app.run([*asked, "--region", "polytope"]) == 0
+    assert "Tied sets were used instead" in capsys.readouterr().err
+    assert app.run([*asked, "--region", "polytope", "--no-fallback"]) == 1
+    assert "hint: leave --no-fallback out to use tied sets instead" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from stormpy import io
 
 from same_model import assert_same_model
 from storm import Case, build_with_storm, cases, plain_from_storm, plain_from_tightrope
+from tightrope.errors import InputError
 from tightrope.formats.drn import read_drn, write_drn
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
@@ -218,6 +219,68 @@ def test_valuations_of_storm_with_gaps(tmp_path: Path) -> None:
         "b": [False, True, True],
         "x": [-2, 0, 5],
     }
+
+
+ORDERS = ["[3, 4] init", "init [3, 4]", "init [3,4] far", "far init   [ 3 , 4 ]", 'init "far away"[3, 4]']
+
+
+@pytest.mark.parametrize("entry", ORDERS)
+def test_rewards_stand_before_or_behind_labels(entry: str, tmp_path: Path) -> None:
+    text = SMALL_WITH_REWARDS.replace("[3, 4] init", entry)
+    model = small(tmp_path, text)
+    assert model.structure.labels["init"].tolist() == [True, False]
+    assert model.structure.rewards["cost"].state.tolist() == [3.0, 0.0]
+    assert model.structure.rewards["time"].state.tolist() == [4.0, 0.0]
+    assert model.structure.rewards["cost"].choice.tolist() == [5.0, 0.0]
+
+
+SMALL_WITH_REWARDS = """@type: MDP
+@parameters
+
+@reward_models
+cost time
+@nr_states
+2
+@nr_choices
+2
+@model
+state 0 [3, 4] init
+\taction a [5, 6]
+\t\t1 : 1
+state 1 target [0, 0]
+\taction a [0, 0]
+\t\t1 : 1
+"""
+
+NOT_UNDERSTOOD = [
+    ("[3, 4] init", "init [3, 4] [1, 2]", 21, "a second list of rewards for this state"),
+    ("[3, 4] init", "init [3]", 14, "1 rewards for 2 reward models"),
+    ("[3, 4] init", "!1 init", 9, "'!1' is an exit rate, which states of continuous-time models have"),
+    (
+        "[3, 4] init",
+        "init {0}",
+        14,
+        "'{0}' is an observation, which states of partially observable models have",
+    ),
+    ("[3, 4] init", "init // start", 14, "a comment behind a state"),
+    ("[3, 4] init", "init[3, 4]", 9, "'init[3,' is neither a label nor rewards: it has '[' within"),
+    ("[3, 4] init", "[3, 4]init", 15, "a space is missing before 'init'"),
+    ("[3, 4] init", "[3, 4 init", 9, "']' is missing behind the rewards"),
+    ("[3, 4] init", 'init "far', 14, "a quotation mark is not closed"),
+    ("action a [5, 6]", "action a [5, 6] [7, 8]", 18, "unexpected '[7, 8]' behind the action"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "column", "message"), NOT_UNDERSTOOD)
+def test_what_is_not_understood_is_refused(
+    old: str, new: str, column: int, message: str, tmp_path: Path
+) -> None:
+    text = SMALL_WITH_REWARDS.replace(old, new)
+    line = 1 + next(i for i, each in enumerate(text.splitlines()) if new in each)
+    with pytest.raises(InputError) as caught:
+        small(tmp_path, text)
+    place = f"{tmp_path / 'small.drn'}:{line}:{column}"
+    assert str(caught.value).splitlines()[0] == f"{place}: {message}"
 
 
 def test_an_interval_reward_that_is_a_point(tmp_path: Path) -> None:

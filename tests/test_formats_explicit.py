@@ -125,6 +125,72 @@ def test_parameters_cannot_be_written(tmp_path: Path) -> None:
 
 def test_leftovers_of_another_model_are_not_mixed_in(tmp_path: Path) -> None:
     model = read_explicit(put(tmp_path, tra=DTMC_TRA))
-    put(tmp_path, srew2="2 0\n")
-    with pytest.raises(InputError, match=r"m2\.srew is there from another model"):
+    put(tmp_path, srew1="2 0\n")
+    with pytest.raises(InputError, match=r"m1\.srew is there from another model"):
         write_explicit(model, tmp_path / "m")
+    (tmp_path / "m1.srew").rename(tmp_path / "m2.srew")  # no part of m: there is no m1
+    write_explicit(model, tmp_path / "m")
+
+
+def test_rewards_of_a_neighbour_are_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "walk.tra").write_text(DTMC_TRA)
+    for name in ("walk1", "walk2", "walk21"):
+        (tmp_path / f"{name}.srew").write_text("2 1\n0 7\n")
+    (tmp_path / "walk2.tra").write_text(DTMC_TRA)
+    (tmp_path / "walk1.sta").write_text("(x)\n0:(0)\n1:(1)\n")
+    (tmp_path / "walk2.lab").write_text('0="init"\n1: 0\n')
+    model = read_explicit(tmp_path / "walk.tra")
+    assert dict(model.rewards) == {} and model.initial == 0 and dict(model.valuations) == {}
+    other = read_explicit(tmp_path / "walk2.tra")
+    assert other.rewards[""].state.tolist() == [7, 0] and other.initial == 1
+    (tmp_path / "walk.srew").write_text("2 1\n1 5\n")
+    assert read_explicit(tmp_path / "walk").rewards[""].state.tolist() == [0, 5]
+
+
+def test_numbered_rewards_end_where_another_model_begins(tmp_path: Path) -> None:
+    base = put(tmp_path, tra=DTMC_TRA, srew1="2 1\n0 1\n", srew2="2 1\n0 2\n", srew4="2 1\n0 4\n")
+    assert list(read_explicit(base).rewards) == ["1", "2"]
+    (tmp_path / "m2.tra").write_text(DTMC_TRA)
+    assert list(read_explicit(base).rewards) == ["1"]
+
+
+@pytest.mark.parametrize("header", ["# Transitions (DTMC)\n", "# Transitions (IDTMC)\n", "# exported\n"])
+def test_the_type_in_a_header(header: str, tmp_path: Path) -> None:
+    model = read_explicit(put(tmp_path, tra=header + DTMC_TRA))
+    assert model.structure.is_chain
+    mdp = read_explicit(put(tmp_path, tra="2 2 3\n0 0 0 0.1\n0 0 1 0.9\n1 0 1 1\n"))
+    assert not mdp.structure.is_chain and not mdp.structure.has_choices
+
+
+REFUSED_HEADERS = [
+    (
+        "# Transitions (CTMC)\n",
+        "1:16: CTMC: continuous-time models are not supported; tightrope reads DTMC, MDP and their interval "
+        "versions, IDTMC and IMDP",
+    ),
+    (
+        "# comment\n# Transitions (POMDP)\n",
+        "2:16: POMDP: partially observable models are not supported; tightrope reads DTMC, MDP and their "
+        "interval versions, IDTMC and IMDP",
+    ),
+    (
+        "# Transitions (Foo)\n",
+        "1:16: unknown model type 'Foo'; tightrope reads DTMC, MDP and their interval versions, IDTMC "
+        "and IMDP",
+    ),
+    ("# Transitions (MDP)\n", "2:1: two numbers for an MDP, which line 1 says this is"),
+    ("dtmc\n", "1:1: this is Storm's own dialect of explicit files, which is not read"),
+    (
+        "ctmc\n",
+        "1:1: ctmc: continuous-time models are not supported; tightrope reads DTMC, MDP and their interval "
+        "versions, IDTMC and IMDP",
+    ),
+]
+
+
+@pytest.mark.parametrize(("header", "message"), REFUSED_HEADERS)
+def test_types_that_are_not_read_are_refused_by_name(header: str, message: str, tmp_path: Path) -> None:
+    base = put(tmp_path, tra=header + DTMC_TRA)
+    with pytest.raises(InputError) as caught:
+        read_explicit(base)
+    assert str(caught.value).splitlines()[0] == f"{base}.tra:{message}"

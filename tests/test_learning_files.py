@@ -24,7 +24,7 @@ from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
-from tightrope.learning.result_files import write_results
+from tightrope.learning.result_files import Export, write_results
 from tightrope.model.mdp import IntervalMDP
 from tightrope.region.region import RegionKind
 from tightrope.uncertainty.sets import SetsKind
@@ -54,7 +54,7 @@ def by_storm(model: Any, text: str, mode: Any) -> float:
 @pytest.mark.parametrize("name", [name for name in FAMILIES if not name.startswith("engagement")])
 def test_storm_solves_the_learned_model_to_the_same_values(name: str, tmp_path: Path) -> None:
     result = learned(name, sets="expression", region="polytope")
-    written([result], name, tmp_path / "out")
+    written([result], name, tmp_path / "out", exports=tuple(Export))
     modes = stormpy.UncertaintyResolutionMode
     text = case(name).instance.property_text
     expected = (result.guarantee, result.optimistic_value)
@@ -70,7 +70,7 @@ def test_storm_solves_the_learned_model_to_the_same_values(name: str, tmp_path: 
 def test_all_formats_hold_the_same_model(tmp_path: Path) -> None:
     result = learned("betting(8)", sets="tied")
     out = tmp_path / "out"
-    written([result], "betting(8)", out)
+    written([result], "betting(8)", out, exports=tuple(Export))
     model = result.sets.interval_model()
     assert_same_model(read_drn(out / "learned.drn"), model)
     assert_same_model(read_explicit(out / "learned"), model)
@@ -93,7 +93,7 @@ def test_the_document_has_what_a_report_needs(tmp_path: Path) -> None:
     name = "betting(8)"
     known = case(name)
     results = learn_all(known.model, counts_of(name), 0.01, known.objective, region="polytope")
-    content = written(list(results.values()), name, tmp_path / "out", models=False)
+    content = written(list(results.values()), name, tmp_path / "out")
     assert content["format"] == "tightrope result"
     assert content["maximises"] is True
     assert {"tightrope", "python", "numpy", "numba", "highspy"} <= set(content["versions"])
@@ -141,7 +141,7 @@ def test_a_failure_while_writing_leaves_the_old_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = learned("betting(8)", sets="tied")
-    written([result], "betting(8)", tmp_path / "out", models=False)
+    written([result], "betting(8)", tmp_path / "out")
     before = (tmp_path / "out" / "result.json").read_bytes()
 
     def interrupted(*arguments: object) -> None:
@@ -149,7 +149,7 @@ def test_a_failure_while_writing_leaves_the_old_result(
 
     monkeypatch.setattr("tightrope.learning.result_files.write_drn", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        written([result], "betting(8)", tmp_path / "out")
+        written([result], "betting(8)", tmp_path / "out", exports=[Export.DRN])
     assert (tmp_path / "out" / "result.json").read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
 
@@ -158,7 +158,7 @@ def test_infinite_values_are_strings(tmp_path: Path) -> None:
     known = case("engagement(8)")
     result = learn(known.model, known.counts(2, 1), 0.01, known.objective, sets="tied")
     assert result.guarantee == math.inf
-    content = written([result], "engagement(8)", tmp_path / "out", models=False)
+    content = written([result], "engagement(8)", tmp_path / "out")
     assert content["results"][0]["guarantee"] == "inf"
 
 

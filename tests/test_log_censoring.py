@@ -96,6 +96,10 @@ def test_half_of_the_tails_unreadable_claims_no_coverage(
             in result["ledger"]["lines"][-2:][0] + result["ledger"]["lines"][-1]
         )
     assert result["robust_policy"]["lower"] > 0.5
+    proof = tmp_path / "proof.npz"
+    assert run(["learn", *words, "--skip-invalid", "--certificate", str(proof)]) == 2
+    assert "--certificate has nothing to prove, because outcomes are missing" in capsys.readouterr().err
+    assert not proof.exists()
     assert run(["learn", *words, "--skip-invalid"]) == 0
     shown = capsys.readouterr()
     assert "NOT with confidence 0.95" in shown.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.data.reading import Reading, read_counts
+from tightrope.data.counting import count_part
+from tightrope.data.log_counts import finish, join
+from tightrope.data.read_options import ReadOptions
+from tightrope.data.reading import Reading, plan_reading, read_counts
 from tightrope.errors import InputError
+from tightrope.formats.data_open import open_tables
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parametric_mdp import ParametricMDP
 
@@ -150,3 +155,18 @@ def test_files_are_parts_of_one_log(tmp_path: Path) -> None:
     together = outcome(tmp_path / "whole.parquet")
     assert outcome(str(tmp_path / "part-*.parquet"), threads=1) == together  # type: ignore[arg-type]
     assert outcome(str(tmp_path / "part-*.parquet"), threads=2) == together  # type: ignore[arg-type]
+
+
+def test_parts_can_be_counted_elsewhere(tmp_path: Path) -> None:
+    """Plan, parts and partial counts are plain data: another process counts the same."""
+    table = pa.table(simulated(4, 200))
+    for number in range(3):
+        part = table.slice(number * 200, 200 if number < 2 else None)
+        pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=50)
+    tables = open_tables(tmp_path)
+    plan = plan_reading(tables, MODEL.structure, ReadOptions())
+    sent = pickle.loads(pickle.dumps(plan))
+    partials = [pickle.loads(pickle.dumps(count_part(sent, part))) for part in plan.parts()]
+    assert len(partials) == 3
+    counts = finish(plan, join(plan, iter(partials)), None)
+    assert counts.count.tolist() == read_counts(tmp_path, MODEL).counts.transition.tolist()

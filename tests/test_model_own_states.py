@@ -7,6 +7,7 @@ import json
 import pickle
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tightrope import OnlineLearner, Parameters, build_from_function, build_from_rows, load_prism
+from tightrope import OnlineLearner, Parameters, build_from_function, build_from_rows, load_prism, read_counts
 from tightrope.cli.app import run
 from tightrope.data.environments import count_environment, count_minari
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
+from tightrope.formats.policy import Policy, StepPolicy
 from tightrope.formats.policy_read import read_policy
 from tightrope.formats.policy_write import write_policy
 from tightrope.model.own_states import OwnStates
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.step_choices import StepChoices
 
 LAST = 4
 
@@ -107,6 +109,20 @@ def test_own_states_survive_pickling_and_leave_the_identity_alone(called: Callab
     assert copy.structure.own_states.find(called(4)) == 3
     assert dict(copy.structure.labels).keys() == dict(model.structure.labels).keys()
     assert hash(copy.structure.own_states) == hash(model.structure.own_states)
+
+
+def test_a_model_that_was_learned_about_pickles() -> None:
+    model = walk()
+    learner = OnlineLearner(model, 'Pmax=? [ F "home" ]')
+    learner.observe([(2, "walk", 3), (3, "run", 4)])
+    guarantee = learner.result().guarantee
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.hash() == model.hash() and not copy.expression.flags.writeable
+    again = OnlineLearner(copy, 'Pmax=? [ F "home" ]')
+    again.observe([(2, "walk", 3), (3, "run", 4)])
+    assert again.result().guarantee == guarantee
+    plain = copy.instantiate([Fraction(1, 2)])
+    assert pickle.loads(pickle.dumps(plain)).hash() == plain.hash()
 
 
 def test_equal_states_are_refused() -> None:
@@ -195,8 +211,11 @@ def test_recorded_integers_are_the_users_own_states(tmp_path: Path) -> None:
     assert seen(model, counts.transition) == {("2", "3"), ("3", "4")}
     path = tmp_path / "walk.prism"
     path.write_text(WALK)
+    prism = load_prism(path, box="p=0.1:0.9")
     with pytest.raises(InputError, match="observation 0: the observation 2 does not say which state it is"):
-        count_minari(Dataset(), load_prism(path, box="p=0.1:0.9"))
+        count_minari(Dataset(), prism)
+    with pytest.raises(InputError, match="the model has no transition"):  # to the model, state 2 is x=1
+        count_minari(Dataset(), prism, states="index")
 
 
 def test_an_online_learner_finds_own_states() -> None:
@@ -209,6 +228,33 @@ def test_an_online_learner_finds_own_states() -> None:
     assert by_index.data.counts() == learner.data.counts()
     with pytest.raises(InputError, match="states='foo'"):
         OnlineLearner(model, 'Pmax=? [ F "home" ]', states="foo")
+
+
+# --- logs -----------------------------------------------------------------------------------
+
+
+def test_numbers_in_a_log_are_the_users_own_states(tmp_path: Path) -> None:
+    """The column 'state' of a model over positions holds positions, not numbers of the order found."""
+    path = tmp_path / "log.csv"
+    path.write_text("state,action,next_state\n2,walk,3\n3,run,4\n2,walk,1\n1,walk,0\n")
+    model = walk()
+    reading = read_counts(path, model)
+    assert seen(model, reading.counts.transition) == {("2", "3"), ("3", "4"), ("2", "1"), ("1", "0")}
+    assert reading.read_as[0].startswith("states as the model's author calls them")
+    path.write_text("state,action,next_state\n0,walk,1\n1,run,3\n")
+    with pytest.raises(InputError, match="'walk' is not enabled in state 0"):
+        read_counts(path, model)
+    by_index = read_counts(path, model, states="index")
+    assert seen(model, by_index.counts.transition) == {("2", "3"), ("3", "4")}
+
+
+def test_numbers_in_a_log_of_a_model_without_own_states_are_refused(tmp_path: Path) -> None:
+    path, log = tmp_path / "walk.prism", tmp_path / "log.csv"
+    path.write_text(WALK)
+    log.write_text("state,action,next_state\n0,walk,1\n")
+    with pytest.raises(InputError, match="the column 'state' does not say how it names states") as caught:
+        read_counts(log, load_prism(path, box="p=0.1:0.9"))
+    assert caught.value.hint is not None and "--states index" in caught.value.hint
 
 
 # --- policies -------------------------------------------------------------------------------
@@ -231,6 +277,32 @@ def test_policies_name_own_states(tmp_path: Path, called: Callable[[int], Hashab
     path = tmp_path / "policy.json"
     path.write_text(text.getvalue())
     assert read_policy(path, structure).choice.tolist() == choice.tolist()
+
+
+def test_policies_are_asked_by_own_states_and_by_variables(tmp_path: Path) -> None:
+    model = walk()
+    structure = model.structure
+    choice = structure.choice_start[:-1].copy()
+    choice[1] += 1  # run where the walk is at 3
+    policy = Policy.deterministic(structure, choice)
+    assert policy.actions(3) == {"run": 1.0} and policy.actions(np.int64(2)) == {"walk": 1.0}
+    assert Policy.uniform(structure).actions(3) == {"walk": 0.5, "run": 0.5}
+    with pytest.raises(InputError, match="7 is no state of the model; its own states are 2, 3, 1, 4, 0"):
+        policy.actions(7)
+    path = tmp_path / "walk.prism"
+    path.write_text(WALK)
+    prism = load_prism(path, box="p=0.1:0.9").structure
+    uniform = Policy.uniform(prism)
+    assert uniform.actions({"x": 3}) == uniform.actions((3,)) == {"walk": 0.5, "run": 0.5}
+    for wrong in (3, {"x": 9}, {"y": 3}, (3, 3)):
+        with pytest.raises(InputError, match="is no state of the model; states have values of x"):
+            uniform.actions(wrong)
+    start = np.array([0, 1, 3, 4, 5, 6])
+    choices = np.array([choice[0], choice[1] - 1, choice[1], choice[2], choice[3], choice[4]])
+    by_step = StepPolicy(StepChoices(start, np.array([0, 0, 2, 0, 0, 0]), choices), structure)
+    assert [by_step.actions(3, step) for step in (0, 1, 2, 9)] == [{"walk": 1.0}] * 2 + [{"run": 1.0}] * 2
+    with pytest.raises(InputError, match="steps count from 0"):
+        by_step.actions(3, -1)
 
 
 def test_a_policy_for_a_state_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ def test_a_directory_of_one_kind_stays_with_it_on_the_command_line(
     thesis.mkdir()
     (thesis / "result.json").write_text("{}")
     (thesis / "chapter1.tex").write_text("years of work")
-    learn = ["learn", MODEL, "--data", str(data), "--sets", "tied", "--no-model", "-o"]
+    learn = ["learn", MODEL, "--data", str(data), "--sets", "tied", "-o"]
     online = ["online", MODEL, "--episodes", "3", "--sets", "tied", "-o"]
     bench = ["bench", "betting(8)", "--methods", "tied", "-o"]
     commands = {"learn": learn, "online": online, "bench": bench, "demo": ["demo", "-o"]}
@@ -227,7 +227,7 @@ def test_a_directory_of_one_kind_stays_with_it_on_the_command_line(
 def test_a_report_beside_a_result_is_replaced_with_it(data: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     proof = str(tmp_path / "out" / "tied.cert")
-    learn = ["learn", MODEL, "--data", str(data), "--sets", "tied", "--no-model", "-o", out]
+    learn = ["learn", MODEL, "--data", str(data), "--sets", "tied", "-o", out]
     for _ in range(2):
         assert run([*learn, "--certificate", proof]) == 0
         assert run(["verify", proof]) == 0
@@ -242,7 +242,7 @@ def test_figures_go_beside_others_but_not_over_them(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, figures = str(tmp_path / "out"), tmp_path / "figures"
-    learn = ["learn", MODEL, "--data", str(data), "--sets", "tied", "--no-model", "-o", out]
+    learn = ["learn", MODEL, "--data", str(data), "--sets", "tied", "-o", out]
     assert run(learn) == 0
     figures.mkdir()
     (figures / "mine.pdf").write_text("drawn by hand")
@@ -337,7 +337,7 @@ def test_a_result_and_its_report_on_a_full_disk(
 ) -> None:
     """The earlier result stays as it was."""
     out = tmp_path / "out"
-    learn = ["learn", MODEL, "--data", str(data), "--sets", "tied", "--no-model", "-o", str(out)]
+    learn = ["learn", MODEL, "--data", str(data), "--sets", "tied", "-o", str(out)]
     assert run(learn) == 0
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     monkeypatch.setattr("os.fsync", lambda descriptor: (_ for _ in ()).throw(FULL))

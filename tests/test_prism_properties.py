@@ -98,6 +98,8 @@ def test_on_an_interval_chain_one_letter_speaks_of_nature() -> None:
     asked = objective('Pmax=? [ F "goal" ]', CHAIN, INTERVAL)
     assert (asked.agent, asked.nature) == (MAX, MAX)
     asked = objective('Pmax=? [ F "goal" ]', MDP, INTERVAL)
+    assert (asked.agent, asked.nature) == (MAX, MAX)
+    asked = objective('Pmax=? [ F "goal" ]', MDP)
     assert (asked.agent, asked.nature) == (MAX, MIN)
 
 

@@ -336,7 +336,7 @@ def test_many_values_share_bins(tmp_path: Path) -> None:
     policies = read_policy_map({"robust": file})
     assert policies is not None and policies.variables[0].labels == ("hungry",)
     file.write_text('{"variables": ["x", "y"], "policy": [\n[[1], "b", 0]\n]}')
-    with pytest.raises(InputError, match=r"this is no policy: the state \[1\]"):
+    with pytest.raises(InputError, match="this is no policy: cannot reshape"):
         read_policy_map({"robust": file})
 
 

@@ -32,7 +32,7 @@ from tightrope.cli.options import (
     require_coupled,
     require_device,
 )
-from tightrope.cli.output import print_facts, print_json, print_table
+from tightrope.cli.output import print_facts, print_json, print_table, warn
 from tightrope.cli.questions import read_properties
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write, check_target
@@ -44,7 +44,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.step_choices import StepChoices
 from tightrope.prism.question import Question
 from tightrope.solver.certificate_file import save_certificate
-from tightrope.solver.solution import Solution
+from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.to_certificate import to_certificate
 from tightrope.solver.to_problem import to_problem
@@ -134,6 +134,9 @@ def check(
     boundary = None if everything else asked.boundary(constants)
     loaded = load_model(model, asked.model_constants(constants), param, domain, boundary)
     questions = asked.questions(loaded, constants, discount, terminal_reward)
+    for question in questions:
+        if question.reading is not None:
+            warn(question.reading.warning)
     if len(questions) > 1 and (certificate or policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(questions)}")
     for target in (certificate, policy_out):
@@ -177,7 +180,7 @@ def check(
             limits=limits,
             device=device.value,
         )
-        answers.append(_Answer(question, solution, time.perf_counter() - begin))
+        answers.append(_Answer(question, solution, time.perf_counter() - begin, all_states))
     _report(model, loaded, answers, all_states, json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     first = answers[0]
@@ -209,6 +212,7 @@ class _Answer:
     question: Question
     solution: Solution
     seconds: float
+    of_all_states: bool = False
 
     @property
     def value(self) -> tuple[float, float]:
@@ -224,21 +228,29 @@ class _Answer:
         """A threshold is answered by any bounds that decide it, a number only by close ones."""
         if self.verdict is not None:
             return self.verdict != "not certified"
-        return self.solution.is_certified
+        return self._status is Status.CERTIFIED
+
+    @property
+    def _status(self) -> Status:
+        """That of what was asked: the initial state, or all of them."""
+        return self.solution.status if self.of_all_states else self.solution.initial_status
 
     @property
     def status(self) -> str:
-        return self.solution.status.name.lower().replace("_", "-")
+        return self._status.name.lower().replace("_", "-")
 
     @property
     def trouble(self) -> str:
-        return f"{self.question.text}: {self.solution.status.value}"
+        return f"{self.question.text}: {self._status.value}"
 
     def facts(self) -> dict[str, Any]:
         lower, upper = self.value
         facts: dict[str, Any] = {"property": self.question.text}
         if self.question.name:
             facts["name"] = self.question.name
+        if self.question.reading is not None:
+            facts["read_as"] = self.question.reading.taken
+            facts["robust_form"] = self.question.reading.robust
         facts |= {"lower": lower, "upper": upper, "status": self.status}
         if self.verdict is not None:
             facts["answer"] = self.verdict
@@ -303,6 +315,8 @@ def _report(
     for answer in answers:
         lower, upper = answer.value
         facts = [("value", f"[{lower:.9g}, {upper:.9g}]"), ("status", answer.status)]
+        if (reading := answer.question.reading) is not None:
+            facts.insert(0, ("read as", f"{reading.taken}: nature for the agent; robust: {reading.robust}"))
         if answer.verdict is not None:
             facts.insert(0, ("answer", answer.verdict))
         if loaded.is_partial:

@@ -13,8 +13,14 @@ if TYPE_CHECKING:
     from tightrope.learning.log_description import LogDescription
     from tightrope.learning.point_estimates import PointEstimates
 
-SCALE = 24
+SCALE = 16
 """Characters of a bar."""
+
+LONGEST = 17
+"""Characters of an expression's text."""
+
+NAMED = 3
+"""Choices of each kind that are named."""
 
 MOST_ROWS = 12
 """Rows of a table; the rest is counted."""
@@ -56,11 +62,12 @@ def _facts(description: LogDescription) -> Iterator[tuple[str, str]]:
     yield "states", f"in {grouped(coverage.states_visited)} of {grouped(coverage.states)} something was done"
     several = f"{grouped(coverage.open_visited)} of the {grouped(coverage.open)} with more than one outcome"
     yield "choices", f"{grouped(coverage.visited)} of {grouped(coverage.choices)} visited, {several}"
-    for name, visits in coverage.fewest[:3]:
+    for name, visits in coverage.fewest[:NAMED]:
         yield "fewest visits", f"{grouped(visits)}: {name}"
     if coverage.never:
-        more = coverage.open - coverage.open_visited - len(coverage.never)
-        yield "never visited", "; ".join(coverage.never) + (f"; {grouped(more)} more" if more > 0 else "")
+        shown = coverage.never[:NAMED]
+        more = coverage.open - coverage.open_visited - len(shown)
+        yield "never visited", "; ".join(shown) + (f"; {grouped(more)} more" if more > 0 else "")
 
 
 def _print_unknown(description: LogDescription) -> None:
@@ -81,7 +88,7 @@ def _print_coverage(coverage: Coverage) -> None:
         size = 0 if most == 0 else max(int(action.visits > 0), round(SCALE * action.visits / most))
         shares = (f"{grouped(action.visited)} of {grouped(action.choices)}", grouped(action.visits))
         rows.append((action.action or "unlabelled", *shares, (full * size).ljust(SCALE, empty)))
-    _and_more(rows, len(coverage.actions))
+    _and_more(rows, len(coverage.actions), "more")
     print_table("visits by action", ("action", "choices visited", "visits", ""), rows)
 
 
@@ -92,18 +99,19 @@ def _print_estimates(estimates: PointEstimates) -> None:
         low, high = min(0.0, *ends), max(1.0, *ends)
         for p in estimates.parameters[:MOST_ROWS]:
             bar = _bar(p.estimate, (p.lower, p.upper), (low, high))
-            rows.append((p.parameter, f"{p.estimate:.5g}", _interval(p.lower, p.upper), bar))
-        _and_more(rows, len(estimates.parameters))
-        print_table("parameters", ("", "estimate", "interval", f"{low:g} to {high:g}"), rows)
+            rows.append((p.parameter, _estimate(p.estimate, p.lower, p.upper), bar))
+        _and_more(rows, len(estimates.parameters), "more")
+        print_table("parameters", ("", "estimate", f"{low:g} to {high:g}"), rows)
     rows = []
-    for e in sorted(estimates.expressions, key=lambda e: e.visits)[:MOST_ROWS]:
+    met = [e for e in estimates.expressions if e.visits]
+    for e in sorted(met, key=lambda e: e.visits)[:MOST_ROWS]:
         seen = f"{grouped(e.seen)} of {grouped(e.visits)}"
-        estimate = "" if e.estimate is None else f"{e.estimate:.5g}"
         bar = _bar(e.estimate, (e.lower, e.upper), (0.0, 1.0))
-        rows.append((e.expression, seen, estimate, _interval(e.lower, e.upper), bar))
-    _and_more(rows, len(estimates.expressions))
+        rows.append((_short(e.expression), seen, _estimate(e.estimate, e.lower, e.upper), bar))
+    _and_more(rows, len(met), "more")
+    _and_more(rows, len(rows) + len(estimates.expressions) - len(met), "never met")
     if rows:
-        columns = ("", "seen of visits", "estimate", "interval", "0 to 1")
+        columns = ("", "seen of visits", "estimate", "0 to 1")
         print_table("expressions, the least visited first", columns, rows)
     said = [("intervals", estimates.label)]
     said += [("contradiction", text) for text in estimates.conflict]
@@ -126,13 +134,18 @@ def _cell(value: float, scale: tuple[float, float]) -> int:
     return min(SCALE - 1, max(0, int(SCALE * (value - low) / (high - low))))
 
 
-def _interval(lower: float, upper: float) -> str:
-    return f"[{lower:.5g}, {upper:.5g}]"
+def _estimate(estimate: float | None, lower: float, upper: float) -> str:
+    point = "" if estimate is None else f"{estimate:.3g} "
+    return f"{point}[{lower:.3g}, {upper:.3g}]"
 
 
-def _and_more(rows: list[tuple[str, ...]], total: int) -> None:
-    if total > len(rows) and rows:
-        rows.append((f"{grouped(total - len(rows))} more", *[""] * (len(rows[0]) - 1)))
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _and_more(rows: list[tuple[str, ...]], total: int, what: str) -> None:
+    if total > len(rows):
+        rows.append((f"{grouped(total - len(rows))} {what}", "", "", "")[: len(rows[0]) if rows else 4])
 
 
 def _glyphs() -> Sequence[str]:

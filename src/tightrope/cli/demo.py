@@ -35,7 +35,7 @@ def demo(
 ) -> None:
     """The rover story end to end: build a model, simulate it, learn with every kind of sets but coupled.
 
-    Writes the data, the results, the policies, the learned models, a certificate and a report.
+    Writes the data, the results, the policies, a certificate and a report.
 
     Example: tightrope demo -o demo-output
     """

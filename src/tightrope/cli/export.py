@@ -98,7 +98,10 @@ def _learned(model: str) -> str:
             hint="learn with --sets rectangular or expression for an interval model around it",
         )
     if not kinds:
-        raise InputError(f"the results in {model} were written without the learned model (--no-model)")
+        raise InputError(
+            f"the results in {model} were written without the learned model",
+            hint="learn again with --export drn",
+        )
     raise InputError(
         f"the results in {model} hold a learned model for each kind of sets: {', '.join(kinds)}",
         hint=f"name one: {folder / kinds[-1] / f'{LEARNED}.drn'}",

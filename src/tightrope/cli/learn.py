@@ -120,11 +120,17 @@ def learn(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="Write results, policies and the learned model."),
+        typer.Option("-o", "--output", metavar="DIR", help="Write results and policies."),
     ] = None,
-    no_model: Annotated[
-        bool, typer.Option("--no-model", help="Leave the learned model out of the output directory.")
-    ] = False,
+    export: Annotated[
+        str | None,
+        typer.Option(
+            "--export",
+            metavar="drn,explicit,umb",
+            help="Also write the learned interval model into the output directory.",
+            show_default=False,
+        ),
+    ] = None,
     states: States = None,
     columns: Columns = None,
     value_maps: Map = None,
@@ -190,7 +196,7 @@ def learn(
             device=device.value,
             certificate=certificate,
             output=output,
-            models=not no_model,
+            export=export,
             json=json,
         )
     )

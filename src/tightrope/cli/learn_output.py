@@ -6,7 +6,7 @@ A certificate that is to lie in the output directory belongs to it, and is liste
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from tightrope.cli.phases import PhaseProgress
 from tightrope.errors import InputError
 from tightrope.formats.atomic import check_target
 from tightrope.formats.output_directory import OutputDirectory, claim
-from tightrope.learning.result_files import KIND, RESULT, fill_results
+from tightrope.learning.result_files import KIND, RESULT, Export, fill_results
 
 if TYPE_CHECKING:
     from tightrope.learning.result import LearningResult
@@ -73,7 +73,7 @@ class Writer:
         results: list[LearningResult],
         content: dict[str, object] | None,
         *,
-        models: bool,
+        exports: Collection[Export],
     ) -> None:
         """The certificate, and the results with their document, which names it."""
         target = self.outputs.certificate
@@ -84,4 +84,4 @@ class Writer:
             if content is not None:
                 content["certificate"] = {"digest": digest, "file": str(target)}
         if self.folder is not None and content is not None:
-            fill_results(self.folder, results, content, models=models, progress=self.progress)
+            fill_results(self.folder, results, content, exports=exports, progress=self.progress)

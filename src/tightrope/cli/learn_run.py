@@ -6,6 +6,7 @@ Apart from the command's options, so that its help needs none of this.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
 from tightrope.learning.options import COUPLED_GAP, LearnOptions
 from tightrope.learning.result import Interval, LearningResult
+from tightrope.learning.result_files import parse_exports
 from tightrope.learning.stages import EmptyRegion
 from tightrope.model.step_choices import StepChoices
 from tightrope.region.region import RegionKind
@@ -72,7 +74,7 @@ class Request:
     time_limit: float | None
     certificate: Path | None
     output: Path | None
-    models: bool
+    export: str | None
     json: bool
 
     @property
@@ -109,6 +111,9 @@ def run(asked: Request) -> None:
             hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
         )
     options = asked.options()
+    exports = parse_exports(asked.export)
+    if exports and asked.output is None:
+        raise InputError("--export writes the learned model into the output directory", hint="add -o DIR")
     outputs = Outputs.claimed(asked.output, asked.certificate)
     files = asked.log.files()
     constants = parse_constants(asked.const)
@@ -131,7 +136,14 @@ def run(asked: Request) -> None:
                 hint="leave --certificate or --policy out",
             )
         true_value = given.true_value if given is not None else None
-        reading = asked.log.read(subject.model, files)
+    reading = asked.log.read(subject.model, files)
+    if asked.certificate is not None and reading.counts.design.censored:
+        raise InputError(
+            "--certificate has nothing to prove, because outcomes are missing from the data: "
+            f"{'; '.join(reading.counts.design.censored)}",
+            hint="leave --certificate out, or complete the data",
+        )
+    with phase_progress() as progress:
         learner = Learner(
             subject.model,
             reading.counts,
@@ -165,10 +177,21 @@ def run(asked: Request) -> None:
         )
         content = document(results, reading.counts, options, setting)
     with phase_progress() as progress, outputs.writing(progress) as writer:
-        writer.write(proof, results, content, models=asked.models)
-    stopped = [result for result in results if not result.is_certified]
-    if stopped:
-        raise CannotCertify(f"{stopped[0].kind.value} sets: {stopped[0].status}")
+        writer.write(proof, results, content, exports=exports)
+    require_certified(results)
+
+
+def require_certified(results: Sequence[LearningResult]) -> None:
+    """The answer is the last result, that of the sets asked for; with `--sets all`, of the tightest ones.
+
+    The others are there for comparison: one that a limit stopped is certified but wider, and says so.
+    """
+    *others, answer = results
+    for result in others:
+        if not result.is_certified:
+            warn(f"{result.kind.value} sets: {result.status}")
+    if not answer.is_certified:
+        raise CannotCertify(f"{answer.kind.value} sets: {answer.status}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,7 +108,9 @@ def print_comparison(
     low, high = _scale(shown, true_value)
     rows = [
         (
-            result.decisions.sets.value + ("*" if result.fallback else ""),
+            result.decisions.sets.value
+            + ("*" if result.fallback else "")
+            + ("" if result.is_certified else "!"),
             _number(interval.lower),
             _number(interval.upper),
             _number(interval.width),
@@ -126,6 +128,9 @@ def print_comparison(
     if any(result.fallback for result in results):
         verdict = next(result.verdict for result in results if result.verdict is not None)
         facts.append(("* empty region", f"{verdict} Tied sets were used instead."))
+    facts += [
+        (f"! {result.decisions.sets.value}", result.status) for result in results if not result.is_certified
+    ]
     facts += _how(last)
     if files is not None:
         facts.append(("written", files))

@@ -197,7 +197,7 @@ def _write(
         "sets": result.kind.value,
     }
     with claim_run(asked.output).filling(RESULT, LIVE) as folder:
-        fill_results(folder, [result], content, models=False)
+        fill_results(folder, [result], content)
         write_curve(folder, records, about)
 
 

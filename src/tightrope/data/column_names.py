@@ -146,7 +146,7 @@ class ColumnFinder:
             raise InputError(
                 f"the columns {shown} could each be the {shown_role(role)}",
                 Location(self.file),
-                f"say which: --columns \"{role}={found[0]}\" (columns={{'{role}': '{found[0]}'}})",
+                f'say which: --columns "{role}={found[0]}" (columns={ {role: found[0]} })',
             )
         return found[0]
 

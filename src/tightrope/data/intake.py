@@ -19,6 +19,7 @@ from tightrope.errors import InputError
 from tightrope.formats.data_columns import whole_numbers
 from tightrope.formats.data_problems import Problem, ProblemCodes
 from tightrope.formats.data_table import Chunk, DataTable
+from tightrope.model.structure import UNLABELLED
 from tightrope.numerics.arrays import BoolArray
 
 SHOWN_SUCCESSORS = 6
@@ -95,16 +96,19 @@ class Intake:
                 hint = "list every value of the column in --map; what is not listed means nothing"
                 return self.error(chunk, row, self._unmapped(chunk, row), hint)
             case Problem.UNKNOWN_STATE:
-                return self.error(chunk, row, self._unknown_state(chunk, row, self.columns.state))
+                names = self.columns.state
+                return self.error(chunk, row, self._unknown_state(chunk, row, names), self._state_hint())
             case Problem.UNKNOWN_NEXT_STATE:
-                return self.error(chunk, row, self._unknown_state(chunk, row, self.columns.next_state))
+                names = self.columns.next_state
+                return self.error(chunk, row, self._unknown_state(chunk, row, names), self._state_hint())
             case Problem.DISABLED_ACTION:
-                message = f"{self._shown_action(chunk, row)} is not enabled in state {here}; "
-                return self.error(chunk, row, message + f"enabled are {self._enabled(state)}")
+                return self._disabled(chunk, row, state, here)
             case Problem.AMBIGUOUS_ACTION:
                 message = f"several choices of state {here} have the action {self._shown_action(chunk, row)}"
                 hint = "say which was taken in a column 'choice': its number within the state, from 0"
                 return self.error(chunk, row, message, hint)
+            case Problem.AMBIGUOUS_NUMBER:
+                return self._ambiguous_number(chunk, row, state, here)
             case Problem.CONTRADICTING_ACTION:
                 local = shown_value(chunk, self.columns.choice or "", row)
                 message = f"choice {local} of state {here} is not {self._shown_action(chunk, row)}; "
@@ -124,6 +128,50 @@ class Intake:
                 value = shown_value(chunk, self.columns.roles[role], row)
                 return self.error(chunk, row, f"the {role} {value} is negative")
         return self._order_error(chunk, row, problem, here, led)
+
+    def _disabled(self, chunk: Chunk, row: int, state: int, here: str) -> InputError:
+        """An action that the state does not have, or nobody."""
+        names = [name for name in self.structure.action_names if name]
+        value = None if self.columns.action is None else shown_value(chunk, self.columns.action, row)
+        if isinstance(value, str) and not value.strip() and not self._has_unlabelled():
+            return self.error(chunk, row, f"column '{self.columns.action}' has no value")
+        message = f"{self._shown_action(chunk, row)} is not enabled in state {here}; "
+        hint = f"data that the model excludes are evidence of a wrong model, not of noise ({SKIP_HINT})"
+        if isinstance(value, str) and value not in names and ACTION not in self.decoder.maps:
+            hint = f"the model's actions are {', '.join(names)}; --map 'action: {value}=…' says what it means"
+        return self.error(chunk, row, message + f"enabled are {self._enabled(state)}", hint)
+
+    def _ambiguous_number(self, chunk: Chunk, row: int, state: int, here: str) -> InputError:
+        """A number that one choice of the state has, and the action of another."""
+        names = [name for name in self.structure.action_names if name]
+        name = self.columns.action or ""
+        number = int(float(str(shown_value(chunk, name, row))))
+        meant = self.structure.action_name(int(self.structure.choice_start[state]) + number)
+        message = (
+            f"the number {number} in column '{name}' may be choice {number} of state {here}, which is "
+            f"'{meant}', or action {number} of the model, which is '{names[number]}'"
+        )
+        listed = ", ".join(f"{i}={own}" for i, own in enumerate(names))
+        return self.error(
+            chunk, row, message, f"say which: --columns \"choice={name}\", or --map 'action: {listed}'"
+        )
+
+    def _has_unlabelled(self) -> bool:
+        """Whether some choice of the model has no name."""
+        names = np.array([name == UNLABELLED for name in self.structure.action_names])
+        return bool(names[self.structure.action_of_choice].any())
+
+    def _state_hint(self) -> str:
+        """What states there are."""
+        if self.columns.by is not StateNames.VARIABLES:
+            return f"--map 'state: …' says what other names mean; {SKIP_HINT}"
+        ranges = ", ".join(
+            f"{name} {_plain(bool(column.min()))}..{_plain(bool(column.max()))}"
+            if column.dtype == np.bool_
+            else f"{name} {column.min()}..{column.max()}"
+            for name, column in self.structure.valuations.items()
+        )
+        return f"in the model's states there are {ranges}; --map converts other units and names"
 
     def _order_error(self, chunk: Chunk, row: int, problem: Problem, here: str, led: int) -> InputError:
         """A row that does not follow the one before."""

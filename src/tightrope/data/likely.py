@@ -13,7 +13,7 @@ from itertools import permutations
 
 import numpy as np
 
-from tightrope.data.column_names import ACTION, EPISODE, NEXT_STATE, STATE
+from tightrope.data.column_names import ACTION, EPISODE
 from tightrope.data.locate import NOT_GIVEN, Taken
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.rows import RowDecoder, Rows
@@ -163,15 +163,15 @@ class _Looker:
             yield from self._other_variables(variables)
         current = self._current()
         if not self.columns.from_next_row:
-            state, after = self._roles(variables)
+            roles = list(self.columns.state_roles)
+            columns = [*self.columns.next_state, *self.columns.state]
+            said = ", ".join(f"{role}={column}" for role, column in zip(roles, columns, strict=True))
             yield _Other(
-                "state and next state the other way round: say --columns "
-                f'"{state}={self.columns.next_state[0]}, {after}={self.columns.state[0]}"',
-                current,
-                swapped=True,
+                f'state and next state the other way round: say --columns "{said}"', current, swapped=True
             )
         if ACTION in self.columns.roles:
-            yield _Other("choices counted from 1: say --map 'action: -1'", current, action=_local(-1))
+            words = f"choices counted from 1: say --columns choice={self.columns.action} --map 'choice: -1'"
+            yield _Other(words, current, action=_local(-1))
             names = [name for name in self.structure.action_names if name]
             listed = ", ".join(f"{number}={name}" for number, name in enumerate(names))
             yield _Other(
@@ -188,16 +188,14 @@ class _Looker:
         if 2 <= len(variables) <= 4:
             for order in permutations(same):
                 if order != same:
-                    said = ", ".join(f"{variables[i]}={self.columns.state[k]}" for i, k in enumerate(order))
-                    yield _Other(
-                        f'columns of variables in another order: say --columns "{said}" (and the next ones)',
-                        self._variables(order),
+                    said = ", ".join(
+                        f"{variables[i]}{mark}={names[k]}"
+                        for mark, names in (("", self.columns.state), ("'", self.columns.next_state))
+                        for i, k in enumerate(order)
+                        if names
                     )
-
-    def _roles(self, variables: tuple[str, ...]) -> tuple[str, str]:
-        if self.columns.by is StateNames.VARIABLES:
-            return variables[0], f"{variables[0]}'"
-        return STATE, NEXT_STATE
+                    words = f'columns of variables in another order: say --columns "{said}"'
+                    yield _Other(words, self._variables(order))
 
     def _current(self) -> Callable[[Values], OffsetArray]:
         if self.columns.by is StateNames.INDEX:

@@ -2,7 +2,8 @@
 
 An action is given by its name, or by the number of the choice within its state, counted from 0. A name
 that two choices of the state share does not say which was taken, and what happened next must not
-decide it: such a row is a problem, not a guess.
+decide it: such a row is a problem, not a guess. So is a number in a column of actions where another choice of
+the state has the action of that number: other programs number the actions of the whole model.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tightrope.data.state_index import StateIndex
 from tightrope.errors import InputError
 from tightrope.formats.data_columns import distinct, holds_text, whole_numbers
 from tightrope.formats.data_problems import Problem, ProblemCodes, mark
-from tightrope.model.structure import Structure, frozen_array
+from tightrope.model.structure import UNLABELLED, Structure, frozen_array
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
@@ -27,6 +28,9 @@ NOT_GIVEN = -1
 NO_SUCH_ACTION = -2
 """A name that the model does not have."""
 
+NUMBERED = -4
+"""In place of a name: the choice's number comes from a column of actions."""
+
 _NONE = int(Problem.NONE)
 _UNKNOWN_STATE = int(Problem.UNKNOWN_STATE)
 _UNKNOWN_NEXT_STATE = int(Problem.UNKNOWN_NEXT_STATE)
@@ -34,6 +38,7 @@ _DISABLED_ACTION = int(Problem.DISABLED_ACTION)
 _AMBIGUOUS_ACTION = int(Problem.AMBIGUOUS_ACTION)
 _CONTRADICTING_ACTION = int(Problem.CONTRADICTING_ACTION)
 _IMPOSSIBLE_TRANSITION = int(Problem.IMPOSSIBLE_TRANSITION)
+_AMBIGUOUS_NUMBER = int(Problem.AMBIGUOUS_NUMBER)
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ class ModelIndex:
         self._state_index: StateIndex | None = None
         self._action_of_name = {name: i for i, name in enumerate(structure.action_names)}
         self._has_numbers_for_names = any(name.isdigit() for name in structure.action_names)
+        named = [number for number, name in enumerate(structure.action_names) if name != UNLABELLED]
+        self._named: IndexArray = np.array(named, dtype=np.int32)
         repeated = _repeated_successor(
             structure.transition_start, structure.successor, np.full(structure.states, -1, dtype=np.int64)
         )
@@ -89,6 +96,7 @@ class ModelIndex:
             numbers = whole_numbers(action, "action", file, problems)
             mark(problems, numbers < 0, Problem.DISABLED_ACTION)
             if choice is None:
+                names[:] = NUMBERED
                 return Taken(names, numbers)
             mark(problems, numbers != local, Problem.CONTRADICTING_ACTION)
             return Taken(names, local)
@@ -101,7 +109,7 @@ class ModelIndex:
             return Taken(by_name[codes], by_number[codes])
         numbers = by_number[codes]
         mark(problems, (numbers >= 0) & (numbers != local), Problem.CONTRADICTING_ACTION)
-        return Taken(by_name[codes], local)
+        return Taken(np.where(numbers >= 0, NOT_GIVEN, by_name[codes]), local)
 
     def _meaning(self, value: str | None) -> tuple[int, int]:
         """(action index, number of the choice) that a text stands for."""
@@ -109,7 +117,7 @@ class ModelIndex:
             return self._action_of_name[value], NOT_GIVEN
         text = (value or "").strip()
         if text.isascii() and text.isdigit() and len(text) <= 9:
-            return NOT_GIVEN, int(text)
+            return NUMBERED, int(text)
         return self._action_of_name.get(text, NO_SUCH_ACTION), NOT_GIVEN
 
     def outcomes(self, state: int, action: int, local: int) -> int:
@@ -143,6 +151,16 @@ class ModelIndex:
             transition,
             problems,
         )
+        if (taken.action == NUMBERED).any():
+            numbered = np.where(taken.action == NUMBERED, taken.local, NOT_GIVEN)
+            _check_numbers(
+                structure.choice_start,
+                structure.action_of_choice,
+                self._named,
+                frozen_array(state, np.int64),
+                frozen_array(numbered, np.int64),
+                problems,
+            )
         return transition
 
 
@@ -176,7 +194,11 @@ def _locate(
             if choice >= last:
                 problems[i] = _DISABLED_ACTION
                 continue
-            if action[i] != NOT_GIVEN and action[i] != action_of_choice[choice]:
+            if (
+                action[i] >= NO_SUCH_ACTION
+                and action[i] != NOT_GIVEN
+                and action[i] != action_of_choice[choice]
+            ):
                 problems[i] = _CONTRADICTING_ACTION
                 continue
         else:
@@ -201,6 +223,29 @@ def _locate(
             problems[i] = _IMPOSSIBLE_TRANSITION
         else:
             transition[i] = found
+
+
+@kernel
+def _check_numbers(
+    choice_start: OffsetArray,
+    action_of_choice: IndexArray,
+    named: IndexArray,
+    state: OffsetArray,
+    number: OffsetArray,
+    problems: npt.NDArray[np.int8],
+) -> None:
+    """Mark rows whose number is that of one choice within the state, and of the action of another."""
+    for i in range(len(state)):
+        if number[i] < 0 or number[i] >= len(named) or problems[i] != _NONE:
+            continue
+        first, last = choice_start[state[i]], choice_start[state[i] + 1]
+        meant = named[number[i]]
+        if action_of_choice[first + number[i]] == meant:
+            continue
+        for c in range(first, last):
+            if action_of_choice[c] == meant:
+                problems[i] = _AMBIGUOUS_NUMBER
+                break
 
 
 @kernel

@@ -83,6 +83,8 @@ class ObservationMap:
 
     def _by_index(self, shown: Any, where: str) -> int:
         states = self.structure.states
+        if isinstance(shown, tuple) and len(shown) == 1:
+            shown = shown[0]
         if _is_whole(shown) and 0 <= int(shown) < states:
             return int(shown)
         raise InputError(f"{where}: the observation {shown!r} is no state's index; they are 0..{states - 1}")

@@ -6,9 +6,9 @@ model in Python calls it (`state`, `next_state`), or by the model's own number o
 the user says so (`--states index`) or where the file was written for this very model. Where a log has no
 columns for the next state, it is the state of the episode's next row.
 
-`action` is a name or the number of the choice within its state; `choice` is that number beyond doubt. A
-model with one choice in every state needs neither. A table with a column `count` is a table of counts,
-any other has one row per step.
+`action` is a name or the number of the choice within its state, which is refused where it might be that of
+another action; `choice` is that number beyond doubt. A model with one choice in every state needs neither.
+A table with a column `count` is a table of counts, any other has one row per step.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def _check_next_row(
 
 
 def _check_action(table: DataTable, structure: Structure, roles: Mapping[str, str]) -> None:
-    if ACTION in roles or CHOICE in roles or structure.is_chain:
+    if ACTION in roles or CHOICE in roles or not structure.has_choices:
         return
     raise _missing(table, [ACTION], f"or '{CHOICE}': some states of the model have more than one choice")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -31,6 +33,9 @@ from tightrope.formats.data_columns import distinct, holds_text, truth_values, w
 from tightrope.formats.data_problems import Problem, ProblemCodes, mark
 from tightrope.formats.data_table import Chunk
 from tightrope.numerics.arrays import BoolArray, OffsetArray
+
+_WHOLE = re.compile(r"-?[0-9]{1,18}|0[xX][0-9a-fA-F]{1,15}")
+"""Texts that are whole numbers, to Arrow as well."""
 
 NO_ACTION = -3
 """A row without an action, as the last of an episode is in a log that takes next states from the next row."""
@@ -169,7 +174,11 @@ def own_states(column: Any, name: str, file: str, index: ModelIndex, problems: P
 def identities(column: Any, problems: ProblemCodes) -> OffsetArray:
     """Names of episodes as whole numbers: numbers are themselves, others 64 bits of a digest."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
+    if column.null_count == 0 and pa.types.is_string(column.type):
+        with contextlib.suppress(pa.ArrowInvalid):
+            column = pc.cast(column, pa.int64())
     if pa.types.is_integer(column.type) and column.null_count == 0:
         result: OffsetArray = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         return result
@@ -248,10 +257,9 @@ def _is_nested(column: Any) -> bool:
 def _identity(value: Any) -> int:
     if value is None:
         return 0
-    text = str(value)
-    body = text.removeprefix("-")
-    if body.isascii() and body.isdigit() and len(body) <= 18 and str(int(text)) == text:
-        return int(text)
+    text = str(value).strip()
+    if _WHOLE.fullmatch(text):
+        return int(text, 16 if "x" in text.lower() else 10)
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)

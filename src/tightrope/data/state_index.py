@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.model.structure import Structure
+from tightrope.model.structure import Structure, frozen_array
 from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
 
 UNKNOWN = -1
 """The index of a valuation that no state has."""
@@ -36,13 +37,10 @@ class _Level:
 
     def key(self, prefix: OffsetArray, columns: Mapping[str, npt.NDArray[np.int64]]) -> OffsetArray:
         """The keys of valuations; UNKNOWN where a value is out of its range."""
-        key = prefix
-        unknown = prefix < 0
+        key = prefix.copy()
         for name, low, radix in zip(self.names, self.low, self.radix, strict=True):
-            digit = columns[name] - low
-            unknown = unknown | (digit < 0) | (digit >= radix)
-            key = key * radix + digit
-        return np.where(unknown, UNKNOWN, key)
+            _append_digit(key, frozen_array(columns[name], np.int64), low, radix)
+        return key
 
 
 class StateIndex:
@@ -73,11 +71,10 @@ class StateIndex:
     def states(self, columns: Mapping[str, npt.NDArray[np.int64]]) -> OffsetArray:
         """The state of each row; `UNKNOWN` where the model has none with these values."""
         key = self._last_key(columns)
-        last = int(self._keys[-1])
-        inside = (key >= 0) & (key <= last)
         if self._dense is not None:
-            found = self._dense[np.where(inside, key, 0)]
-            return np.where(inside, found, UNKNOWN).astype(np.int64)
+            _look_up(key, self._dense)
+            return key
+        inside = (key >= 0) & (key <= int(self._keys[-1]))
         position = np.searchsorted(self._keys, np.where(inside, key, 0))
         hit = inside & (self._keys[position] == key)
         return np.where(hit, self._order[position], UNKNOWN).astype(np.int64)
@@ -92,6 +89,21 @@ class StateIndex:
                 position = np.minimum(np.searchsorted(level.keys, key), len(level.keys) - 1)
                 key = np.where(level.keys[position] == key, position, UNKNOWN)
         return key
+
+
+@kernel
+def _append_digit(key: OffsetArray, column: OffsetArray, low: int, radix: int) -> None:
+    """Append a variable's digit to each key; UNKNOWN where its value is out of range."""
+    for i in range(len(key)):
+        digit = column[i] - low
+        key[i] = key[i] * radix + digit if key[i] >= 0 and 0 <= digit < radix else UNKNOWN
+
+
+@kernel
+def _look_up(key: OffsetArray, dense: IndexArray) -> None:
+    """Replace keys by states."""
+    for i in range(len(key)):
+        key[i] = dense[key[i]] if 0 <= key[i] < len(dense) else UNKNOWN
 
 
 def _levels(columns: Mapping[str, npt.NDArray[np.int64]], states: int) -> Sequence[_Level]:

@@ -66,7 +66,9 @@ class CsvTable(DataTable):
             raise InputError(
                 f"a row has {row.actual_columns} fields, but the header has {row.expected_columns}",
                 self.location(row.number - self.header_lines) if row.number else Location(self.path),
-                "a row cut off at the end is the sign of a truncated file",
+                "a row cut off at the end is the sign of a truncated file"
+                if row.actual_columns < row.expected_columns
+                else "a value that holds a separator stands in double quotes",
             ) from error
 
     def _stream(self, names: Sequence[str], ragged: Callable[[Any], str]) -> Iterator[Chunk]:

@@ -36,6 +36,7 @@ class Problem(IntEnum):
     RAGGED_ROW = 15
     UNMAPPED_VALUE = 16
     REPEATED_STEP = 17
+    AMBIGUOUS_NUMBER = 18
 
     @property
     def words(self) -> str:
@@ -61,6 +62,7 @@ _WORDS = {
     Problem.RAGGED_ROW: "wrong number of fields",
     Problem.UNMAPPED_VALUE: "value without a meaning",
     Problem.REPEATED_STEP: "step given twice",
+    Problem.AMBIGUOUS_NUMBER: "ambiguous number of an action",
 }
 
 

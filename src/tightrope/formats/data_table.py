@@ -19,7 +19,7 @@ from typing import Any
 from tightrope.errors import InputError, Location
 from tightrope.formats.data_metadata import Metadata
 
-CHUNK_ROWS = 1 << 17
+CHUNK_ROWS = 1 << 15
 """Rows of a Parquet chunk."""
 
 CHUNK_BYTES = 1 << 20

@@ -56,6 +56,7 @@ class _Assembly:
                 labels=labels,
                 rewards=self.rewards(),
                 valuations=self.body.valuations.columns(self.states),
+                declared_mdp=not self.body.header.is_chain,
             )
             return self.body.values.model(structure, self.code)
         except InputError as error:

@@ -94,14 +94,14 @@ class Body:
 
     def new_state(self, text: str) -> None:
         self.close_state()
-        identifier, _, rest = text.partition(" ")
+        identifier, rest = [*text.split(None, 1), "", ""][:2]
         index = len(self.state_entry)
         if identifier.strip() != str(index):
             self.fail(f"state {index} expected here, found {shortened(identifier)}", identifier.strip())
         entry = self._known_states.get(rest)
         if entry is None:
-            rewards, names = self.split_rewards(rest)
-            labels = tuple(_numbered(self.labels, name) for name in self.label_names(names))
+            rewards, names = self.rewards_and_labels(rest)
+            labels = tuple(_numbered(self.labels, name) for name in names)
             entry = len(self.state_entries)
             self.state_entries.append((rewards, labels))
             self._known_states[rest] = entry
@@ -207,14 +207,60 @@ class Body:
             self.fail(f"{len(pieces)} rewards for {len(names)} reward models", stripped.strip())
         return tuple(self.meaning(self.values.reward, piece) for piece in pieces), stripped[end + 1 :]
 
-    def label_names(self, text: str) -> list[str]:
-        """Labels stand between spaces; one with a space within stands in quotation marks."""
-        if '"' not in text:
-            return text.split()
-        parts = text.split('"')
-        if len(parts) % 2 == 0:
-            self.fail("a quotation mark is not closed", '"')
-        return [name for k, part in enumerate(parts) for name in ([part] if k % 2 else part.split())]
+    def rewards_and_labels(self, text: str) -> tuple[tuple[float, ...], list[str]]:
+        """What stands behind the number of a state, in any order: rewards `[1, 2/3]`, once, and labels, of
+        which one with a space or bracket within stands in quotation marks. Nothing else does.
+        """
+        rewards: tuple[float, ...] | None = None
+        names: list[str] = []
+        rest = text.strip()
+        while rest:
+            if rest.startswith("["):
+                if rewards is not None:
+                    self.fail(
+                        "a second list of rewards for this state",
+                        rest,
+                        "one list holds the rewards of all reward models: [1, 2]",
+                    )
+                rewards, rest = self.split_rewards(rest)
+            elif rest.startswith('"'):
+                name, mark, behind = rest[1:].partition('"')
+                if not mark:
+                    self.fail("a quotation mark is not closed", rest)
+                names.append(name)
+                rest = behind
+            else:
+                word = rest.split(None, 1)[0]
+                self.check_label(word, rest)
+                names.append(word)
+                rest = rest[len(word) :]
+            if rest and not rest[0].isspace() and rest[0] not in '["':
+                self.fail(f"a space is missing before {shortened(rest.split()[0])}", rest)
+            rest = rest.strip()
+        return rewards or (), names
+
+    def check_label(self, word: str, rest: str) -> None:
+        """Refuse what is no label: exit rates, observations, brackets, comments."""
+        if word.startswith("!"):
+            self.fail(
+                f"{shortened(word)} is an exit rate, which states of continuous-time models have",
+                rest,
+                "tightrope reads DTMCs and MDPs; write the model's embedded or uniformised chain",
+            )
+        if word.startswith("{"):
+            self.fail(
+                f"{shortened(word)} is an observation, which states of partially observable models have",
+                rest,
+                "tightrope reads DTMCs and MDPs",
+            )
+        if word.startswith("//"):
+            self.fail("a comment behind a state", rest, "comments stand on lines of their own")
+        if wrong := next((c for c in word if c in '[]{}"'), None):
+            self.fail(
+                f"{shortened(word)} is neither a label nor rewards: it has {wrong!r} within",
+                rest,
+                'rewards stand apart, [1, 2], and a label with such a character in quotes, "a[1]"',
+            )
 
 
 def is_state_line(line: str) -> bool:

@@ -175,13 +175,18 @@ def _labels(structure: Structure) -> dict[str, BoolArray]:
     return {**structure.labels, "init": start}
 
 
+def _needs_quotes(name: str) -> bool:
+    """Whether a label would read as something else."""
+    return name.startswith(("!", "//")) or any(c.isspace() or c in '[]{}"' for c in name)
+
+
 def _label_texts(structure: Structure) -> Callable[[int], str]:
     labels = _labels(structure)
     names = list(labels)
     for name in names:
         if not name or '"' in name or "\n" in name or "\r" in name:
             raise InputError(f"DRN cannot hold the label name '{name}'")
-    plain = [name if not any(c.isspace() or c in '[]"' for c in name) else f'"{name}"' for name in names]
+    plain = [f'"{name}"' if _needs_quotes(name) else name for name in names]
     packed = np.packbits(np.stack(list(labels.values()), axis=1), axis=1)
     distinct, inverse = np.unique(packed, axis=0, return_inverse=True)
     has = np.unpackbits(distinct, axis=1, count=len(names))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+import itertools
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ def read_explicit(path: str | Path) -> MDP | IntervalMDP:
         labels=labels,
         rewards=_rewards(base, transitions),
         valuations=read_valuations(valuations, states) if valuations.exists() else {},
+        declared_mdp=not transitions.is_chain,
     )
     if transitions.has_intervals:
         return IntervalMDP(structure, transitions.lower, transitions.upper)
@@ -48,15 +50,27 @@ def explicit_base(path: str | Path) -> Path:
     return given.with_suffix("") if given.suffix == ".tra" else given
 
 
-def reward_files(base: Path) -> dict[str, dict[str, Path]]:
-    """{number: {".srew": file, ".trew": file}} in order; the number is empty where there is only one."""
-    pattern = re.compile(rf"{re.escape(base.name)}([0-9]*)(\.srew|\.trew)")
-    found: dict[str, dict[str, Path]] = {}
+def reward_files(base: Path, coming: Iterable[str] = ()) -> dict[str, dict[str, Path]]:
+    """{number: {".srew": file, ".trew": file}} in order; the number is empty where there is only one.
+
+    Files of exactly the base name, m.srew and m.trew. Where there are none, those that PRISM numbers: m1, m2,
+    … from 1 without a gap, up to the first that are another model's (there is an m2.tra, m2.lab or m2.sta).
+    `coming` are names of files that will be there.
+    """
     parent = base.parent
-    for file in sorted(parent.iterdir()) if parent.is_dir() else ():
-        if match := pattern.fullmatch(file.name):
-            found.setdefault(match.group(1), {})[match.group(2)] = file
-    return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
+    names = {file.name for file in parent.iterdir()} if parent.is_dir() else set()
+    names.update(coming)
+    found: dict[str, dict[str, Path]] = {}
+    for number in itertools.chain([""], map(str, itertools.count(1))):
+        stem = base.name + number
+        files = {suffix: parent / (stem + suffix) for suffix in (".srew", ".trew") if stem + suffix in names}
+        if number and (not files or any(stem + suffix in names for suffix in (".tra", ".lab", ".sta"))):
+            break
+        if files:
+            found[number] = files
+            if not number:
+                break
+    return found
 
 
 def _with(base: Path, suffix: str) -> Path:

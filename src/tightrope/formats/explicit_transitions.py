@@ -6,12 +6,16 @@
     4 7                      states, transitions (a DTMC)
     0 1 0.4
 
+A comment before the first line may name the type of the model, as PRISM writes it, "# Transitions (MDP)";
+types that are not read are refused. Storm's own dialect, whose first line is the type alone, is not read.
+
 An interval model has `[0.1,0.3]` for a probability. Probabilities are read as the nearest doubles.
 Rows may come in any order; the choices of a state are numbered from 0.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,24 +65,70 @@ def counts_line(path: Path, number: int, line: str, expected: str) -> list[int]:
     return [int(word) for word in words]
 
 
+_HEADER = re.compile(r"#\s*Transitions?\b[^()]*\(([^()]*)\)", re.IGNORECASE)
+_CHAINS = {"dtmc": True, "idtmc": True, "mdp": False, "imdp": False}
+_REFUSED_TYPES = {
+    "ctmc": "continuous-time models",
+    "ctmdp": "continuous-time models",
+    "ma": "Markov automata",
+    "pomdp": "partially observable models",
+    "popta": "partially observable models",
+    "ipomdp": "partially observable models",
+    "pta": "timed automata",
+    "lts": "models without probabilities",
+    "stpg": "games",
+    "smg": "games",
+    "tsg": "games",
+    "csg": "games",
+}
+_READ = "tightrope reads DTMC, MDP and their interval versions, IDTMC and IMDP"
+
+
+def declared_chain(path: Path, number: int, line: str, name: str) -> bool:
+    """Whether the type that a file names is a chain's; refuses types that are not read."""
+    known = name.strip().lower()
+    if known in _REFUSED_TYPES:
+        fail(path, number, line, f"{name.strip()}: {_REFUSED_TYPES[known]} are not supported; {_READ}", name)
+    if known not in _CHAINS:
+        fail(path, number, line, f"unknown model type {shortened(name)}; {_READ}", name)
+    return _CHAINS[known]
+
+
 def read_transitions(path: Path) -> Transitions:
     with reading(path) as file:
-        lines = ((number, line) for number, line in enumerate(file, 1) if is_content(line))
-        number, line = next(lines, (0, ""))
-        if number == 0:
+        declared: tuple[bool, int, str] | None = None
+        numbered = enumerate(file, 1)
+        number, line = 0, ""
+        for number, line in numbered:
+            if is_content(line):
+                break
+            if (found := _HEADER.match(line.strip())) is not None:
+                declared = declared_chain(path, number, line, found.group(1)), number, line
+        else:
             raise InputError("the file is empty", Location(str(path)))
-        if line.strip().lower() in ("mdp", "dtmc"):
-            hint = "write the model as DRN in Storm, or as explicit files in PRISM"
+        lines = ((number, line) for number, line in numbered if is_content(line))
+        word = line.strip()
+        if word.lower() in _CHAINS or word.lower() in _REFUSED_TYPES:
+            declared_chain(path, number, line, word)
             fail(
                 path,
                 number,
                 line,
                 "this is Storm's own dialect of explicit files, which is not read",
-                hint=hint,
+                hint="write the model as DRN in Storm, or as explicit files in PRISM",
             )
         counts = counts_line(path, number, line, "the numbers of states, choices and transitions")
         if len(counts) not in (2, 3):
             fail(path, number, line, "two numbers (a DTMC) or three (an MDP) expected on the first line")
+        if declared is not None and declared[0] != (len(counts) == 2):
+            kind, form = ("a DTMC", "three numbers") if declared[0] else ("an MDP", "two numbers")
+            fail(
+                path,
+                number,
+                line,
+                f"{form} for {kind}, which line {declared[1]} says this is",
+                hint="a DTMC has the numbers of states and transitions, an MDP also that of choices between",
+            )
         rows = _Rows(path, number, is_chain=len(counts) == 2, states=counts[0])
         rows.read(lines)
     return rows.finish(choices=counts[1] if len(counts) == 3 else counts[0], transitions=counts[-1])

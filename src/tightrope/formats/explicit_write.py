@@ -64,7 +64,8 @@ def write_explicit(model: MDP | IntervalMDP | ParametricMDP, path: str | Path) -
 
 def _refuse_leftovers(base: Path, targets: set[Path]) -> None:
     """Files of an older model under the same name would be read as parts of this one."""
-    beside = [file for files in reward_files(base).values() for file in files.values()]
+    found = reward_files(base, [target.name for target in targets])
+    beside = [file for files in found.values() for file in files.values()]
     for file in [*beside, base.with_name(base.name + ".sta")]:
         if file.exists() and file not in targets:
             raise InputError(

@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
+from tightrope.model.find_state import find_state
 from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
@@ -83,6 +85,19 @@ class Policy:
             raise ValueError("a randomised policy does not take one choice a state")
         return np.flatnonzero(self.probability).astype(np.int32)
 
+    def actions(self, state: Any) -> dict[str, float]:
+        """What the policy does in a state, as its author or its variables call it: actions, how likely each.
+
+        Choices of one action count together.
+        """
+        number = find_state(self.structure, state)
+        taken: dict[str, float] = {}
+        for choice in range(*self.structure.choice_start[number : number + 2].tolist()):
+            if self.probability[choice] > 0:
+                name = self.structure.action_name(choice)
+                taken[name] = taken.get(name, 0.0) + float(self.probability[choice])
+        return taken
+
     @property
     def digest(self) -> str:
         """A name for what the policy does."""
@@ -103,6 +118,15 @@ class StepPolicy:
 
     def __post_init__(self) -> None:
         self.choices.refuse_for(self.structure)
+
+    def actions(self, state: Any, step: int) -> dict[str, float]:
+        """What the policy does in a state at a step: the one action."""
+        runs, number = self.choices, find_state(self.structure, state)
+        if step < 0:
+            raise InputError(f"steps count from 0, and {step} is before")
+        first, last = runs.start[number : number + 2].tolist()
+        run = first + int(np.searchsorted(runs.step[first:last], step, side="right")) - 1
+        return {self.structure.action_name(int(runs.choice[run])): 1.0}
 
     @property
     def digest(self) -> str:

@@ -26,16 +26,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tightrope.formats.policy import AnyPolicy, Policy, StepPolicy
 from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import OffsetArray
 
 FORMAT = "tightrope policy"
 VERSION = 2
 INDEX = "index"
+
+Texts = Any
+"""A pyarrow array of texts."""
 
 
 def write_policy(
@@ -55,10 +62,8 @@ def write_policy(
     if certified is not None:
         head["certified"] = {name: _plain(value) for name, value in certified.items()}
     stream.write(json.dumps(head, allow_nan=False)[:-1] + ', "policy": [')
-    separator = "\n"
-    for line in _lines(policy, own):
-        stream.write(separator + line)
-        separator = ",\n"
+    lines = list(_lines(policy, own))
+    stream.write("\n" + ",\n".join(lines) if lines else "")
     stream.write("\n]}\n")
 
 
@@ -81,45 +86,51 @@ def _written_states(structure: Structure) -> Sequence[object] | None:
 def _lines(policy: AnyPolicy, own: Sequence[object] | None) -> Iterator[str]:
     structure = policy.structure
     states = np.flatnonzero(np.diff(structure.choice_start) > 1)
-    texts = _state_texts(structure, own, states.tolist())
+    texts = _state_texts(structure, own, states)
     if isinstance(policy, StepPolicy):
         yield from _by_step(policy, states.tolist(), texts)
         return
     taken = np.add.reduceat((policy.probability > 0).astype(np.int64), structure.choice_start[:-1])
     if np.all(taken == 1):
         choice = np.flatnonzero(policy.probability)[states]
-        local = (choice - structure.choice_start[states]).tolist()
-        names = _action_texts(structure)
-        action = structure.action_of_choice[choice].tolist()
-        for text, a, c in zip(texts, action, local, strict=True):
-            yield f"[{text},{names[a]},{c}]"
+        local = _texts(choice - structure.choice_start[states])
+        names = np.array(_action_texts(structure), dtype=object)[structure.action_of_choice[choice]]
+        yield from _joined("[", texts, ",", pa.array(names, pa.string()), ",", local, "]").to_pylist()
         return
     yield from _randomised(policy, states.tolist(), texts, own)
 
 
-def _state_texts(structure: Structure, own: Sequence[object] | None, states: list[int]) -> Iterator[str]:
+def _state_texts(structure: Structure, own: Sequence[object] | None, states: OffsetArray) -> Texts:
+    """The states as they stand in the file; a million of them in a moment."""
     if structure.valuations:
-        columns = [
-            ["true" if value else "false" for value in column.tolist()]
-            if column.dtype == np.bool_
-            else list(map(str, column.tolist()))
-            for column in (column[states] for column in structure.valuations.values())
-        ]
-        return (f"[{','.join(values)}]" for values in zip(*columns, strict=True))
-    return (json.dumps(state if own is None else own[state]) for state in states)
+        parts: list[Texts | str] = ["["]
+        for column in structure.valuations.values():
+            parts += [_texts(column[states]), ","]
+        return _joined(*parts[:-1], "]")
+    if own is None:
+        return _texts(states)
+    return pa.array([json.dumps(own[state]) for state in states.tolist()], pa.string())
+
+
+def _texts(column: npt.NDArray[np.generic]) -> Texts:
+    return pa.array(column).cast(pa.string())
+
+
+def _joined(*parts: Texts | str) -> Texts:
+    return pc.binary_join_element_wise(*parts, "")
 
 
 def _action_texts(structure: Structure) -> list[str]:
     return [json.dumps(name) for name in structure.action_names]
 
 
-def _by_step(policy: StepPolicy, states: list[int], texts: Iterator[str]) -> Iterator[str]:
+def _by_step(policy: StepPolicy, states: list[int], texts: Texts) -> Iterator[str]:
     structure, choices = policy.structure, policy.choices
     names = _action_texts(structure)
     start, step, choice = choices.start.tolist(), choices.step.tolist(), choices.choice.tolist()
     first = structure.choice_start.tolist()
     action = structure.action_of_choice.tolist()
-    for state, text in zip(states, texts, strict=True):
+    for state, text in zip(states, texts.to_pylist(), strict=True):
         runs = range(start[state], start[state + 1])
         said = [(step[j], names[action[choice[j]]], choice[j] - first[state]) for j in runs]
         if len(said) == 1:
@@ -129,12 +140,12 @@ def _by_step(policy: StepPolicy, states: list[int], texts: Iterator[str]) -> Ite
 
 
 def _randomised(
-    policy: Policy, states: list[int], texts: Iterator[str], own: Sequence[object] | None
+    policy: Policy, states: list[int], texts: Texts, own: Sequence[object] | None
 ) -> Iterator[str]:
     structure = policy.structure
     start = structure.choice_start.tolist()
     names, action = structure.action_names, structure.action_of_choice
-    for state, text in zip(states, texts, strict=True):
+    for state, text in zip(states, texts.to_pylist(), strict=True):
         first, last = start[state], start[state + 1]
         taken = [c for c in range(first, last) if policy.probability[c] > 0]
         if len(taken) == 1:

@@ -53,6 +53,12 @@ def certificate_of(
     region = result.region if result.verdict is None else None
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
+    if counts.design.censored:
+        raise InputError(
+            f"outcomes are missing from the data ({'; '.join(counts.design.censored)}): no confidence holds "
+            "for them, so there is nothing to certify",
+            hint="leave the certificate out, or complete the data",
+        )
     if result.value is not None and result.value.steps is not None:
         raise InputError(
             "the given policy depends on the step, and certificates are about policies that take one choice "

@@ -68,7 +68,7 @@ class PolicyValue:
 
     @property
     def is_certified(self) -> bool:
-        return all(solution.is_certified for solution in self.solutions) and not self.stopped
+        return all(solution.is_initial_certified for solution in self.solutions) and not self.stopped
 
     @property
     def stopped(self) -> str | None:
@@ -205,7 +205,7 @@ class LearningResult:
     @property
     def status(self) -> str:
         """`certified`, or why some solve did not come as close as was asked."""
-        stopped = [s.status.value for s in self.solutions if not s.is_certified]
+        stopped = [s.status.value for s in self.solutions if not s.is_initial_certified]
         values = [self.robust] if self.value is None else [self.robust, self.value]
         stopped += [value.stopped for value in values if value.stopped is not None]
         return stopped[0] if stopped else CERTIFIED

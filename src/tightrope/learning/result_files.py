@@ -3,9 +3,13 @@
     result.json               everything a report needs (`tightrope.learning.document`)
     robust-policy.json        the policy with the best guarantee
     optimistic-policy.json    the policy that is best if nature is kind
+and, where they are asked for (`exports`), as they can take long and be large:
+
     learned.drn               the learned interval model, for Storm and for tightrope
     learned.tra .lab .sta …   the same as PRISM's explicit files
-    learned.umb               the same as UMB, where the package umbi is installed
+    learned.umb               the same as UMB, for which the package umbi is needed
+    learned.props             the property with both directions: checking it on learned.drn or learned.tra
+                              repeats the guarantee
 
 With several kinds of sets, the files of each lie in a directory of its name. Rectangular sets are more than
 intervals: their model is the hull, as in expression sets. Coupled sets are no interval model at all, and have
@@ -20,9 +24,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from enum import Enum
 from pathlib import Path
 
+from tightrope.errors import InputError, chosen
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.drn import write_drn
 from tightrope.formats.explicit import write_explicit
@@ -31,6 +37,7 @@ from tightrope.formats.policy_write import write_policy
 from tightrope.formats.umb import umb_is_available, write_umb
 from tightrope.learning.exported import exported_policies
 from tightrope.learning.result import LearningResult
+from tightrope.prism.question import with_letters
 from tightrope.uncertainty.sets import SetsKind
 
 RESULT = "result.json"
@@ -40,17 +47,34 @@ KIND = "learn"
 """The command that such a directory belongs to."""
 
 
+class Export(Enum):
+    """Formats of the learned interval model."""
+
+    DRN = "drn"
+    EXPLICIT = "explicit"
+    UMB = "umb"
+
+
+def parse_exports(text: str | None) -> tuple[Export, ...]:
+    """What `--export drn,explicit` asks for."""
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    exports = tuple(dict.fromkeys(chosen("export", Export, name) for name in names))
+    if Export.UMB in exports and not umb_is_available():
+        raise InputError("UMB files need the package umbi", hint="pip install 'tightrope[umbi]'")
+    return exports
+
+
 def write_results(
     path: Path,
     results: Sequence[LearningResult],
     content: dict[str, object],
     *,
-    models: bool = True,
+    exports: Collection[Export] = (),
     progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
     """Write the directory; the paths of its files. `content` is the document, which lists them as well."""
     with claim(path, KIND).filling(RESULT) as folder:
-        names = fill_results(folder, results, content, models=models, progress=progress)
+        names = fill_results(folder, results, content, exports=exports, progress=progress)
     return [path / name for name in names]
 
 
@@ -59,7 +83,7 @@ def fill_results(
     results: Sequence[LearningResult],
     content: dict[str, object],
     *,
-    models: bool = True,
+    exports: Collection[Export] = (),
     progress: Callable[[str], None] | None = None,
 ) -> list[str]:
     """Write all files into an empty folder; their names, the document's first."""
@@ -72,9 +96,9 @@ def fill_results(
         there = {file.name for file in inner.iterdir()}
         say(f"write: the policies ({result.kind.value})")
         write_policies(result, inner, str(content["property"]))
-        if models and result.kind is not SetsKind.COUPLED:
+        if exports and result.kind is not SetsKind.COUPLED:
             say(f"write: the learned model ({result.sets.kind.value})")
-            _write_models(result, inner)
+            _write_models(result, inner, str(content["property"]), exports)
         new = sorted(file for file in inner.iterdir() if file.name not in there)
         names.append([str(file.relative_to(folder)) for file in new])
     entries = content["results"]
@@ -106,9 +130,16 @@ def write_policies(result: LearningResult, folder: Path, text: str) -> None:
             write_policy(exported.policy, file, result.model.hash(), certified)
 
 
-def _write_models(result: LearningResult, folder: Path) -> None:
+def _write_models(result: LearningResult, folder: Path, text: str, exports: Collection[Export]) -> None:
     model = result.sets.interval_model()
-    write_drn(model, folder / f"{LEARNED}.drn")
-    write_explicit(model, folder / LEARNED)
-    if umb_is_available():
+    with atomic_write(folder / f"{LEARNED}.props") as file:
+        agent, nature = result.objective.agent, result.objective.nature
+        if result.objective.complement:
+            agent, nature = agent.opposite, nature.opposite
+        file.write(with_letters(text, agent, nature) + "\n")
+    if Export.DRN in exports:
+        write_drn(model, folder / f"{LEARNED}.drn")
+    if Export.EXPLICIT in exports:
+        write_explicit(model, folder / LEARNED)
+    if Export.UMB in exports:
         write_umb(model, folder / f"{LEARNED}.umb")

@@ -20,6 +20,7 @@ from tightrope.errors import InputError
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_degree
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
+from tightrope.numerics.remember import Remembering
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -29,7 +30,7 @@ Point = Sequence[Fraction | float | int]
 
 
 @dataclass(frozen=True, eq=False)
-class Expressions:
+class Expressions(Remembering):
     """The table Λ. Rows are distinct polynomials; the constant monomial `()` comes first if used."""
 
     parameter_names: tuple[str, ...]

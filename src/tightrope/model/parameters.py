@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from tightrope.errors import InputError
 from tightrope.model.polynomial import Number, Polynomial, exact
+from tightrope.numerics.remember import Remembering
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class LinearConstraint:
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Remembering):
     """Names in order, a closed box, and constraints that cut it."""
 
     names: tuple[str, ...] = ()

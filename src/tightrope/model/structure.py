@@ -21,6 +21,7 @@ import numpy.typing as npt
 from tightrope.errors import InputError
 from tightrope.model.own_states import OwnStates
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.remember import Remembering
 
 UNLABELLED = ""
 """The action name of commands written `[]`."""
@@ -60,6 +61,8 @@ class Structure:
     rewards: Mapping[str, RewardStructure] = field(default_factory=dict)
     valuations: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     own_states: OwnStates | None = None
+    declared_mdp: bool = False
+    """Its author calls it an MDP, even if no state has two choices."""
 
     def __post_init__(self) -> None:
         action = self.action if self.action is not None else np.zeros(self.choices, np.int32)
@@ -117,7 +120,8 @@ class Structure:
         """Pickled as the arguments of the constructor: mappings that cannot be written to have no pickles."""
         named = (dict(self.labels), dict(self.rewards), dict(self.valuations))
         arrays = (self.choice_start, self.transition_start, self.successor)
-        return Structure, (*arrays, self.initial, self.action, self.action_names, *named, self.own_states)
+        own = (self.own_states, self.declared_mdp)
+        return Structure, (*arrays, self.initial, self.action, self.action_names, *named, *own)
 
     def _checked_reward(self, name: str, reward: RewardStructure) -> RewardStructure:
         parts: dict[str, FloatArray | None] = {}
@@ -168,8 +172,13 @@ class Structure:
 
     @property
     def is_chain(self) -> bool:
-        """One choice a state: a Markov chain."""
-        return self.choices == self.states
+        """One choice per state, and not declared an MDP: a Markov chain."""
+        return self.choices == self.states and not self.declared_mdp
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether some state has two choices."""
+        return self.choices > self.states
 
     # --- names -----------------------------------------------------------------------------
 
@@ -203,7 +212,7 @@ class Structure:
                 digest.update(b"-" if part is None else part.tobytes())
 
 
-class Structured:
+class Structured(Remembering):
     """Lets a model answer for the structure it holds: `model.successor`, `model.states`, …"""
 
     structure: Structure

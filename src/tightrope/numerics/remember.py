@@ -8,8 +8,11 @@ and must not write to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import fields
 from functools import wraps
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numpy as np
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,3 +39,17 @@ def remembered(function: Callable[P, T]) -> Callable[P, T]:
         return cast(T, kept[key])
 
     return recalled
+
+
+class Remembering:
+    """A frozen dataclass that results are kept with; pickles leave them out, and arrays stay read-only."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        record: Any = self
+        return {entry.name: getattr(self, entry.name) for entry in fields(record)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        self.__dict__.update(state)

@@ -131,6 +131,7 @@ def _structure(
         seen.labels,
         seen.rewards,
         seen.valuations,
+        declared_mdp=program.type is ModelType.MDP,
     )
 
 

@@ -3,8 +3,10 @@
 **Directions.** The agent picks choices, nature picks probabilities (where the model leaves them
 open: intervals, learned sets). `Pmaxmin` names both, agent first. Otherwise:
 
-* `Pmax=?`, `Rmin>=3`: nature is against the agent (`Pmaxmin`): the value is a guarantee. On an
-  interval chain, where there is no agent, the letter speaks of nature, as in PRISM.
+* `Pmax=?`, `Rmin>=3` on an interval model: nature is *for* the agent (`Pmaxmax`), as in PRISM. On a chain,
+  where there is no agent, that is all there is to say; on an MDP the `Question` says how it was read and
+  names the robust form. On a parametric model, whose probabilities are learned, nature is against the agent
+  (`Pmaxmin`): the value is a guarantee.
 * `P=?`, `R=?`: only where nobody decides anything. Elsewhere the answer depends on who decides.
 * `P>=x`, `P>x`: for all policies and all of nature, so both minimise; `P<=x`, `P<x`: both
   maximise. That is how PRISM and Storm read a bound without letters.
@@ -27,7 +29,7 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.diagnostics import Complaint, Source, position_of, suggestion
 from tightrope.prism.parser import parse_properties
 from tightrope.prism.paths import path_problem, whole_steps
-from tightrope.prism.question import Question
+from tightrope.prism.question import Question, Reading
 from tightrope.prism.state_formulas import Definitions, StateFormulas
 from tightrope.prism.syntax import (
     PathFormula,
@@ -64,6 +66,9 @@ def resolve(
     try:
         formulas = StateFormulas(file, structure, options.definitions, options.constants)
         directions = _directions(property_, structure, options.is_interval)
+        reading = None
+        if options.is_interval and property_.agent is not None and property_.nature is None:
+            reading = None if structure.is_chain else Reading.of(property_.text, *directions)
         if isinstance(property_.path, PathFormula):
             _refuse_reward_options(options)
             objective = _path_objective(property_.path, formulas, *directions)
@@ -73,7 +78,7 @@ def resolve(
         threshold = _threshold(property_, formulas)
     except Complaint as complaint:
         raise complaint.in_source(Source(file.source, file.file)) from None
-    return Question(objective, property_.comparison, threshold, property_.text, property_.name)
+    return Question(objective, property_.comparison, threshold, property_.text, property_.name, reading)
 
 
 def ask(
@@ -120,13 +125,12 @@ def _directions(property_: Property, structure: Structure, is_interval: bool) ->
         agent = Direction(property_.agent)
         if property_.nature is not None:
             return agent, Direction(property_.nature)
-        nature_alone = structure.is_chain and is_interval
-        return agent, agent if nature_alone else agent.opposite
+        return agent, agent if is_interval else agent.opposite
     if property_.comparison is not None:
         direction = Direction.MIN if property_.comparison.startswith(">") else Direction.MAX
         return direction, direction
     letter = "R" if property_.is_reward else "P"
-    if not structure.is_chain:
+    if structure.has_choices:
         raise Complaint(
             f"{letter}=? has no answer here: the model has choices, and the value depends on who makes them",
             property_.position,

@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from tightrope.model.objective import Objective
+from tightrope.model.objective import Direction, Objective
 
 Answer = Literal["true", "false", "not certified"]
+
+
+_OPERATOR = re.compile(r"([PR])((?:\s*\{[^}]*\})?)\s*(?:max|min)?(?:max|min)?(?=\s*(?:=|<|>))")
+
+
+def with_letters(text: str, agent: Direction, nature: Direction) -> str:
+    """The property with both directions spelled out, the agent's first: `Pmaxmin=? [ … ]`."""
+    letters = f"{agent.value.lower()}{nature.value.lower()}"
+    return _OPERATOR.sub(lambda found: f"{found.group(1)}{found.group(2)}{letters}", text, count=1)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a property with one direction was read on a model in which agent and nature both decide."""
+
+    taken: str
+    """The property as it was read, with two directions."""
+    robust: str
+    """The same with nature against the agent."""
+
+    @staticmethod
+    def of(text: str, agent: Direction, nature: Direction) -> Reading:
+        return Reading(with_letters(text, agent, nature), with_letters(text, agent, agent.opposite))
+
+    @property
+    def warning(self) -> str:
+        return (
+            "one direction on an interval MDP means nature for the agent, as in PRISM: read as "
+            f"{self.taken}; the value that is guaranteed whatever nature does is {self.robust}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +51,7 @@ class Question:
     threshold: Fraction | None
     text: str
     name: str | None
+    reading: Reading | None = None
 
     @property
     def is_threshold(self) -> bool:

@@ -21,7 +21,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 MOST_ROWS = 24
 """Rows of a panel; the widest intervals and the most frequent actions are shown."""
 
-LONGEST = 28
+LONGEST = 22
 """Characters of a row's name."""
 
 
@@ -64,11 +64,11 @@ def log_figure(title: str, description: Described) -> Figure:
     else:
         figure = Figure(figsize=(WIDTH, 1.3 + 0.22 * sum(heights)), layout="constrained")
         above, below = figure.subplots(2, 1, height_ratios=heights)
-        _draw_intervals(
-            above, intervals, "" if description.estimates is None else description.estimates.short
-        )
+        _draw_intervals(above, intervals)
         _draw_actions(below, actions, description.coverage)
-    figure.suptitle(title.replace("$", r"\$"), fontsize=9)
+    if description.estimates is not None:
+        title += f"\nintervals {description.estimates.short}"
+    figure.suptitle(title.replace("$", r"\$"), fontsize=8.5)
     return figure
 
 
@@ -79,9 +79,11 @@ def _intervals(estimates: PointEstimates | None) -> list[_Row]:
     """(name, estimate, lower, upper, is a parameter) of what is shown, parameters first."""
     if estimates is None:
         return []
-    rows: list[_Row] = [(p.parameter, p.estimate, p.lower, p.upper, True) for p in estimates.parameters]
+    rows: list[_Row] = [
+        (_short(p.parameter), p.estimate, p.lower, p.upper, True) for p in estimates.parameters
+    ]
     others: list[_Row] = [
-        (f"{e.expression}  ({e.visits:,})", e.estimate, e.lower, e.upper, False)
+        (f"{_short(e.expression)} ({e.visits:,})", e.estimate, e.lower, e.upper, False)
         for e in estimates.expressions
         if e.visits
     ]
@@ -89,17 +91,17 @@ def _intervals(estimates: PointEstimates | None) -> list[_Row]:
     return (rows + others)[:MOST_ROWS]
 
 
-def _draw_intervals(axes: Axes, rows: Sequence[_Row], label: str) -> None:
+def _draw_intervals(axes: Axes, rows: Sequence[_Row]) -> None:
     for place, (_, estimate, lower, upper, is_parameter) in enumerate(rows):
         colour = SETS["rectangular"] if is_parameter else SETS["expression"]
         axes.plot([lower, upper], [place, place], color=colour, lw=3.0, solid_capstyle="butt", alpha=0.55)
         if estimate is not None:
             axes.plot(estimate, place, "o", color=colour, ms=4)
-    axes.set_yticks(range(len(rows)), [_short(row[0]) for row in rows])
+    axes.set_yticks(range(len(rows)), [row[0] for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     ends = [end for row in rows for end in row[2:4]]
     axes.set_xlim(min(0.0, *ends), max(1.0, *ends))
-    plain_axes(axes, f"probability, or value of the parameter; intervals {label}", "")
+    plain_axes(axes, "probability, or value of the parameter", "")
     keys = [Line2D([], [], ls="", marker="o", color=GREY, label="estimate")]
     if any(row[4] for row in rows):
         keys.append(Line2D([], [], color=SETS["rectangular"], lw=3, alpha=0.55, label="parameter"))
@@ -115,7 +117,7 @@ def _draw_actions(axes: Axes, actions: Sequence[ActionCoverage], coverage: Cover
     axes.set_yticks(range(len(actions)), [_short(a.action or "unlabelled") for a in actions])
     axes.set_ylim(len(actions) - 0.4, -0.6)
     most = max((a.visits for a in actions), default=0)
-    axes.set_xlim(0, max(most, 1) * 1.28)
+    axes.set_xlim(0, max(most, 1) * 1.45)
     plain_axes(axes, "visits", "")
     shown = f"{coverage.visited:,} of {coverage.choices:,} choices visited"
     axes.legend(

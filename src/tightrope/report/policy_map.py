@@ -125,8 +125,12 @@ class PolicyMap:
 
 
 def _counted(x: OffsetArray, y: OffsetArray, action: OffsetArray) -> list[list[int]]:
-    rows, count = np.unique(np.stack([x, y, action], axis=1), axis=0, return_counts=True)
-    return [[*row, int(n)] for row, n in zip(rows.tolist(), count, strict=True)]
+    shape = tuple(int(each.max(initial=0)) + 1 for each in (x, y, action))
+    count = np.bincount(np.ravel_multi_index((x, y, action), shape))
+    found = np.flatnonzero(count)
+    rows = np.stack([*np.unravel_index(found, shape), count[found]], axis=1)
+    listed: list[list[int]] = rows.tolist()
+    return listed
 
 
 def _coarser(variable: Variable, most: int) -> Variable:
@@ -144,68 +148,72 @@ def read_policy_map(files: dict[str, Path]) -> PolicyMap | None:
 
     Of a policy that depends on the step the map shows what it does first.
     """
-    listed = [_read(file) for file in files.values()]
-    if any(one.names != listed[0].names for one in listed):
+    texts: dict[str, int] = {}
+    listed = [_read(file, texts) for file in files.values()]
+    first = listed[0]
+    if any(one.names != first.names for one in listed):
         raise InputError("the policies have different variables", Location(str(next(iter(files.values())))))
-    states = listed[0].states
-    taken = [one.actions for one in listed]
-    if any(one.states != states for one in listed[1:]):
-        found = [dict(zip(one.states, one.actions, strict=True)) for one in listed]
-        states = [state for state in states if all(state in each for each in found)]
-        taken = [[each[state] for state in states] for each in found]
-    if not states:
+    states, taken = first.states, [one.actions for one in listed]
+    if any(not np.array_equal(one.states, states) for one in listed[1:]):
+        rows = [dict(zip(map(tuple, one.states.tolist()), one.actions, strict=True)) for one in listed]
+        shared = [state for state in rows[0] if all(state in each for each in rows)]
+        states = np.array(shared, dtype=np.int64).reshape(len(shared), len(first.names))
+        taken = [tuple(each[state] for state in shared) for each in rows]
+    if not len(states):
         return None
     actions = {name: i for i, name in enumerate(dict.fromkeys(name for each in taken for name in each))}
     policies = {
         name: np.array([actions[action] for action in each], dtype=np.int64)
         for name, each in zip(files, taken, strict=True)
     }
-    return PolicyMap(_variables(listed[0].names, states), tuple(actions), policies)
+    variables = tuple(
+        _named(name, states[:, i], list(texts)) if texts else _variable(name, states[:, i], first.flags[i])
+        for i, name in enumerate(first.names)
+    )
+    return PolicyMap(variables, tuple(actions), policies)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Listed:
-    """A policy file: the names of the variables, the states' values and what is done in each."""
+    """A policy file: the variables (and which are true or false), a row of values per state, the actions."""
 
     names: tuple[str, ...]
-    states: list[tuple[int | str, ...]]
-    actions: list[str]
+    flags: tuple[bool, ...]
+    states: OffsetArray
+    actions: tuple[str, ...]
 
 
-def _read(file: Path) -> _Listed:
+def _read(file: Path, texts: dict[str, int]) -> _Listed:
+    """The entries of a file; own states that are no numbers are numbered in `texts`."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-        entries = document["policy"]
+        entries = [_entry(entry) for entry in document["policy"]]
+        states = [state for state, _ in entries]
         names = document.get("variables")
-        if (
-            names is None
-            and entries
-            and isinstance(entries[0], dict)
-            and isinstance(entries[0]["state"], dict)
-        ):
-            names = list(entries[0]["state"])
-        states, actions = [], []
-        for entry in entries:
-            state, action = _entry(entry)
-            if isinstance(state, dict):
-                state = [state[name] for name in names or ()]
-            values = state if names is not None else [state]
-            if len(values) != len(names or (STATE,)):
-                raise ValueError(f"the state {json.dumps(state)}")
-            states.append(tuple(x if isinstance(x, int) else json.dumps(x) for x in values))
-            actions.append(action)
+        if names is None and states and isinstance(states[0], dict):
+            names = list(states[0])
+        if names is not None:
+            shown = [state if type(state) is list else [state[name] for name in names] for state in states]
+        elif texts or not all(isinstance(state, int) for state in states):
+            shown = [[texts.setdefault(json.dumps(state).strip('"'), len(texts))] for state in states]
+        else:
+            shown = [[state] for state in states]
+        names = tuple(names) if names is not None else (STATE,)
+        table = np.array(shown, dtype=np.int64).reshape(len(shown), len(names))
+        flags = tuple(isinstance(value, bool) for value in shown[0]) if shown else ()
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from error
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise InputError(f"this is no policy: {error}", Location(str(file))) from error
-    return _Listed(tuple(names) if names is not None else (STATE,), states, actions)
+    return _Listed(names, flags, table, tuple(action for _, action in entries))
 
 
 def _entry(entry: Any) -> tuple[Any, str]:
     """The state and the action of an entry; of a mixed one the most probable, of several steps the first."""
-    if isinstance(entry, list):
-        said = entry[1][0][1:] if isinstance(entry[1], list) else entry[1:]
-        return entry[0], said[0] or f"choice {said[1]}"
+    if type(entry) is list:
+        if type(entry[1]) is list:
+            entry = [entry[0], *entry[1][0][1:]]
+        return entry[0], entry[1] or f"choice {entry[2]}"
     record = entry
     if "choices" in entry:
         record = max(entry["choices"], key=lambda each: float(each["probability"]))
@@ -214,19 +222,8 @@ def _entry(entry: Any) -> tuple[Any, str]:
     return entry["state"], str(record.get("action") or f"choice {record.get('choice', 0)}")
 
 
-def _variables(names: Sequence[str], states: list[tuple[int | str, ...]]) -> tuple[Variable, ...]:
-    columns = zip(*states, strict=True)
-    return tuple(_column(name, column) for name, column in zip(names, columns, strict=True))
-
-
-def _column(name: str, values: tuple[int | str, ...]) -> Variable:
-    """Numbers in their order; names in that of the file."""
-    if all(isinstance(value, int) for value in values):
-        numbers = np.array(values, dtype=np.int64)
-        return _variable(name, numbers, isinstance(values[0], bool))
-    texts = {value: i for i, value in enumerate(dict.fromkeys(values))}
-    column = np.array([texts[value] for value in values], dtype=np.int64)
-    labels = [str(text).strip('"') for text in texts]
+def _named(name: str, column: OffsetArray, labels: list[str]) -> Variable:
+    """States with names, in the order of the file."""
     size = -(-len(labels) // MOST_BINS)
     if size == 1:
         return Variable(name, tuple(labels), column)

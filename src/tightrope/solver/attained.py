@@ -57,4 +57,4 @@ def attained(
         lower = max(lower, own_lower)
     else:
         upper = min(upper, own_upper)
-    return Attained(lower, upper, again.status)
+    return Attained(lower, upper, again.initial_status)

@@ -65,10 +65,16 @@ class Status(Enum):
     """
 
     CERTIFIED = "certified: the bounds are verified and within the precision asked for"
-    ITERATION_LIMIT = "the iteration limit was reached; the bounds are verified but wider. Try raising it."
-    TIME_LIMIT = "the time limit was reached; the bounds are verified but wider. Try raising it."
+    ITERATION_LIMIT = (
+        "the iteration limit was reached; the bounds are verified but wider. "
+        "Try a coarser precision (--precision)."
+    )
+    TIME_LIMIT = (
+        "the time limit was reached; the bounds are verified but wider. Try raising it (--time-limit)."
+    )
     PRECISION_LIMIT = (
-        "float64 carries the bounds no closer; they are verified but wider. Try a coarser precision."
+        "float64 carries the bounds no closer; they are verified but wider. "
+        "Try a coarser precision (--precision)."
     )
 
 
@@ -101,10 +107,24 @@ class Solution:
     seconds: float
     kernel: Kernel = field(repr=False)
     steps: StepChoices | None = field(default=None, repr=False)
+    unit: float = 0.0
+    """What widths are measured against at least (`width`)."""
 
     @property
     def is_certified(self) -> bool:
+        """Whether the bounds of every state are as close as was asked."""
         return self.status is Status.CERTIFIED
+
+    @property
+    def initial_status(self) -> Status:
+        """The status of the initial state's bounds alone: other states may be the ones that miss."""
+        at = slice(self.kernel.structure.initial, self.kernel.structure.initial + 1)
+        gap = float(width(self.lower[at], self.upper[at], self.relative, self.unit)[0])
+        return Status.CERTIFIED if gap <= self.precision else self.status
+
+    @property
+    def is_initial_certified(self) -> bool:
+        return self.initial_status is Status.CERTIFIED
 
     def witness(self) -> FloatArray:
         """Nature's kernel: for every choice the distribution that answers best, as probabilities per

@@ -126,6 +126,7 @@ def solve(
         seconds=time.perf_counter() - begin,
         kernel=kernel,
         steps=fixpoint.steps,
+        unit=fixpoint.unit,
     )
 
 

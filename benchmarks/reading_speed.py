@@ -1,0 +1,139 @@
+"""How fast logs are read: Parquet files on all cores, and compressed CSV; rows per second and peak memory.
+
+    python benchmarks/reading_speed.py --rows 100000000 --files 40
+    python benchmarks/reading_speed.py --rows 5000000 --format csv.gz
+
+The log tells of walks on a grid: episode, step, both variables, the action's name, both next variables.
+Each run is a process of its own, so that its peak memory is that of reading. A first, small run compiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from tightrope.data.reading import read_counts
+from tightrope.model.builder import build_from_rows
+from tightrope.model.parametric_mdp import ParametricMDP
+
+SIDE = 40
+ACTIONS = ("right", "up")
+EPISODE = 50
+"""Steps of an episode."""
+
+
+def grid() -> ParametricMDP:
+    """Walk right or up on a torus; a step may be missed."""
+    rows = []
+    for x in range(SIDE):
+        for y in range(SIDE):
+            here = SIDE * x + y
+            rows.append((here, "right", {SIDE * ((x + 1) % SIDE) + y: "2/3", here: "1/3"}))
+            rows.append((here, "up", {SIDE * x + (y + 1) % SIDE: "2/3", here: "1/3"}))
+    cells = np.arange(SIDE * SIDE)
+    model = build_from_rows(rows, valuations={"x": (cells // SIDE).tolist(), "y": (cells % SIDE).tolist()})
+    assert isinstance(model, ParametricMDP)
+    return model
+
+
+def table(first: int, rows: int, random: np.random.Generator) -> pa.Table:
+    """Whole episodes, from number `first` on."""
+    episodes = rows // EPISODE
+    action = random.integers(0, 2, (episodes, EPISODE), dtype=np.int8)
+    moved = random.random((episodes, EPISODE), dtype=np.float32) < 2 / 3
+    steps = [np.cumsum(moved & (action == kind), axis=1, dtype=np.int16) for kind in (0, 1)]
+    after = [(s % SIDE).astype(np.int16) for s in steps]
+    before = [np.roll(a, 1, axis=1) for a in after]
+    for b in before:
+        b[:, 0] = 0
+    names = pa.DictionaryArray.from_arrays(pa.array(action.reshape(-1)), pa.array(ACTIONS))
+    return pa.table(
+        {
+            "episode": np.repeat(np.arange(first, first + episodes, dtype=np.int32), EPISODE),
+            "step": np.tile(np.arange(EPISODE, dtype=np.int32), episodes),
+            "x": before[0].reshape(-1),
+            "y": before[1].reshape(-1),
+            "action": names,
+            "x_next": after[0].reshape(-1),
+            "y_next": after[1].reshape(-1),
+        }
+    )
+
+
+def write(folder: Path, rows: int, files: int, kind: str) -> int:
+    """The log, in files of equal size; the number of its bytes."""
+    random = np.random.default_rng(1)
+    each = rows // files // EPISODE * EPISODE
+    for number in range(files):
+        part = table(number * (each // EPISODE), each, random)
+        path = folder / f"part-{number}.{kind}"
+        if kind == "parquet":
+            pq.write_table(part, path, row_group_size=1 << 19, compression="zstd")
+        else:
+            part = part.set_column(4, "action", part.column("action").cast(pa.string()))
+            with gzip.open(path, "wb", compresslevel=1) as file:
+                pyarrow.csv.write_csv(part, file)
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def measure(folder: Path, threads: int | None) -> dict[str, float]:
+    """Read the log once; called in a process of its own."""
+    model = grid()
+    with tempfile.TemporaryDirectory() as name:
+        small = Path(name)
+        write(small, 10_000, 2, "parquet")
+        read_counts(small, model)
+    before = os.times()
+    begin = time.perf_counter()
+    reading = read_counts(folder, model, threads=threads)
+    seconds = time.perf_counter() - begin
+    after = os.times()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    cpu = after.user + after.system - before.user - before.system
+    check = int(reading.counts.transition @ np.arange(len(reading.counts.transition)))
+    return {"rows": reading.rows, "seconds": seconds, "cpu": cpu, "peak_mib": peak, "check": check}
+
+
+def run(rows: int, files: int, kind: str, threads: int | None) -> dict[str, float]:
+    """Write a log, read it in another process, and say how fast that was."""
+    with tempfile.TemporaryDirectory() as name:
+        size = write(Path(name), rows, files, kind)
+        words = [sys.executable, __file__, "--measure", name, "--threads", str(threads or 0)]
+        result: dict[str, float] = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+    return {**result, "bytes": size, "rows_per_second": result["rows"] / result["seconds"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--files", type=int, default=4)
+    parser.add_argument("--format", default="parquet", choices=("parquet", "csv.gz"))
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.measure:
+        print(json.dumps(measure(Path(asked.measure), asked.threads or None)))
+        return
+    result = run(asked.rows, asked.files, asked.format, asked.threads or None)
+    print(
+        f"{result['rows']:,.0f} rows, {result['bytes'] / 1e6:,.0f} MB in {asked.files} {asked.format} files: "
+        f"{result['seconds']:.2f} s ({result['cpu']:.2f} s of CPU), "
+        f"{result['rows_per_second'] / 1e6:.2f} million rows a second, peak {result['peak_mib']:.0f} MiB"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Compiled kernels are kept beside the source, in a directory of the user's own, or nowhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tightrope
+
+RUN_A_KERNEL = """
+import numpy as np
+from tightrope.data.generator import seed_generator
+state = np.zeros(4, np.uint64)
+seed_generator(np.uint64(1), 2, state)
+print(state.any())
+"""
+SAID = "compiled kernels cannot be kept"
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Path:
+    """A copy of the package that nothing can be written beside: __pycache__ is a file, also for root."""
+    source = Path(tightrope.__file__).parent
+    target = tmp_path / "site" / "tightrope"
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.nb?"))
+    for folder in [target, *(path for path in target.rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").write_text("")
+    return tmp_path / "site"
+
+
+def run_kernel(site: Path, home: str, **more: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME")}
+    env = {**kept, "PYTHONPATH": str(site), "HOME": home, "PYTHONDONTWRITEBYTECODE": "1", **more}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_A_KERNEL], env=env, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True\n"
+    return done
+
+
+def test_without_any_place_kernels_are_compiled_anew_with_one_line(read_only: Path) -> None:
+    """It used to end in an internal error: 'no locator available'."""
+    done = run_kernel(read_only, "/dev/null")
+    assert done.stderr.count(SAID) == 1
+
+
+def test_a_read_only_installation_uses_a_directory_of_the_users_own(read_only: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    assert run_kernel(read_only, str(home)).stderr == ""
+    folder = home / ".cache" / "tightrope"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    indices = {path: path.stat().st_mtime_ns for path in folder.rglob("*.nbi")}
+    assert indices
+    assert run_kernel(read_only, str(home)).stderr == ""
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.nbi")} == indices, "compiled again"
+    assert not (home / ".cache" / "numba").exists()
+
+
+@pytest.mark.parametrize("kind", ["open", "link", "stranger"])
+def test_a_directory_that_others_can_write_to_is_not_trusted(
+    read_only: Path, tmp_path: Path, kind: str
+) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    if kind == "link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        (cache / "tightrope").symlink_to(tmp_path / "elsewhere")
+    else:
+        (cache / "tightrope").mkdir()
+        (cache / "tightrope").chmod(0o777 if kind == "open" else 0o700)
+        if kind == "stranger":
+            try:
+                os.chown(cache / "tightrope", 65534, 65534)
+            except PermissionError:
+                pytest.skip("only root can give a directory away")
+    done = run_kernel(read_only, "/dev/null", XDG_CACHE_HOME=str(cache))
+    assert done.stderr.count(SAID) == 1
+    assert not list((cache / "tightrope").rglob("*.nb?"))
+
+
+def test_the_users_word_goes_first(read_only: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    assert run_kernel(read_only, "/dev/null", NUMBA_CACHE_DIR=str(mine)).stderr == ""
+    assert list(mine.rglob("*.nbi"))

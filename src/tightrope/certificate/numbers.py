@@ -13,6 +13,7 @@ of it), and np.log one of at most 4·epsilon, absolute near 1.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
 from fractions import Fraction
@@ -41,7 +42,7 @@ class OutOfRange(ArithmeticError):
     """A number left the range of the arithmetic: nothing follows from it."""
 
 
-class Arithmetic:
+class Arithmetic(ABC):
     """One of the two: see `LONGDOUBLE` and `RATIONAL`."""
 
     exact: bool
@@ -50,9 +51,9 @@ class Arithmetic:
     epsilon: Any
     tiny: Any
 
+    @abstractmethod
     def array(self, values: Any) -> Numbers:
         """Doubles and integers as they are, fractions to the nearest number (relative error ≤ epsilon)."""
-        raise NotImplementedError
 
     def zeros(self, shape: int | tuple[int, ...]) -> Numbers:
         return np.zeros(shape, dtype=self.dtype)
@@ -68,13 +69,13 @@ class Arithmetic:
         if not self.is_finite(*arrays):
             raise OutOfRange
 
+    @abstractmethod
     def fractions(self, array: Numbers) -> list[Fraction]:
         """The numbers held, exactly, as a flat list."""
-        raise NotImplementedError
 
+    @abstractmethod
     def floats(self, array: Numbers) -> FloatArray:
         """Doubles near the numbers: for searching, never for a proof."""
-        raise NotImplementedError
 
     def up(self, array: Numbers) -> FloatArray:
         """The smallest doubles that are not below the numbers."""
@@ -100,16 +101,17 @@ class Arithmetic:
         below = near - margin
         return np.where((near >= 0) & (below < 0), 0, below), near + margin
 
+    @abstractmethod
     def root_up(self, array: Numbers) -> Numbers:
         """Not below the square roots."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_up(self, array: Numbers) -> Numbers:
         """Not below the logarithms of positive numbers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_down(self, array: Numbers) -> Numbers:
-        raise NotImplementedError
+        """Not above them."""
 
 
 class _LongDouble(Arithmetic):

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.certificate.claim import Certificate
-from tightrope.certificate.coupled.check import CoupledCheck, Ground
+from tightrope.certificate.coupled.check import CoupledCheck
 from tightrope.certificate.coupled.values import Ends as ValueEnds
 from tightrope.certificate.game.nature import Boxes
 from tightrope.certificate.hints import CoupledHints
@@ -113,12 +113,10 @@ class Learned:
         size = self.problem.graph.transitions if untied else len(self.polynomials)
         if hints.lower.shape != (size,) or hints.upper.shape != (size,):
             raise ValueError("the bounds fit neither expressions nor transitions")
-        if (hints.event_lower is not None) != (method in METHODS and not untied) or (
-            untied and hints.region is not None
-        ):
-            raise ValueError("bounds of events, or a region, do not fit the method")
-        if untied and method not in METHODS:
-            raise ValueError("untied sets come from intervals")
+        if (hints.event_lower is not None) != (method in METHODS and not untied):
+            raise ValueError("bounds of events do not fit the method")
+        if untied and (hints.region is not None or method not in METHODS):
+            raise ValueError("untied sets come from intervals alone")
         if hints.region is not None and hints.region.point.shape[1] != self.space.size:
             raise ValueError("the region does not fit the coordinates")
         if method in METHODS:
@@ -127,9 +125,8 @@ class Learned:
         if method == "weissman":
             balls = Balls(*about, self.outcomes, self.delta)
             self.sources[Origin.L1] = balls
-            return [
-                Check("δ is shared", True, f"{balls.statements} L1 balls at δ = {self.data.delta:g} together")
-            ]
+            words = f"{balls.statements} L1 balls share δ = {self.data.delta:g}"
+            return [Check("L1 balls are those of the model", True, words)]
         if method == "likelihood":
             likelihood = Likelihood(*about, self.data)
             likelihood.learn(self.expression)
@@ -153,15 +150,9 @@ class Learned:
         intervals = Intervals(self.n, self.data.method, self.delta / max(len(events), 1))
         wrong = intervals.unproved(events.successes, events.trials, lower, upper)
         name = f"events' intervals follow from the counts by {self.data.method}"
-        if wrong.any():
-            return Check(
-                name, False, f"fails for {int(wrong.sum())} events, first for event {int(np.argmax(wrong))}"
-            )
-        return Check(
-            name,
-            True,
-            f"{len(events)} events share δ = {self.data.delta:g}, {int(events.trials.sum())} trials",
-        )
+        found = Check.everywhere(name, wrong, "event")
+        words = f"{len(events)} events share δ = {self.data.delta:g}, {int(events.trials.sum())} trials"
+        return replace(found, detail=words) if found.passed else found
 
     def projected(self) -> list[Check]:
         """Links 2 to 4: rows, boxes, and the bounds of every expression, or every transition."""
@@ -177,12 +168,8 @@ class Learned:
     def written(self) -> list[Check]:
         """Links 2 and 3: the rows, the box that follows from them, and what bases prove."""
         hints, region = self.hints, self.hints.region
-        events = (
-            (self.events.links, hints.event_lower, hints.event_upper)
-            if Origin.EVENT in self.sources
-            else ({},)
-        )
-        self.bounds = Bounds(self.space, self.polynomials, *events)
+        links = self.events.links if Origin.EVENT in self.sources else {}
+        self.bounds = Bounds(self.space, self.polynomials, links, hints.event_lower, hints.event_upper)
         if region is None:
             return []
         self._give_points()
@@ -220,9 +207,8 @@ class Learned:
     def _untied(self) -> Check:
         """Transitions' intervals from their own counts; other ends must hold of their expressions."""
         graph, hints, counts = self.problem.graph, self.hints, self.counts
-        trials = np.repeat(
-            np.add.reduceat(counts, graph.transition_start[:-1]), np.diff(graph.transition_start)
-        )
+        visits = np.add.reduceat(counts, graph.transition_start[:-1])
+        trials = np.repeat(visits, np.diff(graph.transition_start))
         constant = np.array([is_constant(p) for p in self.polynomials])[self.expression]
         unknown = np.flatnonzero(~constant)
         intervals = Intervals(self.n, self.data.method, self.delta / max(len(unknown), 1))
@@ -249,7 +235,7 @@ class Learned:
         """The sets against which an end of claim `number` is checked."""
         graph, n, region = self.problem.graph, self.n, self.hints.region
         label = np.arange(graph.transitions) if self.data.sets == "untied" else self.expression
-        single = np.zeros(graph.choices, dtype=np.bool_)
+        single = np.ones(graph.choices, dtype=np.bool_)  # around the one true distribution
         lower, upper = n.array(self.hints.lower), n.array(self.hints.upper)
         boxes = Boxes(n, graph.transition_start, graph.successor, label, lower, upper, single)
         vectors = self.certificate.values[number]
@@ -282,6 +268,5 @@ class Learned:
         """The check of one proof, once the region's rows and box are known."""
         if self.region_box is None or hints.claim >= len(self.certificate.claims):
             raise ValueError("a coupled proof without a region, or of no claim")
-        ground = Ground(self.problem, self.writer, self.region_box)
         about = self.certificate.claims[hints.claim], self.certificate.values[hints.claim]
-        return CoupledCheck(ground, hints, *about)
+        return CoupledCheck(self.problem, self.writer, self.region_box, hints, *about)

@@ -14,7 +14,6 @@ With the true coordinates x in the region (the links before, `tightrope.certific
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
@@ -34,25 +33,24 @@ from tightrope.certificate.verdict import Check
 _EMPTY: Ends = (inf, -inf)
 
 
-@dataclass(frozen=True, eq=False)
-class Ground:
-    """What a coupled proof stands on: the links before it."""
-
-    problem: Problem
-    writer: Writer
-    box: Box
-
-
 class CoupledCheck:
     """The links of one proof about a claim, whose vectors bound the value."""
 
-    def __init__(self, ground: Ground, hints: CoupledHints, claim: Claim, vectors: ValueHints):
-        self.hints, self.problem, self.objective = hints, ground.problem, ground.problem.objective
-        self.n, self.initial = ground.writer.n, self.problem.graph.initial
-        self.cells = Cells(hints, ground.writer, ground.box)
+    def __init__(
+        self,
+        problem: Problem,
+        writer: Writer,
+        box: Box,
+        hints: CoupledHints,
+        claim: Claim,
+        vectors: ValueHints,
+    ):
+        self.hints, self.problem, self.objective = hints, problem, problem.objective
+        self.n, self.initial = writer.n, problem.graph.initial
+        self.cells = Cells(hints, writer, box)
         self.by_steps, states = self.objective.steps is not None, self.problem.graph.states
         self.decided, self.value = np.zeros(states, dtype=np.bool_), np.zeros(states)
-        if hints.point.shape[1] != ground.writer.space.size or hints.state.max(initial=0) >= states:
+        if hints.point.shape[1] != writer.space.size or hints.state.max(initial=0) >= states:
             raise ValueError("a coupled proof does not fit the coordinates or the states")
         if len(hints.value) != (0 if self.by_steps else len(hints.node)):
             raise ValueError("models do not fit the proofs")

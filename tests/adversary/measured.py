@@ -2,7 +2,7 @@
 
     python measured.py FILE…
 
-One JSON object a line: path, exit code, seconds, the peak of resident memory so far in MiB, stdout and stderr.
+One JSON object a line: path, exit code, seconds, the peak of resident memory so far in MiB, what was printed.
 """
 
 from __future__ import annotations

@@ -213,7 +213,8 @@ VALUES = (
         ),
         Honest("point/given", "check", "game.prism", POINT, ("--prop", 'Pmax=? [ F "goal" ]'), policy=GIVEN),
         Honest(
-            "interval/given", "check", "game.prism", INTERVAL, ("--prop", 'Pmaxmin=? [ F "goal" ]'), policy=GIVEN
+            "interval/given", "check", "game.prism", INTERVAL,
+            ("--prop", 'Pmaxmin=? [ F "goal" ]'), policy=GIVEN,
         ),
         Honest("point/mixed", "check", "game.prism", POINT, ("--prop", 'Pmax=? [ F "goal" ]'), policy=MIXED),
         Honest("plain/reach", "check", "game.tra", EXPLICIT["tra"], ("--prop", 'Pmax=? [ F "goal" ]')),

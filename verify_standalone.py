@@ -4,9 +4,9 @@
     python verify_standalone.py CERTIFICATE…
 
 It shares no code with tightrope, needs no package, and calculates in exact rationals: for small models.
-Exit code 0 means that every claim of every file is proved, 1 that one is not, 2 that a file is no certificate
-or one over a domain of parameters, which this checker does not read. It compares nothing with a model: what it
-proves is about the problem written in the file.
+Exit code 0 means that every claim of every file is proved, 1 that one is not, 2 that a file is no
+certificate, or one over a domain of parameters, which this checker does not read. It compares nothing with a
+model: what it proves is about the problem written in the file.
 """
 
 from __future__ import annotations
@@ -180,7 +180,14 @@ class Node:
         )
         return values
 
-    def reals(self, name: str, length: int | None = None, least: float = -inf, most: float = inf, infinite: bool = False) -> list[float] | None:  # fmt: skip
+    def reals(
+        self,
+        name: str,
+        length: int | None = None,
+        least: float = -inf,
+        most: float = inf,
+        infinite: bool = False,
+    ) -> list[float] | None:
         values = self.array(name, "float64", length)
         for v in values or ():
             require(

@@ -1,6 +1,7 @@
 """Certificates taken apart and put together again, under a digest that fits: what a forger works with.
 
-Written from the description of the format, not with the package's own writer: he may store what that would not.
+Written from the description of the format, not with the package's own writer: he may store what that would
+not.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def pinned(forgery: Forgery, side: str, pins: dict[int, float], stay: bool = Tru
     """The vector that satisfies every inequality but at the pinned states, by many backups; claim it."""
     question = question_of(forgery)
     objective, model = question.objective, question.model
-    if stay and f"values.0.witness" in forgery:
+    if stay and "values.0.witness" in forgery:
         witness = forgery["values.0.witness"].copy()
         witness[1] = forgery["problem.graph.choice_start"][1] + 1
         forgery["values.0.witness"] = witness

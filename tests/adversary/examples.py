@@ -1,7 +1,7 @@
-"""How many examples property tests of the adversary draw: few by default, `ADVERSARY_EXAMPLES=20000` for a long search."""
+"""How many examples property tests of the adversary draw: `ADVERSARY_EXAMPLES=20000` for a long search."""
 
 from __future__ import annotations
 
 import os
 
-EXAMPLES = int(os.environ.get("ADVERSARY_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("ADVERSARY_EXAMPLES", "240"))

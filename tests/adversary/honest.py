@@ -205,11 +205,17 @@ VALUES = (
     + [
         Honest("interval/friend", "check", "game.prism", INTERVAL, ("--prop", 'Pmaxmax=? [ F "goal" ]')),
         *(
-            Honest(f"interval/friend-{name}", "check", "game.prism", INTERVAL, ("--prop", f'R{{"{name}"}}minmin=? [ F "done" ]'))
+            Honest(
+                f"interval/friend-{name}", "check", "game.prism", INTERVAL,
+                ("--prop", f'R{{"{name}"}}minmin=? [ F "done" ]'),
+            )
             for name in ("cost", "toll")
         ),
         Honest("point/given", "check", "game.prism", POINT, ("--prop", 'Pmax=? [ F "goal" ]'), policy=GIVEN),
-        Honest("interval/given", "check", "game.prism", INTERVAL, ("--prop", 'Pmaxmin=? [ F "goal" ]'), policy=GIVEN),
+        Honest(
+            "interval/given", "check", "game.prism", INTERVAL,
+            ("--prop", 'Pmaxmin=? [ F "goal" ]'), policy=GIVEN,
+        ),
         Honest("point/mixed", "check", "game.prism", POINT, ("--prop", 'Pmax=? [ F "goal" ]'), policy=MIXED),
         Honest("plain/reach", "check", "game.tra", EXPLICIT["tra"], ("--prop", 'Pmax=? [ F "goal" ]')),
         Honest("plain/least", "check", "game.tra", EXPLICIT["tra"], ("--prop", 'Pmin=? [ F "goal" ]')),

@@ -136,7 +136,7 @@ def question_of(forgery: Forgery) -> Question:
 def _objective(forgery: Forgery) -> Objective:
     node = forgery["problem.objective"]
     held = {
-        name: forgery[f"problem.objective.{name}"] if f"problem.objective.{name}" in forgery else None
+        name: forgery.arrays.get(f"problem.objective.{name}")
         for name in ("reward", "target", "allowed", "terminal")
     }
     reward = held.pop("reward")
@@ -156,7 +156,8 @@ def _objective(forgery: Forgery) -> Objective:
 def _polynomials(forgery: Forgery) -> list[Fraction]:
     """Every polynomial of the table at the point."""
     theta = rationals(forgery["problem.theta"])
-    table = {name: forgery[f"problem.table.{name}"] for name in ("row_start", "monomial", "coefficient", "factor_start", "parameter", "exponent")}  # fmt: skip
+    names = ("row_start", "monomial", "coefficient", "factor_start", "parameter", "exponent")
+    table = {name: forgery[f"problem.table.{name}"] for name in names}
     monomials = []
     for a, b in pairwise(table["factor_start"].tolist()):
         value = Fraction(1)

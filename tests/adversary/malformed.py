@@ -8,7 +8,6 @@ import json
 import pickle
 import random
 import struct
-import zipfile
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -340,3 +339,70 @@ MALFORMED: dict[str, Make] = {
     "about: a list": lambda f: (f.node.update(about=[]), archive_bytes(f.members()))[1],
     "about: without end": lambda f: (f.node.update(about={f"k{i}": "v" for i in range(50_000)}), archive_bytes(f.members()))[1],
 }  # fmt: skip
+
+
+def _near_the_rate(count: int, width: float) -> Make:
+    """Counts without end, and intervals so narrow that a tail has millions of terms before it falls."""
+
+    def make(forgery: Forgery) -> bytes:
+        counts = forgery["problem.data.batch_count"]
+        forgery["problem.data.batch_count"] = np.full_like(counts, count)
+        forgery["learned.event_lower"], forgery["learned.event_upper"] = (
+            np.array([0.5 - width]),
+            np.array([0.5 + width]),
+        )
+        return archive_bytes(forgery.members())
+
+    return make
+
+
+def _power(degree: int) -> Make:
+    """(p + q) to a power, through an equality of the domain: as many coordinates as terms."""
+
+    def make(forgery: Forgery) -> bytes:
+        forgery["problem.domain.coefficient"] = ["1", "1", "-1"]
+        exponent = forgery["problem.table.exponent"]
+        exponent[2] = degree
+        forgery["problem.table.exponent"] = exponent
+        return archive_bytes(forgery.members())
+
+    return make
+
+
+def _equalities(size: int) -> Make:
+    """Equations whose solution has numbers of thousands of digits."""
+
+    def make(forgery: Forgery) -> bytes:
+        digits = random.Random(1)
+        forgery["problem.table.parameters"] = size
+        forgery["problem.domain.lower"], forgery["problem.domain.upper"] = ["0"] * size, ["1"] * size
+        rows = [f"{digits.randint(1, 99)}/{digits.randint(1, 99)}" for _ in range(size * (size - 2))]
+        forgery["problem.domain.coefficient"], forgery["problem.domain.bound"] = rows, ["1"] * (size - 2)
+        forgery["problem.domain.is_equality"] = np.ones(size - 2, dtype=np.bool_)
+        return archive_bytes(forgery.members())
+
+    return make
+
+
+def _long_numbers(forgery: Forgery) -> bytes:
+    """A domain whose ends have four thousand digits."""
+    long = "1" + "0" * 3998
+    forgery["problem.domain.lower"] = [f"{long}1/{long}0001"[:8000], *forgery["problem.domain.lower"][1:]]
+    forgery["problem.domain.upper"] = [f"{long}/{long}", *forgery["problem.domain.upper"][1:]]
+    return archive_bytes(forgery.members())
+
+
+HOSTILE: dict[str, tuple[str, Make]] = {
+    "2^40 trials": ("walk/events/tied", _near_the_rate(2**33, 1e-7)),
+    "2^50 trials": ("walk/events/tied", _near_the_rate(2**42, 1e-6)),
+    "more counts than int64 holds": ("walk/events/tied", edited(("problem.data.batch_count", np.full(1, 2**62)))),
+    "counts of 2^63 - 1": ("walk/likelihood/expression", lambda f: edited(("problem.data.batch_count", np.full_like(f["problem.data.batch_count"], 2**63 - 1)))(f)),
+    "counts below 0": ("walk/likelihood/expression", lambda f: edited(("problem.data.batch_count", -f["problem.data.batch_count"]))(f)),
+    "10^18 episodes": ("walk/likelihood/expression", edited(("problem.data.design", "trajectories"), ("problem.data.episodes", 10**18))),
+    "a power of 900": ("domain/expression", _power(900)),
+    "a power of 4096": ("domain/expression", _power(4096)),
+    "a hundred equalities": ("domain/expression", _equalities(100)),
+    "a thousand equalities": ("domain/expression", _equalities(500)),
+    "numbers of 4000 digits": ("domain/coupled", _long_numbers),
+}  # fmt: skip
+"""Files of the right form that ask for more work than anyone should do, by the honest file they come from."""

@@ -1,4 +1,4 @@
-"""Random changes of single fields: numbers moved, indices out of range, other types, other shapes, other orders."""
+"""Random changes of single fields: numbers moved, indices out of range, other types, shapes and orders."""
 
 from __future__ import annotations
 

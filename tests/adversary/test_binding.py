@@ -21,11 +21,33 @@ STATEMENT = {
 }
 """What the certificate itself decides, and the output says."""
 
-NAMES = ("point/reach", "interval/reach", "plain/reach", "point/cost", "parameter/reach", "walk/events/tied", "spread/likelihood/coupled", "domain/coupled")  # fmt: skip
+NAMES = (
+    "point/reach",
+    "interval/reach",
+    "plain/reach",
+    "point/cost",
+    "parameter/reach",
+    "walk/events/tied",
+    "spread/likelihood/coupled",
+    "domain/coupled",
+)
 WITHOUT_DATA = {f"problem.data.{name}" for name in ("design", "repeats", "censored", "episodes")}
 """What has no meaning over a domain."""
 
-CASES = [(name, path) for name in NAMES for path in Forgery.of(ALL[name].certificate).fields() if path.startswith("problem.") and path not in STATEMENT and not (name == "domain/coupled" and path in WITHOUT_DATA)]  # fmt: skip
+
+def cases() -> list[tuple[str, str]]:
+    """Every field of the problem, by certificate."""
+    return [
+        (name, path)
+        for name in NAMES
+        for path in Forgery.of(ALL[name].certificate).fields()
+        if path.startswith("problem.")
+        and path not in STATEMENT
+        and not (name == "domain/coupled" and path in WITHOUT_DATA)
+    ]
+
+
+CASES = cases()
 
 
 def changed(value: object) -> object:
@@ -54,7 +76,7 @@ def changed(value: object) -> object:
             if value
             else ["0"]
         )
-    other = {"MAX": "MIN", "MIN": "MAX", "ANY": "MAX", "UNTIL": "NEXT", "REACH_REWARD": "TOTAL", "generative-fixed": "trajectories"}  # fmt: skip
+    other = {"MAX": "MIN", "MIN": "MAX", "ANY": "MAX", "UNTIL": "NEXT", "REACH_REWARD": "TOTAL"}
     return other.get(str(value), 1)
 
 
@@ -125,10 +147,7 @@ def test_batches_in_another_order_are_other_data(tmp_path: Path) -> None:
     honest = ALL["walk/likelihood/expression"]
     forgery = Forgery.of(honest.certificate)
     start, arrays = forgery["problem.data.batch_start"], ("batch_transition", "batch_count")
-    parts = [
-        [forgery[f"problem.data.{name}"][a:b] for a, b in zip(start[:-1], start[1:], strict=True)]
-        for name in arrays
-    ]
+    parts = [[forgery[f"problem.data.{name}"][a:b] for a, b in pairwise(start)] for name in arrays]
     for name, part in zip(arrays, parts, strict=True):
         forgery[f"problem.data.{name}"] = np.concatenate(part[::-1])
     sizes = [len(one) for one in parts[0][::-1]]

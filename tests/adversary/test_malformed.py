@@ -12,7 +12,7 @@ import pytest
 from adversary import measured
 from adversary.archive import Forgery
 from adversary.honest import ALL
-from adversary.malformed import MALFORMED
+from adversary.malformed import HOSTILE, MALFORMED
 
 MOST_SECONDS = 10.0
 MOST_MEBIBYTES = 1024.0
@@ -24,9 +24,11 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     place = tmp_path_factory.mktemp("malformed")
     honest = Forgery.of(ALL["point/reach"].certificate)
     names = {}
-    for number, (name, make) in enumerate(MALFORMED.items()):
+    made = {name: make(honest.copy()) for name, make in MALFORMED.items()}
+    made |= {name: make(Forgery.of(ALL[base].certificate)) for name, (base, make) in HOSTILE.items()}
+    for number, (name, content) in enumerate(made.items()):
         path = place / f"{number}.cert"
-        path.write_bytes(make(honest.copy()))
+        path.write_bytes(content)
         names[str(path)] = name
     command = [sys.executable, measured.__file__, *names]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
@@ -44,6 +46,14 @@ def test_malformed_files_are_refused_quickly(records: dict[str, dict], name: str
     assert record["seconds"] <= MOST_SECONDS and record["peak"] <= MOST_MEBIBYTES, record
     assert "Traceback" not in record["err"] and "error" in record["err"] and record["out"] == ""
     assert "\x1b" not in record["err"], "control sequences of the file reach the terminal"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_take_no_longer(records: dict[str, dict], name: str) -> None:
+    record = records[name]
+    assert record["code"] in (1, 2), record
+    assert record["seconds"] <= MOST_SECONDS and record["peak"] <= MOST_MEBIBYTES, record
+    assert "Traceback" not in record["err"]
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

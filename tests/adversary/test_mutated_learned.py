@@ -1,4 +1,4 @@
-"""Learned certificates with claims and hints changed at random: what is accepted, no point of the region refutes."""
+"""Learned certificates changed at random: what is accepted, no point of the honest region refutes."""
 
 from __future__ import annotations
 

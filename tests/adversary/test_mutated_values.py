@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,10 +33,8 @@ def test_no_mutant_claims_more_than_the_truth(place: Path, data: st.DataObject) 
     for _ in range(data.draw(st.integers(1, 3))):
         changes.append(data.draw(mutation(forgery, paths)))
     if data.draw(st.booleans()):
-        try:
+        with suppress(KeyError, TypeError, ValueError, IndexError, AttributeError, Warning):
             claim_values(forgery)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-            pass
     forgery.save(place)
     exactly = data.draw(st.booleans())
     verdict = verify(place, *(["--exact"] if exactly else []))

@@ -1,4 +1,4 @@
-"""Words of a file are never the checker's: they are shown as the file's, harmless; what is assumed is derived."""
+"""Words of a file are shown as the file's, and harmless; what is assumed is derived, never read."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_words_of_assumptions_cannot_be_written_into_a_file(name: str, tmp_path:
 
 
 def test_a_support_that_was_assumed_is_said(tmp_path: Path) -> None:
-    """p ≥ 0.6 and 1 − p ≥ 0.3 by assumption alone: false of the data, and the output says what it rests on."""
+    """p ≥ 0.6 by assumption alone: false of the data, and the output says what it rests on."""
     forgery = Forgery.of(ALL["walk/events/tied"].certificate)
     forgery["problem.assumed_support"] = 0.6
     low = forgery["learned.lower"].copy()

@@ -1,8 +1,8 @@
 """What a learned certificate may claim: nothing that a point of the honest region refutes.
 
-The regions are worked out here from the data file alone, by their definitions and in plain floats, and shrunk a
-little: every point kept lies in the region that the method promises to cover. A claimed interval that leaves
-out the policy's exact value at one of these points is false.
+The regions are worked out here from the data file alone, by their definitions and in plain floats, and
+shrunk a little: every point kept lies in the region that the method promises to cover. A claimed interval
+that leaves out the policy's exact value at one of these points is false.
 """
 
 from __future__ import annotations
@@ -144,7 +144,8 @@ def region_of(honest: Honest) -> tuple[Sketch, Inside, list[float]]:
     """(model, membership in free parameters, a point inside)."""
     sketch = SPREAD_SKETCH if honest.text == SPREAD else WALK_SKETCH
     if not honest.data:
-        return sketch, sketch.domain, [0.5 * (a + b) for a, b in zip(sketch.low, sketch.high, strict=True)][: 2 if sketch is SPREAD_SKETCH else 1]  # fmt: skip
+        middle = [0.5 * (a + b) for a, b in zip(sketch.low, sketch.high, strict=True)]
+        return sketch, sketch.domain, middle[: 2 if sketch is SPREAD_SKETCH else 1]
     data = read_data(honest)
     kind = honest.name.split("/")[1]
     if kind == "events" and honest.name.endswith("untied"):
@@ -325,7 +326,9 @@ def points_of(honest: Honest) -> tuple[Sketch, tuple[Point, ...]]:
                 low = middle
             else:
                 high = middle
-        found += [[c + share * low * (1 - SHRINK) * w for c, w in zip(centre, way, strict=True)] for share in (0.5, 1.0)]  # fmt: skip
+        for share in (0.5, 1.0):
+            reach = share * low * (1 - SHRINK)
+            found.append([c + reach * w for c, w in zip(centre, way, strict=True)])
     return sketch, tuple(tuple(Fraction(x).limit_denominator(10**9) for x in point) for point in found)
 
 

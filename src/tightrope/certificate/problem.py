@@ -49,6 +49,9 @@ MOST_COUNTS = 2**50
 MOST_WORK = 10**10
 """Steps times transitions of a bounded horizon; small models count as 10,000 transitions."""
 
+MOST_ELIMINATION = 4 * 10**7
+"""Of the equalities of a domain: their number³ · parameters · bits of a coefficient."""
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -214,6 +217,10 @@ class Domain:
             return "the domain's numbers do not fit each other"
         if len(self.bound) != len(self.is_equality):
             return "the domain's constraints do not fit each other"
+        equal = [row for row in self.constraints if row[2]]
+        longest = max((_bits(c) for row in equal for c in row[0]), default=0)
+        if len(equal) ** 3 * size * longest > MOST_ELIMINATION:
+            return f"{len(equal)} equalities are more than this program solves"
         return None
 
     @property
@@ -328,7 +335,7 @@ class Problem:
         if self.data is not None and self.data.batch_transition.max(initial=-1) >= self.graph.transitions:
             return "a count of a transition that is not there"
         if self.theta is not None:
-            bits = [value.numerator.bit_length() + value.denominator.bit_length() for value in self.theta]
+            bits = [_bits(value) for value in self.theta]
             work = sum(
                 bits[i] * e
                 for i, e in zip(self.table.parameter.tolist(), self.table.exponent.tolist(), strict=True)
@@ -344,6 +351,10 @@ class Problem:
                 f"{steps} steps over {self.graph.transitions} transitions are more than this program checks"
             )
         return None
+
+
+def _bits(value: Fraction) -> int:
+    return value.numerator.bit_length() + value.denominator.bit_length()
 
 
 _LAWS = (

@@ -25,7 +25,7 @@ from tightrope.certificate.region.polynomials import (
     substituted,
 )
 
-MOST_COORDINATES = 1000
+MOST_COORDINATES = 400
 
 Affine = tuple[list[Fraction], Fraction]
 """linear·x + constant."""

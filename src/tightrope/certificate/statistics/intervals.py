@@ -37,7 +37,7 @@ _SERIES = [Fraction(1, 12), Fraction(-1, 360), Fraction(1, 1260), Fraction(-1, 1
 _SERIES.append(Fraction(-691, 360360))
 _LOG_TWO_PI = Fraction(18378770664093454835606594728112352797228, 10**40)
 _ENOUGH = Fraction(1, 10**13)
-_MOST_TERMS = 500_000
+_MOST_TERMS = 100_000
 _BLOCK = 1 << 16
 
 

@@ -7,8 +7,11 @@ from typing import Any
 
 from numba.core import event
 
+EVENTS: Any = event
+"""numba's events, which carry no types."""
 
-class _FirstCompile(event.Listener):  # type: ignore[misc]
+
+class _FirstCompile(event.Listener):
     def __init__(self, tell: Callable[[], None]):
         self.tell: Callable[[], None] | None = tell
 
@@ -23,4 +26,4 @@ class _FirstCompile(event.Listener):  # type: ignore[misc]
 
 def when_compiling(tell: Callable[[], None]) -> None:
     """Call `tell` once, when this process compiles a kernel for the first time."""
-    event.register("numba:compile", _FirstCompile(tell))
+    EVENTS.register("numba:compile", _FirstCompile(tell))

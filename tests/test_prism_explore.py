@@ -394,8 +394,8 @@ def test_products_beyond_a_size_are_refused_at_once() -> None:
         load_prism_text(repeated(9), "test.prism")  # degree 512
     assert time.process_time() - begin < 5
     assert str(caught.value) == (
-        "test.prism:10:14: this product is a polynomial of degree 128 with up to 129 terms, which is more than "
-        "tightrope computes with (terms times degree may be 12000)\n"
+        "test.prism:10:14: this product is a polynomial of degree 128 with up to 129 terms, which is more "
+        "than tightrope computes with (terms times degree may be 12000)\n"
         "    formula f7 = f6*(1-f6);\n"
         "                 ^\n"
         "hint: let a variable of the model count the steps that the factors stand for, or give a parameter "

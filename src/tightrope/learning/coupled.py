@@ -23,7 +23,6 @@ from tightrope.solver.coupled import (
     coupled_value,
 )
 
-
 COUPLED_SECONDS = 60.0
 """For the search of each coupled value where no time limit is given: what it has found then is certified, and
 the status says that it stopped.

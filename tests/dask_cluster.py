@@ -25,21 +25,34 @@ def started(*arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextmanager
-def cluster(directory: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The address of a scheduler on loopback, and its two workers."""
+def scheduler(directory: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A scheduler on loopback, and its address."""
     log = directory / "scheduler.log"
     arguments = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    with started("distributed.cli.dask_scheduler", *arguments, log=log):
-        address = _address(log)
-        scratch = ("--local-directory", str(directory))
-        options = (address, "--nthreads", "1", "--no-nanny", "--no-dashboard", *scratch)
-        with (
-            started("distributed.cli.dask_worker", *options, log=directory / "worker1.log") as first,
-            started("distributed.cli.dask_worker", *options, log=directory / "worker2.log") as second,
-        ):
-            with distributed.Client(address, set_as_default=False) as client:
-                client.wait_for_workers(2, timeout=60)
-            yield address, [first, second]
+    with started("distributed.cli.dask_scheduler", *arguments, log=log) as process:
+        yield process, _address(log)
+
+
+@contextmanager
+def worker(address: str, directory: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker of one thread."""
+    scratch = ("--local-directory", str(directory))
+    options = (address, "--nthreads", "1", "--no-nanny", "--no-dashboard", *scratch)
+    with started("distributed.cli.dask_worker", *options, log=directory / f"{name}.log") as process:
+        yield process
+
+
+@contextmanager
+def cluster(directory: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The address of a scheduler, and its two workers."""
+    with (
+        scheduler(directory) as (_, address),
+        worker(address, directory, "worker1") as first,
+        worker(address, directory, "worker2") as second,
+    ):
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=60)
+        yield address, [first, second]
 
 
 def _address(log: Path) -> str:

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 import campaign_child as child
-from dask_cluster import cluster, mute_listener
+from dask_cluster import cluster, mute_listener, scheduler, worker
 from tightrope.cli.app import run
 from tightrope.data.cluster import connected, parse_place
-from tightrope.errors import InputError
+from tightrope.errors import CannotCertify, InputError
 from tightrope.experiments.campaign import Campaign
 from tightrope.experiments.cells import Cell, CellLimits
 from tightrope.experiments.engines import Engine, parse_engine
-from tightrope.experiments.records import read_records
+from tightrope.experiments.records import Record, read_records
 
 COMMAND = (sys.executable, child.__file__)
 LIMITS = CellLimits(60.0, 1 << 30)
@@ -64,6 +64,22 @@ def test_no_cell_is_lost_or_doubled_when_a_worker_is_killed(tmp_path: Path) -> N
     begun = Counter(seed for seed, _ in _runs(results))
     assert set(begun) == {cell.seed for cell in CELLS}
     assert begun.total() > len(CELLS)  # what the dead worker had begun was begun again
+
+
+def test_a_scheduler_that_goes_away_is_said_and_records_are_kept(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    with scheduler(tmp_path) as (process, address), worker(address, tmp_path, "only"):
+
+        def kill(record: Record, done: int, total: int) -> None:
+            process.kill()
+            process.wait()
+
+        campaign = Campaign(CELLS[:3], LIMITS, Engine("dask", address, command=COMMAND), results)
+        with pytest.raises(CannotCertify, match="the Dask scheduler went away; the records so far are kept"):
+            campaign.run(kill)
+    assert len(read_records(results / "records.jsonl")) == 1
+    records = Campaign(CELLS[:3], LIMITS, Engine("local", command=COMMAND), results).run()
+    assert [record.status for record in records] == ["ok"] * 3
 
 
 def test_a_single_worker_does_the_work_itself(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from tightrope import Parameters, build_from_function, read_counts
 from tightrope.cli.app import run
+from tightrope.cli.data_display import FINE, PLAIN, _bar, _glyphs
 from tightrope.data.coverage import cover
 from tightrope.learning.point_estimates import estimate_points
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -145,6 +148,28 @@ def test_the_text_shows_bars_in_eighty_columns(
     assert "█" * 16 in shown and "█" * 3 + "·" * 13 in shown
     assert "●" in shown and "[" in shown
     assert "anytime-valid" in shown
+
+
+def test_terminals_without_unicode_get_plain_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _glyphs() == FINE
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    assert _glyphs() == PLAIN
+    assert _bar(0.5, (0.25, 0.75), (0.0, 1.0)) == "....====o====..."
+
+
+def test_a_model_without_parameters_has_coverage_and_no_estimates(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["export", "walk.prism", "--param", "p=0.1:0.9", "--at", "p=0.6", "-o", "plain.drn"]) == 0
+    Path("log.csv").write_text("state,action,next_state\n0,walk,1\n1,run,3\n0,walk,99\n")
+    capsys.readouterr()
+    assert run(["data", "log.csv", "--model", "plain.drn", "--json"]) == 2
+    assert "say --states index" in capsys.readouterr().err
+    assert (
+        run(["data", "log.csv", "--model", "plain.drn", "--states", "index", "--plot", "l.svg", "--json"])
+        == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    assert found["estimates"] is None and found["coverage"]["visited"] == 2
+    assert found["unknown"] == {"states": [{"value": "99", "rows": 1}]}
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])

@@ -12,11 +12,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from dask_cluster import cluster, mute_listener
+from dask_cluster import cluster, mute_listener, scheduler, worker
 from tightrope import load_prism, read_counts
 from tightrope.cli.app import run
 from tightrope.data.log_counts import ReadProgress
-from tightrope.errors import InputError
+from tightrope.errors import CannotCertify, InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 
 WALK = """mdp const double p;
@@ -88,6 +88,26 @@ def test_the_counts_are_those_of_one_machine_when_a_worker_is_killed(
     assert 0 < killed_at[0] < here.rows / 10
     assert far.counts == here.counts
     assert (far.rows, far.dropped) == (here.rows, here.dropped)
+
+
+def test_a_scheduler_that_goes_away_is_said_without_a_traceback(
+    tmp_path: Path,
+    model: ParametricMDP,
+    dataset: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("tightrope.data.read_plan.PART_ROWS", 50)
+    with scheduler(tmp_path) as (process, address), worker(address, tmp_path, "only"):
+
+        def kill(progress: ReadProgress) -> None:
+            process.kill()
+            process.wait()
+
+        parts = sorted(dataset.glob("*.parquet"))
+        with pytest.raises(CannotCertify, match="the Dask scheduler went away while the log was counted"):
+            read_counts(parts, model, engine="dask", scheduler=address, progress=kill)
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_wrong_rows_are_told_and_dropped_as_on_one_machine(

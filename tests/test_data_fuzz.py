@@ -59,9 +59,9 @@ def originals(folder: Path) -> dict[str, bytes]:
 
 
 def attempt(path: Path) -> None:
-    for skip in (False, True):
+    for skip, states in ((False, None), (True, None), (True, "index"), (True, "variables")):
         try:
-            counts = read_counts(path, MODEL, skip_invalid=skip).counts
+            counts = read_counts(path, MODEL, skip_invalid=skip, states=states).counts
         except InputError as error:
             assert str(path) in str(error)
         else:
@@ -89,7 +89,10 @@ CELLS = st.one_of(
     ),
     st.text(max_size=3),
 )
-NAMES = "episode step state action choice next_state count batch x y x_next y_next terminated truncated other"
+NAMES = (
+    "episode step state action choice next_state count batch x y x_next y_next terminated truncated other "
+    "time t done run s s' a act next_x x' counts"
+)
 HEADERS = st.one_of(
     st.sampled_from(
         [
@@ -112,6 +115,29 @@ def test_any_text(folder: Path, header: list[str], data: st.DataObject) -> None:
     path = folder / "any.csv"
     lines = [",".join(header), *(",".join(row) for row in rows)]
     path.write_text("\n".join(lines), encoding="utf-8", errors="surrogatepass")
+    attempt(path)
+
+
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 5)
+    | st.floats()
+    | st.sampled_from(["go", "wait", "", "1", "soon"])
+    | st.lists(st.integers(0, 3), max_size=2)
+    | st.dictionaries(st.sampled_from(["x", "y"]), st.integers(0, 1))
+)
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.dictionaries(st.sampled_from(NAMES.split()), VALUES, max_size=7), max_size=5),
+    st.text(max_size=5),
+)
+def test_any_json_lines(folder: Path, rows: list[dict[str, object]], end: str) -> None:
+    path = folder / "any.jsonl"
+    lines = [json.dumps(row) for row in rows]
+    path.write_text("\n".join([*lines, end]), encoding="utf-8", errors="surrogatepass")
     attempt(path)
 
 

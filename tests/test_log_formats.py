@@ -116,6 +116,10 @@ def test_folders_give_columns(tmp_path: Path, model: ParametricMDP, expected: An
     reading = read_counts(tmp_path, model)
     assert reading.counts == expected
     assert "episode = run" in reading.read_as[0]
+    assert read_counts(str(tmp_path / "*" / "part.parquet"), model).counts == expected
+    alone = read_counts(tmp_path / "run=0" / "part.parquet", model)
+    assert "run" not in alone.read_as[0]
+    assert "run" not in read_counts(str(tmp_path / "run=0" / "*.parquet"), model).read_as[0]
 
 
 @pytest.mark.parametrize("content", ["csv", "csv.gz", "jsonl", "parquet", "arrow"])

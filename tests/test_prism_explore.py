@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
 from typing import Any
 
@@ -374,3 +375,40 @@ def test_unreadable_files(tmp_path: Any) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="UTF-8"):
         load_prism(binary)
+
+
+# --- large polynomials ------------------------------------------------------------------------------
+
+
+def repeated(times: int) -> str:
+    formulas = "".join(f"formula f{i + 1} = f{i}*(1-f{i});\n" for i in range(times))
+    return (
+        f"dtmc\nconst double p;\nformula f0 = p;\n{formulas}module m s:[0..2];\n"
+        f"[] s=0 -> f{times} : (s'=1) + 1-f{times} : (s'=2);\n[] s>0 -> true;\nendmodule\n"
+    )
+
+
+def test_products_beyond_a_size_are_refused_at_once() -> None:
+    begin = time.process_time()
+    with pytest.raises(InputError) as caught:
+        load_prism_text(repeated(9), "test.prism")  # degree 512
+    assert time.process_time() - begin < 5
+    assert str(caught.value) == (
+        "test.prism:10:14: this product is a polynomial of degree 128 with up to 129 terms, which is more "
+        "than tightrope computes with (terms times degree may be 12000)\n"
+        "    formula f7 = f6*(1-f6);\n"
+        "                 ^\n"
+        "hint: let a variable of the model count the steps that the factors stand for, or give a parameter "
+        "a value with --const"
+    )
+
+
+def test_powers_beyond_a_size_are_refused() -> None:
+    text = "dtmc const double p; module m s:[0..1]; [] true -> {} : (s'=1) + 1-{} : true; endmodule"
+    for small in ("pow(p,1000)", "pow(1-p,60)"):
+        assert load_prism_text(text.replace("{}", small), "test.prism").states == 2
+    for large in ("pow(1-p,400)", "pow(p+1/2-p*p,120)"):
+        with pytest.raises(InputError, match=r"test\.prism:1:52: this product is a polynomial of degree"):
+            load_prism_text(text.replace("{}", large), "test.prism")
+    with pytest.raises(InputError, match="a polynomial of degree 100000 is beyond 1000"):
+        load_prism_text(text.replace("{}", "pow(p,100000)"), "test.prism")

@@ -234,7 +234,7 @@ def test_wrong_constants(given: dict[str, str], message: str) -> None:
 
 PROPERTIES = [
     ('P=? [ G ¦F "goal" ]', "general LTL is left out"),
-    ('P=? [ (¦F "goal") ]', "general LTL is left out"),
+    ('P=? [ (¦F "goal") ]', "the path formula F … stands in parentheses"),
     ('P=? [ F "goal" & ¦X "goal" ]', "general LTL is left out"),
     ('P=? [ F ¦P>0.5 [ X "goal" ] ]', "P operators inside other formulas are not supported"),
     ('P=? [ "goal" ¦R "goal" ]', "the release operator R is not supported"),
@@ -250,10 +250,10 @@ PROPERTIES = [
     ("P=? [ ¦C<=3 ]", "C cannot stand here: P takes X, F, G, U, W"),
     ('R=? [ ¦G "goal" ]', "G cannot stand here"),
     ('R=? [ F¦<=3 "goal" ]', "unexpected '<='"),
-    ('P=? [ "goal" ¦]', "hint: expected"),
+    ('P=? [ "goal" ¦]', "a path formula is wanted between the brackets"),
     ('P=? [ F "goal"¦ ', "the text ends too early"),
     ('Pmax [ F "goal" ]', "unexpected '['"),
-    ('Pmaxi=? [ F "goal" ]', "unexpected 'Pmaxi'"),
+    ('Pmaxi=? [ F "goal" ]', "unknown operator 'Pmaxi'"),
     ('R{"cost"}¦best=? [ C ]', "unexpected 'best' after R"),
     (
         'P=? [ F ¦"gaol" ]',

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
+from lark.exceptions import UnexpectedInput
 
 from prism_text import shown
 from tightrope.errors import InputError
+from tightrope.prism import parser
+from tightrope.prism.diagnostics import Complaint
+from tightrope.prism.fast_parser import NotParsedError
 from tightrope.prism.parser import parse_expression, parse_model, parse_properties
 from tightrope.prism.syntax import (
     Binary,
@@ -24,6 +29,8 @@ from tightrope.prism.syntax import (
     Type,
 )
 from tightrope.prism.traverse import children
+
+MODELS = Path(__file__).parent / "models"
 
 
 @pytest.mark.parametrize(
@@ -267,3 +274,22 @@ def test_errors_show_place_line_and_hint() -> None:
         "m.prism:3:1: unexpected 'module'\n    module m endmodule\n    ^\nhint: is a ';' missing before it?"
     )
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("path", sorted(MODELS.glob("*.prism")), ids=lambda path: path.stem)
+def test_the_fast_parser_reads_what_lark_reads(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    try:
+        expected = parser._parser("model").parse(text)
+    except (UnexpectedInput, Complaint):
+        with pytest.raises((NotParsedError, Complaint)):
+            parser._fast_parser("model").parse(text)
+        return
+    assert repr(parser._fast_parser("model").parse(text)) == repr(expected)
+
+
+def test_the_fast_parser_leaves_wrong_texts_to_lark() -> None:
+    fast = parser._fast_parser("model")
+    for text in ("mdp module m", "mdp module m x : [0..1; endmodule", "mdp § module", "mdp endmodule"):
+        with pytest.raises(NotParsedError):
+            fast.parse(text)

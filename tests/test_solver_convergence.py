@@ -12,7 +12,7 @@ import pytest
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.solver import Limits, Solution, Status, blocks, margins, rounds, solve
+from tightrope.solver import Limits, Solution, Status, margins, meter, rounds, solve
 from tightrope.solver.answered import answered_sweeps
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.reduction import equations_of
@@ -149,7 +149,7 @@ def test_equally_good_ways_of_different_length_in_blocks_too_large_to_factorise(
     """Every value is ½, and the agent takes either way; a bound that stands off by the length of the shorter
     does not hold, since the longer one then looks better.
     """
-    for module in (blocks, margins, rounds):
+    for module in (margins, meter):
         monkeypatch.setattr(module, "LARGEST_FACTORISATION", 0)
     solution = solve(*two_ways(leave, agent), limits=Limits(iterations=50_000))
     assert solution.is_certified

@@ -32,7 +32,8 @@ from tightrope.cli.options import (
     require_coupled,
     require_device,
 )
-from tightrope.cli.output import print_facts, print_json, print_table, warn
+from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, warn
+from tightrope.cli.phases import phase_progress
 from tightrope.cli.questions import read_properties
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write, check_target
@@ -170,16 +171,18 @@ def check(
     answers = []
     for question in questions:
         begin = time.perf_counter()
-        solution = solve(
-            subject,
-            question.objective,
-            policy=fixed,
-            precision=precision,
-            relative=not absolute,
-            assume_support=assume_support,
-            limits=limits,
-            device=device.value,
-        )
+        with phase_progress() as progress:
+            progress("solve")
+            solution = solve(
+                subject,
+                question.objective,
+                policy=fixed,
+                precision=precision,
+                relative=not absolute,
+                assume_support=assume_support,
+                limits=limits,
+                device=device.value,
+            )
         answers.append(_Answer(question, solution, time.perf_counter() - begin, all_states))
     _report(model, loaded, answers, all_states, json)
     sys.stdout.flush()  # the answer comes before files, which may fail
@@ -310,7 +313,9 @@ def _report(
         }
         head: Mapping[str, object] = results[0] if len(results) == 1 else {"properties": results}
         built = {"states": loaded.model.states, "all": not loaded.is_partial}
-        print_json({"model": source, **head, "built": built, "seconds": seconds})
+        print_json(
+            {"model": source, **head, "built": built, "seconds": seconds, "peak_memory": peak_memory()}
+        )
         return
     for answer in answers:
         lower, upper = answer.value
@@ -323,6 +328,7 @@ def _report(
             size = f"{loaded.model.states:,} states"
             facts.append(("built", f"{size}, none behind targets or forbidden ones (--build-all)"))
         facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
+        facts.append(("memory", memory_text()))
         print_facts(answer.question.text, facts)
         if all_states:
             rows = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tightrope import __version__
 from tightrope.cli.model_source import LoadedModel
-from tightrope.cli.output import print_facts, print_json
+from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json
 from tightrope.errors import CannotCertify, InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 
@@ -162,6 +162,7 @@ def _report(
             "optimality_gap": None if result.synthesis is None else result.synthesis.optimality_gap,
             "certificate": None if proved is None else {"lower": proved[0], "upper": proved[1]},
             "notes": list(result.notes),
+            "peak_memory": peak_memory(),
             "seconds": {
                 "build": round(asked.loaded.seconds, 6),
                 **{phase: round(seconds, 6) for phase, seconds in result.seconds.items()},
@@ -178,4 +179,4 @@ def _report(
         shown.append(("certificate", f"proves [{proved[0]:.9g}, {proved[1]:.9g}]"))
     shown += [("status", result.status), *(("note", note) for note in result.notes)]
     spent = f"{asked.loaded.seconds:.3g} to build, {sum(result.seconds.values()):.3g} to solve"
-    print_facts(question.text, [*shown, ("seconds", spent)])
+    print_facts(question.text, [*shown, ("seconds", spent), ("memory", memory_text())])

@@ -37,5 +37,6 @@ COMMANDS = (
     Command("report", "A result as one page that opens offline, and as figures."),
     Command("bench", "The paper's tables, run here, beside its figures."),
     Command("export", "Write a model in another format."),
+    Command("warmup", "Compile all kernels ahead, so that no first run waits."),
     Command("demo", "The rover story end to end on an embedded model."),
 )

@@ -17,7 +17,7 @@ from tightrope.cli.log_source import LogRequest, about_log, print_reading, read_
 from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.nominal import options_that_hold
 from tightrope.cli.options import parse_constants, require_coupled
-from tightrope.cli.output import print_json, warn
+from tightrope.cli.output import peak_memory, print_json, warn
 from tightrope.cli.phases import PhaseProgress, phase_progress
 from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.counts import Counts
@@ -302,6 +302,7 @@ def _json(
     seconds = facts["seconds"]
     assert isinstance(seconds, dict)
     facts["seconds"] = {"build": round(loaded.seconds, 6), **seconds}
+    facts["peak_memory"] = peak_memory()
     facts["true_value"] = true_value.to_json() if true_value is not None else None
     facts["output"] = written
     if several:

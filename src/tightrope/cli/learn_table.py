@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tightrope.cli.output import grouped, print_facts, print_table
+from tightrope.cli.output import grouped, memory_text, print_facts, print_table
 from tightrope.learning.policies import maximises
 from tightrope.learning.result import Interval, LearningResult
 
@@ -39,7 +39,7 @@ def print_result(
         facts.append(("at the true point", f"{_number(true_value.lower)} is the best value"))
     facts.append(("optimistic", f"{_number(result.optimistic_value)}: no policy does better"))
     facts += _how(result)
-    facts += [("status", result.status), ("seconds", _seconds(result))]
+    facts += [("status", result.status), ("seconds", _seconds(result)), ("memory", memory_text())]
     if files is not None:
         facts.append(("written", files))
     print_facts(title, facts)

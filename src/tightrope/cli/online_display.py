@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from tightrope.cli.output import grouped, print_facts, print_table
+from tightrope.cli.output import grouped, memory_text, print_facts, print_table
 from tightrope.cli.subject import Subject
 from tightrope.learning.result import LearningResult
 
@@ -77,6 +77,7 @@ def print_run(
     robust = result.robust.interval
     facts = [
         ("updates", grouped(len(records))),
+        ("memory", memory_text()),
         ("sets", f"{result.kind.value} ({result.sets.relaxation.value})"),
         ("region", result.decisions.region.value if result.decisions.region else "none"),
         ("robust policy", f"[{_number(robust.lower)}, {_number(robust.upper)}]"),

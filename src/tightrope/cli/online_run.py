@@ -14,7 +14,7 @@ from typing import Any
 from tightrope.cli.nominal import options_that_hold
 from tightrope.cli.online_display import RunDisplay, print_run
 from tightrope.cli.options import parse_constants
-from tightrope.cli.output import print_json, warn
+from tightrope.cli.output import peak_memory, print_json, warn
 from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.simulator import DEFAULT_CAP, Simulator
 from tightrope.data.state_form import StateForm
@@ -106,7 +106,7 @@ def run(asked: Request) -> None:
                 records.append(record)
                 display.show(record)
                 if asked.json:
-                    print_json(record)
+                    print_json({**record, "peak_memory": peak_memory()})
         result = learner.result() if asked.output is not None or not asked.json else None
         _warn_about(learner)
         if result is not None and not asked.json:

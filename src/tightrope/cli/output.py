@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -61,6 +62,19 @@ def say(text: str) -> None:
 def warn(text: str) -> None:
     """A warning, on stderr."""
     say(f"warning: {text}")
+
+
+def peak_memory() -> int:
+    """Bytes that this process has had in memory at most so far."""
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
+
+
+def memory_text() -> str:
+    """The same in words."""
+    return f"{peak_memory() / 2**20:,.0f} MiB at most"
 
 
 def grouped(number: int) -> str:

@@ -1,4 +1,4 @@
-"""A sign of life on stderr while a long computation runs: what is being done, and for how long.
+"""A sign of life on stderr while a long computation runs: what is being done, and for how long already.
 
 Silent where stderr is no terminal, and for the first moment, so that quick phases leave no flicker.
 """
@@ -6,9 +6,11 @@ Silent where stderr is no terminal, and for the first moment, so that quick phas
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Timer
+
+from tightrope.cli.first_run import tell_when_compiling
 
 PATIENCE = 0.4
 """Seconds before the first line is shown."""
@@ -26,20 +28,22 @@ def phase_progress() -> Iterator[PhaseProgress]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    tell_when_compiling()
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     display = Progress(*columns, console=Console(stderr=True), transient=True)
     task = display.add_task("", total=None)
-    begin = time.monotonic()
-    running = False
+    patience = Timer(PATIENCE, display.start)
+    patience.daemon = True
 
     def show(what: str) -> None:
-        nonlocal running
-        display.update(task, description=what)
-        if not running and time.monotonic() - begin > PATIENCE:
-            running = True
-            display.start()
+        if not patience.ident:
+            patience.start()
+        display.reset(task, description=what)
 
     try:
         yield show
     finally:
+        patience.cancel()
+        if patience.ident:
+            patience.join()
         display.stop()

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from tightrope.cli.first_run import tell_when_compiling
+
 BuildProgress = Callable[[int, int], None]
 """Called by a builder now and then with the states and transitions so far."""
 
@@ -23,6 +25,7 @@ def build_progress(what: str) -> Iterator[BuildProgress]:
     if not sys.stderr.isatty():
         yield _ignore
         return
+    tell_when_compiling()
     from rich.console import Console
     from rich.markup import escape
     from rich.status import Status

@@ -8,6 +8,7 @@ scheduler greets whoever connects.
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
 from collections.abc import Iterator
@@ -91,7 +92,7 @@ def connected(place: Place, workers: int) -> Iterator[Any]:
             f"no Dask scheduler answers at {place.address}: {error}",
             hint="something else may be listening there; 'dask scheduler' prints its address",
         ) from None
-    with client:
+    with _quiet(), client:
         try:
             client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         except TimeoutError:
@@ -100,6 +101,18 @@ def connected(place: Place, workers: int) -> Iterator[Any]:
                 hint=f"start some: dask worker {place.address} --nthreads 1",
             ) from None
         yield client
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's client from logging tracebacks about a scheduler that goes away: we say so ourselves."""
+    logger = logging.getLogger("distributed.client")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def require_answer(address: str) -> None:

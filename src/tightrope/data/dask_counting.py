@@ -89,8 +89,8 @@ def _result(task: Any) -> Any:
             f"the workers that counted a part of the log died, one after the other: {error}. "
             "They may need more memory."
         ) from None
-    except CancelledError as error:
-        raise CannotCertify(f"the Dask cluster was lost while it counted: {error}") from None
+    except CancelledError:
+        raise CannotCertify("the Dask scheduler went away while the log was counted") from None
     except InputError as error:
         if not error.message.startswith("the file cannot be read"):
             raise

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from tightrope.data.cluster import LOCAL, Place, connected, parse_place, require, require_answer
-from tightrope.errors import InputError
+from tightrope.errors import CannotCertify, InputError
 from tightrope.experiments.cells import Cell, CellLimits
 from tightrope.experiments.isolation import run_cell
 from tightrope.experiments.records import Record
@@ -55,7 +55,8 @@ class Engine:
                 pre_dispatch="2*n_jobs" if self.kind == LOCAL else "all",  # workers may join later
             )
             tasks = (joblib.delayed(run_cell)(cell, limits, directory, self.command) for cell in cells)
-            yield from work(tasks)
+            with _lost_scheduler():
+                yield from work(tasks)
 
     @contextmanager
     def _backend(self, joblib: Any) -> Iterator[int]:
@@ -68,6 +69,19 @@ class Engine:
             joblib.parallel_config(backend=_cluster_backend(client)),
         ):
             yield -1
+
+
+@contextmanager
+def _lost_scheduler() -> Iterator[None]:
+    """Say in our words that the scheduler of a cluster went away."""
+    try:
+        yield
+    except Exception as error:
+        if "scheduler-connection-lost" not in str(error):
+            raise
+        raise CannotCertify(
+            "the Dask scheduler went away; the records so far are kept, and the same command goes on"
+        ) from None
 
 
 def parse_engine(text: str, jobs: int | None = None, scheduler: str | None = None) -> Engine:

@@ -56,7 +56,14 @@ def truth_values(column: Any, name: str, file: str, problems: ProblemCodes) -> n
 
 
 def distinct(column: Any) -> tuple[list[Any], OffsetArray]:
-    """The distinct values of a column and, for every row, which of them it holds (−1: null)."""
+    """The distinct values of a column and, for every row, which of them it holds (−1: null).
+
+    Lists and objects are compared by the text that shows them.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_nested(column.type) and not _is_dictionary(column):
+        column = pa.array([None if v is None else str(v) for v in column.to_pylist()], type=pa.string())
     encoded = column if _is_dictionary(column) else column.dictionary_encode()
     codes = _read(encoded.indices.fill_null(-1)).astype(np.int64)
     return encoded.dictionary.to_pylist(), codes

@@ -1,7 +1,7 @@
 """Which files a user means by `--data`, and what kind each of them is.
 
-A place is a file, a glob pattern, a directory (searched in full; `key=value` folders become columns), an
-address of an object store (`s3://…`, through fsspec or pyarrow) or `-` for standard input. Files come in
+A place is a file, a glob pattern, a directory (searched in full; `key=value` folders in it become columns),
+an address of an object store (`s3://…`, through fsspec or pyarrow) or `-` for standard input. Files come in
 the order given; those of a pattern or directory in the order of their names. That order is taken for their
 order in time.
 
@@ -181,23 +181,26 @@ def _of_place(place: str, stated: tuple[DataFormat, str | None] | None) -> list[
         return _of_directory(place, stated)
     if not os.path.lexists(place) and glob.has_magic(place):
         found = sorted(glob.glob(place, recursive=True), key=_natural)
-        files = [file for path in found for file in _of_found(path, stated)]
+        base = _fixed_part(place)
+        files = [file for path in found for file in _of_found(path, stated, base)]
         if not files:
             raise InputError("no file matches the pattern", Location(place))
         return files
-    return [_file(place, place, stated)]
+    return [_file(place, stated)]
 
 
-def _of_found(path: str, stated: tuple[DataFormat, str | None] | None) -> list[DataFile]:
-    return _of_directory(path, stated) if os.path.isdir(path) else [_file(path, path, stated)]
+def _of_found(path: str, stated: tuple[DataFormat, str | None] | None, base: str) -> list[DataFile]:
+    return _of_directory(path, stated, base) if os.path.isdir(path) else [_file(path, stated, base)]
 
 
-def _of_directory(place: str, stated: tuple[DataFormat, str | None] | None) -> list[DataFile]:
+def _of_directory(
+    place: str, stated: tuple[DataFormat, str | None] | None, base: str | None = None
+) -> list[DataFile]:
     found: list[str] = []
     for folder, folders, names in os.walk(place):
         folders[:] = sorted(name for name in folders if not _is_hidden(name))
         found.extend(os.path.join(folder, name) for name in names if not _is_hidden(name))
-    return _of_tree(place, sorted(found, key=_natural), stated)
+    return _of_tree(place, sorted(found, key=_natural), stated, place if base is None else base)
 
 
 def _of_store(place: str, stated: tuple[DataFormat, str | None] | None) -> list[DataFile]:
@@ -209,14 +212,17 @@ def _of_store(place: str, stated: tuple[DataFormat, str | None] | None) -> list[
         elif system.isdir(path):
             found = sorted(system.find(path), key=_natural)
         else:
-            return [_file(place, place, stated)]
+            return [_file(place, stated)]
     except OSError as error:
         raise InputError(f"the store cannot be read: {error}", Location(place)) from error
     found = [name for name in found if not any(_is_hidden(part) for part in PurePosixPath(name).parts[1:])]
-    return _of_tree(place, [f"{scheme}://{name}" for name in found], stated)
+    addresses = [f"{scheme}://{name}" for name in found]
+    return _of_tree(place, addresses, stated, f"{scheme}://{_fixed_part(path)}")
 
 
-def _of_tree(place: str, found: list[str], stated: tuple[DataFormat, str | None] | None) -> list[DataFile]:
+def _of_tree(
+    place: str, found: list[str], stated: tuple[DataFormat, str | None] | None, base: str
+) -> list[DataFile]:
     """The data files among all files of a tree; other files beside them are no data."""
     data = [path for path in found if stated is not None or format_of(path) is not None]
     if not data:
@@ -225,19 +231,29 @@ def _of_tree(place: str, found: list[str], stated: tuple[DataFormat, str | None]
             Location(place),
             f"looked for files that end in {', '.join(_ENDINGS)}",
         )
-    return [_file(path, path, stated) for path in data]
+    return [_file(path, stated, base) for path in data]
 
 
-def _file(path: str, name: str, stated: tuple[DataFormat, str | None] | None) -> DataFile:
+def _file(path: str, stated: tuple[DataFormat, str | None] | None, base: str | None = None) -> DataFile:
+    """One file; folders below `base` may add columns, those above it and those of a file by name never do."""
     known = stated or format_of(path)
     if known is None:
         suffix = "".join(PurePosixPath(path).suffixes[-2:])
         raise InputError(
             f"a data file ends in {', '.join(_ENDINGS)} (text also .gz, .zst), not {suffix or 'nothing'!r}",
-            Location(name),
+            Location(path),
             "say what it is with --data-format csv (format='csv')",
         )
-    return DataFile(path, name, *known, keys=_keys(path))
+    keys = _keys(path[len(base) :]) if base is not None else ()
+    return DataFile(path, path, *known, keys=keys)
+
+
+def _fixed_part(pattern: str) -> str:
+    """The folders of a pattern before its first wildcard; all of a path without any."""
+    if not glob.has_magic(pattern):
+        return pattern
+    first = min(pattern.find(mark) for mark in "*?[" if mark in pattern)
+    return pattern[: pattern.rfind("/", 0, first) + 1]
 
 
 def _keys(path: str) -> tuple[tuple[str, str], ...]:

@@ -7,6 +7,7 @@ contains its true value; it is never wider than the interval over rectangular se
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -21,6 +22,11 @@ from tightrope.solver.coupled import (
     coupled_policy,
     coupled_value,
 )
+
+COUPLED_SECONDS = 60.0
+"""For the search of each coupled value where no time limit is given: what it has found then is certified, and
+the status says that it stopped.
+"""
 
 
 class Coupler:
@@ -78,4 +84,5 @@ class Coupler:
         return replace(rectangular, interval=Interval(lower, upper), coupled=value)
 
     def _limits(self) -> CoupledLimits:
-        return CoupledLimits(seconds=max(self.solver.deadline - time.perf_counter(), 0.0))
+        left = self.solver.deadline - time.perf_counter()
+        return CoupledLimits(seconds=max(left, 0.0) if math.isfinite(left) else COUPLED_SECONDS)

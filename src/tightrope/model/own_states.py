@@ -23,6 +23,9 @@ from tightrope.numerics.arrays import OffsetArray
 UNKNOWN = -1
 """The index of what is no state."""
 
+LARGEST = 1 << 63
+"""Numbers below are those that arrays hold."""
+
 SHOWN = 6
 """How many states a message lists."""
 
@@ -72,9 +75,12 @@ class OwnStates(Sequence[Hashable]):
 
     @cached_property
     def are_numbers(self) -> bool:
-        """Whether every state is a whole number."""
+        """Whether every state is a whole number that fits into 64 bits."""
         return self._numbered or all(
-            isinstance(state, int | np.integer) and not isinstance(state, bool) for state in self._states
+            isinstance(state, int | np.integer)
+            and not isinstance(state, bool)
+            and -LARGEST <= state < LARGEST
+            for state in self._states
         )
 
     @cached_property

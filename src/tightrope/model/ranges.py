@@ -22,6 +22,8 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 _UNIT = 2.0**-53
 _MOST_CONTROL_POINTS = 2**12
+_LARGEST_DEGREE = 128
+"""Of one parameter: the table of control points takes time that grows with its third power."""
 
 
 def ranges_over_box(expressions: Expressions, lower: Point, upper: Point) -> tuple[FloatArray, FloatArray]:
@@ -31,7 +33,7 @@ def ranges_over_box(expressions: Expressions, lower: Point, upper: Point) -> tup
     low, high = _term_by_term(expressions, low_point, high_point)
     for rows, variables in _by_variables(expressions, np.flatnonzero(expressions.degrees >= 2)):
         degrees = _degrees_in(expressions, rows, variables)
-        if prod(degree + 1 for degree in degrees) > _MOST_CONTROL_POINTS:
+        if max(degrees) > _LARGEST_DEGREE or prod(degree + 1 for degree in degrees) > _MOST_CONTROL_POINTS:
             continue
         least, most = _at_control_points(expressions, rows, variables, degrees, low_point, high_point)
         low[rows] = np.maximum(low[rows], least)

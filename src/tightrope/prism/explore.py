@@ -25,7 +25,7 @@ from tightrope.prism.exploration.assemble import Assembler, Rows, without
 from tightrope.prism.exploration.interval_probabilities import IntervalProbabilities
 from tightrope.prism.exploration.key_index import KeyIndex
 from tightrope.prism.exploration.nodes import Boolean
-from tightrope.prism.exploration.observe import observe
+from tightrope.prism.exploration.observe import Observations, observe
 from tightrope.prism.exploration.probabilities import ZERO, PolynomialProbabilities, Probabilities
 from tightrope.prism.exploration.relevance import Relevance
 from tightrope.prism.exploration.state_space import StateSpace
@@ -103,7 +103,8 @@ def _explore(
                 "commands with interval probabilities synchronise; the products of their bounds enclose "
                 "what they allow together"
             )
-    structure = _structure(program, space, states, rows, actions)
+    seen = observe(program, space, states.keys, rows, actions, narrow=stop is not None)
+    structure = _structure(program, seen, rows, actions)
     if program.is_interval:
         lower, upper = intervals.lower(), intervals.upper()
         model = IntervalMDP(structure, lower[rows.probability], upper[rows.probability])
@@ -114,10 +115,7 @@ def _explore(
     return ParametricMDP(structure, expression, expressions, domain), bool(rows.stopped.any())
 
 
-def _structure(
-    program: Program, space: StateSpace, states: KeyIndex, rows: Rows, actions: tuple[str, ...]
-) -> Structure:
-    seen = observe(program, space, states.keys, rows, actions)
+def _structure(program: Program, seen: Observations, rows: Rows, actions: tuple[str, ...]) -> Structure:
     release(rows.choice_start, rows.transition_start, rows.successor, rows.action)
     release(*seen.labels.values(), *seen.valuations.values())
     release(*(part for reward in seen.rewards.values() for part in (reward.state, reward.choice)))

@@ -63,6 +63,11 @@ class ExpressionBuilder(Transformer[Token, object]):
 
     def call(self, parts: list[Token | Expression]) -> Expression:
         function = cast(Token, parts[0])
+        if function == "func":
+            inner = parts[1].name if isinstance(parts[1], Name) else "f"
+            raise Complaint(
+                f"the old form func({inner}, …) is not supported", at(function), f"write {inner}(…)"
+            )
         if function not in FUNCTIONS:
             raise Complaint(
                 f"unknown function '{function}'", at(function), suggestion(function, FUNCTIONS, "functions")

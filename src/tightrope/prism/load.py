@@ -12,6 +12,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.region_text import parse_box, parse_domain
 from tightrope.prism.boundary import Boundary
+from tightrope.prism.collection import without_collection
 from tightrope.prism.expand import expand
 from tightrope.prism.explore import Progress, Warn, explore_until
 from tightrope.prism.parser import parse_model
@@ -90,7 +91,8 @@ def read_prism_text(
     boundary: Boundary | None = None,
 ) -> PrismModel:
     """As `read_prism`, for a program in a string."""
-    program = expand(parse_model(text, file), constants or {})
+    with without_collection():
+        program = expand(parse_model(text, file), constants or {})
     parameters = Parameters.unit_box(program.parameters)
     if box is not None:
         parameters = parse_box(box, program.parameters, base=parameters)

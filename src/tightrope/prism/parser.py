@@ -17,6 +17,7 @@ from lark.lexer import PatternStr
 
 from tightrope.prism.diagnostics import Complaint, Source
 from tightrope.prism.expression_builder import ExpressionBuilder
+from tightrope.prism.fast_parser import FastParser, NotParsedError
 from tightrope.prism.model_builder import ModelBuilder
 from tightrope.prism.parser_tables import load_tables
 from tightrope.prism.property_builder import PropertyBuilder, Span
@@ -98,9 +99,11 @@ def _tuples_of(items: list[object], kind: type) -> list[tuple[object, ...]]:
 
 
 def _parse(source: Source, start: str) -> object:
-    parser = _parser(start)
     try:
-        return parser.parse(source.text)
+        try:
+            return _fast_parser(start).parse(source.text)
+        except NotParsedError:
+            return _parser(start).parse(source.text)
     except UnexpectedInput as error:
         raise syntax_error(error, source, _spelling(start)) from None
     except Complaint as complaint:
@@ -110,6 +113,11 @@ def _parse(source: Source, start: str) -> object:
 @cache
 def _parser(start: str) -> Lark:
     return load_tables(start, _BUILDERS[start]())
+
+
+@cache
+def _fast_parser(start: str) -> FastParser:
+    return FastParser(_parser(start), start)
 
 
 @cache

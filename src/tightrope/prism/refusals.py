@@ -50,6 +50,13 @@ _PROPERTY_WORDS = {
     "cosafe": "co-safe LTL rewards (cosafe) are not supported: use F with a state formula",
     "sim": "simulation properties are not supported",
 }
+_CHARACTER_HINTS = {
+    "#": "comments start with //",
+    "^": "there is no operator for powers: write pow(0.5, 2)",
+    "%": "there is no operator for remainders: write mod(x, 2)",
+}
+_FORM = 'a property looks like  Pmax=? [ F "goal" ]'
+_EXTREMA_SPELLED = ("max", "min", "maxmax", "maxmin", "minmax", "minmin")
 _TEMPORAL = frozenset(["F", "G", "X", "U", "W"])
 
 _TOKEN_NAMES = {
@@ -60,9 +67,20 @@ _TOKEN_NAMES = {
     "PRIMED": "a primed name such as x'",
     "MODEL_TYPE": "dtmc or mdp",
     "NUMBER_TYPE": "int or double",
+    "QUESTION": "'=?'",
+    "P_OPERATOR": "a property such as Pmax=? [ … ]",
+    "R_OPERATOR": "a property such as Rmax=? [ … ]",
     "$END": "the end of the text",
 }
-_MOST_EXPECTATIONS = 5
+_STARTS = frozenset(["NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "MINUS", "NOT", "LPAR"])
+"""What an expression may begin with; where a quoted name is expected alone, it is none."""
+_CONTINUES = frozenset(
+    ["PLUS", "MINUS", "TIMES", "DIVIDE", "AND", "OR", "IMPLIES", "IFF", "EQ", "NE", "LT", "LE", "GT", "GE"]
+)
+_MOST_EXPECTATIONS = 6
+_CALCULATING = frozenset(
+    ["+", "-", "*", "/", "(", ")", "&", "|", "!", "<", "<=", ">", ">=", "=", "!=", "=>", "<=>"]
+)
 
 
 def syntax_error(error: UnexpectedInput, source: Source, spelling: dict[str, str]) -> InputError:
@@ -88,7 +106,7 @@ def _unexpected_token(error: UnexpectedToken, source: Source, spelling: dict[str
     refused = _PROPERTY_WORDS if is_property else _MODEL_WORDS
     before = source.text[: token.start_pos or 0]
     if refusal := refused.get(str(token)):
-        return source.error(refusal, position)
+        return source.error(refusal, position, _FORM if is_property else None)
     # `invariant x>0`: the first word passes for a name, the second shows that it was none.
     word = re.search(r"([A-Za-z]+)[ \t]+$", before)
     if word and word[1] in refused and str(token)[0].isalpha():
@@ -96,11 +114,7 @@ def _unexpected_token(error: UnexpectedToken, source: Source, spelling: dict[str
     if is_property and (special := _unexpected_in_property(token, expected, source, position)):
         return special
     if token.type == "PRIMED":
-        return source.error(
-            f"{token} may not be read: a primed name stands only on the left of an update, as in (x'=x+1)",
-            position,
-            "in a sum, every update has its probability: 0.5 : (x'=1)" if before.endswith("(") else None,
-        )
+        return _unexpected_prime(token, before, source, position)
     if "NAME" in expected and token in RESERVED:
         return source.error(
             f"'{token}' is a reserved word of the PRISM language and cannot be a name",
@@ -114,11 +128,60 @@ def _unexpected_token(error: UnexpectedToken, source: Source, spelling: dict[str
     )
 
 
+def _unexpected_prime(token: Token, before: str, source: Source, position: Position) -> InputError:
+    if re.search(r"=>\s*\($", before):
+        return source.error(
+            "'=>' is an implication, so this guard goes on", position, "a command is written  [a] guard -> …"
+        )
+    hint = f"an update stands in parentheses: ({token}=…)"
+    if before.endswith("("):
+        hint = "in a sum, every update has its probability: 0.5 : (x'=1)"
+    return source.error(
+        f"{token} may not be read: a primed name stands only on the left of an update, as in (x'=x+1)",
+        position,
+        hint,
+    )
+
+
+def _beside_a_property(token: Token, source: Source, position: Position) -> InputError | None:
+    """Something where a property begins, or behind a whole one."""
+    word = str(token)
+    if word.lower().startswith(("p", "r")) and word[1:].lower() in _EXTREMA_SPELLED:
+        return source.error(
+            f"unexpected '{word}'", position, f"did you mean {word[0].upper()}{word[1:].lower()}?"
+        )
+    if re.fullmatch(r"[PR](max|min)\w*", word):
+        return source.error(
+            f"unknown operator '{word}'",
+            position,
+            f"agent and nature are named by max and min: {word[:4]}, {word[:4]}min, {word[:4]}max",
+        )
+    if word in ("<", "<=") and source.text[: token.start_pos or 0].strip() == "":
+        return source.error("coalitions <<…>> (stochastic games) are not supported", position, _FORM)
+    if word in _CALCULATING or token.type in ("INT", "DECIMAL"):
+        return source.error(
+            f"unexpected '{word}': a property is one question, P or R, and nothing is computed with its "
+            "value",
+            position,
+            "ask for the value alone and compute with the two bounds that come out; a threshold stands "
+            "before the bracket, P>=0.5 [ … ]",
+        )
+    return None
+
+
 def _unexpected_in_property(
     token: Token, expected: set[str], source: Source, position: Position
 ) -> InputError | None:
+    if token == "]" and {"U", "W"} <= expected:
+        return source.error(
+            "a path formula is wanted between the brackets, not a state formula alone",
+            position,
+            "to reach such a state, write  F …; to stay in such states,  G …",
+        )
     if token == "{" and "AND" in expected:
         return source.error(_PROPERTY_WORDS["filter"], position)
+    if "P_OPERATOR" in expected and (beside := _beside_a_property(token, source, position)):
+        return beside
     if token.type == "R_OPERATOR" and "AND" in expected:
         return source.error("the release operator R is not supported", position, "a R b is b W (a & b)")
     nested = "NOT" in expected or "AND" in expected
@@ -128,15 +191,37 @@ def _unexpected_in_property(
             position,
             "ask for the inner and the outer property one by one",
         )
+    if token in _TEMPORAL and nested and (path := _wrapped_path(token, source, position)):
+        return path
     if token in _TEMPORAL and nested:
         return source.error(
             f"temporal operator {token} not supported here: general LTL is left out, one of F G U X W stands"
             " directly between [ and ] over formulas without temporal operators",
             position,
+            "ask for the parts one by one, or let a variable of the model remember what has happened",
         )
+    if token in _TEMPORAL and expected & {"LSQB", "OPEN"}:
+        return source.error(f"the path formula stands in brackets: [ {token} … ]", position, _FORM)
     if token in _TEMPORAL or (token.type == "C" and "CLOSE" not in expected):
         return source.error(
             f"{token} cannot stand here: P takes X, F, G, U, W and R takes F, C<=k, C", position
+        )
+    return None
+
+
+def _wrapped_path(token: Token, source: Source, position: Position) -> InputError | None:
+    """`[ (F a) ]` and `[ !F a ]`: one temporal operator, but not directly behind the bracket."""
+    inside = source.text[: token.start_pos or 0].rpartition("[")[2].split()
+    if inside and set("".join(inside)) == {"("}:
+        return source.error(
+            f"the path formula {token} … stands in parentheses",
+            position,
+            f"leave them out: [ {token} … ]",
+        )
+    if "".join(inside) in ("!", "!(") and token in ("F", "G"):
+        other = "G" if token == "F" else "F"
+        return source.error(
+            f"negation of the path formula {token} … is not supported", position, f"write  {other} !(…)"
         )
     return None
 
@@ -152,7 +237,18 @@ def _unexpected_character(error: UnexpectedCharacters, source: Source) -> InputE
             position,
             "names start with a letter or '_'; numbers look like 3, 0.25 or 1e-3",
         )
-    hint = "comments start with //" if rest.startswith("#") else None
+    before = source.text[: error.pos_in_stream or 0]
+    if rest.startswith("^") and re.search(r"\b[FGUWXC]\s*$", before):
+        return source.error(
+            "bounds on rewards, as in F^{…}, are not supported",
+            position,
+            "bound the number of steps, F<=k, or count the reward in a variable of the model",
+        )
+    if rest.startswith("'"):
+        return source.error(
+            "a property speaks of the states, which have no primed variables", position, "leave the ' out"
+        )
+    hint = _CHARACTER_HINTS.get(rest[:1])
     return source.error(f"unexpected character {rest[:1]!r}", position, hint)
 
 
@@ -165,13 +261,26 @@ def _hint(token: Token, expected: set[str], source: Source, spelling: dict[str, 
         return "put the negation in parentheses: !(…)"
     if "SEMICOLON" in expected and "\n" in before[len(before.rstrip()) :]:
         return "is a ';' missing before it?"
+    if re.search(r"\bconst\s+(float|real|integer|boolean)\s*$", before):
+        return "a constant is int, double or bool"
+    if (quoted := re.search(r"\b(label|rewards)\s+(\w*)\s*$", before)) and token.type != "$END":
+        return f'names of labels and reward structures stand in quotes: {quoted[1]} "{quoted[2] or token}"'
     return _expectation(expected, spelling)
 
 
 def _expectation(expected: set[str], spelling: dict[str, str]) -> str | None:
-    if not 0 < len(expected) <= _MOST_EXPECTATIONS:
+    names, rest = [], set(expected)
+    if {"NAME", "INT"} <= rest:
+        names.append("an expression")
+        rest -= _STARTS
+    if {"PLUS", "TIMES"} <= rest or {"AND", "OR"} <= rest:
+        names.append("an operator")
+        rest -= _CONTINUES | {"QMARK"}
+    if len(rest) > _MOST_EXPECTATIONS:
         return None
-    names = sorted(_TOKEN_NAMES.get(name) or f"'{spelling.get(name, name)}'" for name in expected)
+    names += sorted(_TOKEN_NAMES.get(name) or f"'{spelling.get(name) or name.lower()}'" for name in rest)
+    if not names:
+        return None
     return "expected " + (" or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0])
 
 

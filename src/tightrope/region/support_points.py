@@ -65,7 +65,8 @@ def _climb(
 ) -> None:
     """Follow the barrier's path from `start` in the direction `normal`; its end is written to `x`."""
     size = len(start)
-    x[:] = start
+    for a in range(size):  # assigning whole arrays compiles for seconds
+        x[a] = start[a]
     step, gradient, slope = np.empty(size), np.empty(size), np.empty(size)
     curve = np.empty((size, size))
     probability, along = np.empty(len(weight)), np.empty(len(weight))
@@ -163,8 +164,10 @@ def _model(
 ) -> None:
     """Gradient and negative curvature of log(ℓ(x) − T) + Σ log(b − A·x)."""
     size = len(slope)
-    slope[:] = 0.0
-    curve[:] = 0.0
+    for a in range(size):
+        slope[a] = 0.0
+        for b in range(size):
+            curve[a, b] = 0.0
     for i in range(len(weight)):
         ratio = weight[i] / probability[i]
         bend = ratio / probability[i] / level

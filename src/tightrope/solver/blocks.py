@@ -31,13 +31,12 @@ from tightrope.solver.around import Around, look_around
 from tightrope.solver.backups import STEP_ERROR
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.first_guess import first_guess
-from tightrope.solver.frozen import LARGEST_FACTORISATION
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.layers import layers
 from tightrope.solver.margins import margins
 from tightrope.solver.measure import Measure
-from tightrope.solver.meter import PATIENCE, Meter
+from tightrope.solver.meter import Meter
 from tightrope.solver.rounds import Rounds
 from tightrope.solver.solution import Status, width
 from tightrope.solver.system import Block, Rows, System, longest_choices
@@ -116,7 +115,7 @@ class BlockSolver:
             is_reach = self.equations.meaning is Meaning.REACH
             ordered = layers(self.support, block, lower, self.meter.place, is_reach)
             block, distance = ordered.block, ordered.distance
-        self.meter.patience = min(PATIENCE, len(block) // 20 + 60)
+        self.meter.patience = self.meter.patience_for(len(block))
         around = look_around(self._measure, block, lower, upper, self.meter.place)
         middle = first_guess(self.equations, self.system, block, around.smallest, distance, self.meter.start)
         best_lower = np.full(len(block), self.system.floor)
@@ -235,7 +234,7 @@ class BlockSolver:
             return None
         reference = self._measure.reference(middle)
         most = max(2 * (self.meter.iterations - before), 100)
-        if len(block) <= LARGEST_FACTORISATION:
+        if self.meter.may_factorise(len(block)):
             most = min(most, 60 + len(block) // 10)
         away, used = margins(self.system, block, rows, reference, scratch, self.meter.place, most)
         self.meter.iterations += used

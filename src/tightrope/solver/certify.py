@@ -15,7 +15,9 @@ import numpy as np
 
 from tightrope.model.graph.qualitative import attract_into
 from tightrope.model.graph.support import Support
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
 from tightrope.solver.decided import Decision
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.horizon import weighted
@@ -34,7 +36,7 @@ class Certificate:
 
 
 def certified(
-    kernel: Backups,
+    backups: Backups,
     support: Support,
     equations: Equations,
     decision: Decision,
@@ -43,21 +45,17 @@ def certified(
 ) -> Certificate:
     """Check L ≤ Φ(L) and Φ(U) ≤ U everywhere and find the policy and ranking that go with them."""
     system, structure = equations.system, equations.system.structure
-    start, state = structure.choice_start[:-1], structure.choice_state
+    state = structure.choice_state
     free = ~equations.fixed
-    low, high = kernel.safe_choices(system, lower, False), kernel.safe_choices(system, upper, True)
+    low, high = backups.safe_choices(system, lower, False), backups.safe_choices(system, upper, True)
     maximises, enabled = system.agent_maximises, system.enabled
-    nothing = -np.inf if maximises else np.inf
-    best = np.maximum if maximises else np.minimum
-    low_best = best.reduceat(np.where(enabled, low, nothing), start)
-    high_best = best.reduceat(np.where(enabled, high, nothing), start)
+    low_best, low_choice = _best_of(structure, low, enabled, maximises)
+    high_best, high_choice = _best_of(structure, high, enabled, maximises)
     endless = np.isposinf(lower)
     low_holds = bool(np.all(~free | endless | (low_best >= lower)))
     high_holds = bool(np.all(~free | (high_best <= upper)))
 
-    side, attained = (low, low_best) if maximises else (high, high_best)
-    policy = _first_where(enabled & (side == attained[state]), structure.states, state)
-    policy = np.where(policy >= 0, policy, _first_where(enabled, structure.states, state))
+    policy = low_choice if maximises else high_choice
     ranking = np.zeros(structure.states, np.int64)
     if equations.can_idle:
         bound, each = (lower, low) if equations.owners_maximise else (upper, high)
@@ -66,7 +64,9 @@ def certified(
         slack = each > required if equations.owners_maximise else each < required
         owns = equations.agent_owns
         open_choice = good if owns else enabled.copy()
-        drawn_all = _draw(kernel, support, equations, lower, upper, open_choice, slack, owns, policy, ranking)
+        drawn_all = _draw(
+            backups, support, equations, lower, upper, open_choice, slack, owns, policy, ranking
+        )
         if equations.owners_maximise:
             low_holds &= drawn_all
         else:
@@ -84,7 +84,7 @@ def certified(
 
 
 def _draw(
-    kernel: Backups,
+    backups: Backups,
     support: Support,
     equations: Equations,
     lower: FloatArray,
@@ -106,8 +106,8 @@ def _draw(
     drawn = equations.fixed.copy()
     if equations.owners_maximise:
         drawn = ~within & ~np.isposinf(lower)
-    if equations.nature_owns and kernel.lower is not kernel.upper:
-        kept = kernel.optimal_transitions(values, system.nature_maximises)
+    if equations.nature_owns and backups.lower is not backups.upper:
+        kept = backups.optimal_transitions(values, system.nature_maximises)
         kept |= support.possible & slack[structure.transition_choice]
         support = replace(support, kept=kept)
     if equations.meaning is Meaning.TOTAL:
@@ -129,7 +129,7 @@ def needs_rank(equations: Equations, lower: FloatArray, upper: FloatArray) -> Bo
 
 
 def mixed_ranking(
-    kernel: Backups,
+    backups: Backups,
     support: Support,
     equations: Equations,
     weights: FloatArray,
@@ -147,12 +147,12 @@ def mixed_ranking(
         return ranking
     upward = not equations.owners_maximise
     values = upper if upward else lower
-    each = kernel.safe_choices(equations.system, values, upward)
+    each = backups.safe_choices(equations.system, values, upward)
     backed = weighted(each, weights, structure.choice_start[:-1], np.diff(structure.choice_start), upward)
     slack = (backed < values) if upward else (backed > values)
     unused = np.full(structure.states, -1, np.int64)
     _draw(
-        kernel,
+        backups,
         support,
         equations,
         lower,
@@ -171,6 +171,36 @@ def mixed_ranking(
         place[np.argsort(of_chain[endless], kind="stable")] = np.arange(1, len(endless) + 1)
         ranking[endless] = layer * (structure.states + 1) + place
     return ranking
+
+
+def _best_of(
+    structure: Structure, each: FloatArray, enabled: BoolArray, maximises: bool
+) -> tuple[FloatArray, OffsetArray]:
+    """The best of every state's enabled choices and the first choice that attains it; without one nothing
+    (−∞ for a maximum) and −1.
+    """
+    if structure.is_chain and enabled.all():
+        return each, np.arange(structure.states, dtype=np.int64)
+    best, first = np.empty(structure.states), np.empty(structure.states, np.int64)
+    _best_choices(structure.choice_start, each, enabled, maximises, best, first)
+    return best, first
+
+
+@kernel
+def _best_choices(
+    choice_start: OffsetArray,
+    each: FloatArray,
+    enabled: BoolArray,
+    maximises: bool,
+    best: FloatArray,
+    first: OffsetArray,
+) -> None:
+    for s in range(len(best)):
+        found, taken = -np.inf if maximises else np.inf, -1
+        for c in range(choice_start[s], choice_start[s + 1]):
+            if enabled[c] and (taken < 0 or (each[c] > found if maximises else each[c] < found)):
+                found, taken = each[c], c
+        best[s], first[s] = found, taken
 
 
 def _draw_rewarded(

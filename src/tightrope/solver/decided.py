@@ -39,7 +39,11 @@ def decide(support: Support, equations: Equations) -> Decision:
         target = equations.fixed & (equations.value > 0)
         reaches = {"agent_reaches": system.agent_maximises, "nature_reaches": system.nature_maximises}
         some = positive(support, target, within=undecided, choices=system.enabled, **reaches).states
-        sure = almost_sure(support, target, within=undecided & some, choices=system.enabled, **reaches).states
+        if some.all():  # nothing else can happen to a play: it cannot miss the target for ever
+            sure = some
+        else:
+            within = undecided & some
+            sure = almost_sure(support, target, within=within, choices=system.enabled, **reaches).states
         value[sure] = 1.0
         return Decision(undecided & (~some | sure), value, layer, witness)
     if equations.meaning is Meaning.REWARD:

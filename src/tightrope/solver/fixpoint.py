@@ -79,6 +79,8 @@ def solve_equations(
         decision.value[decision.states],
     )
     settled = equations.fixed | decision.states
+    if settled.all():  # the graph has decided everything
+        return _finish(kernel, support, equations, decision, lower, upper, meter)
     agent_owns, nature_owns = equations.agent_owns, equations.nature_owns
     if agent_has_no_choice(system, settled):
         agent_owns = nature_owns

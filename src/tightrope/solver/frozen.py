@@ -99,9 +99,9 @@ def _sweep_rows(
 
 def factorised(
     system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, place: IndexArray
-) -> bool:
-    """Solve the frozen equations by sparse LU and store the solution; False (and nothing stored) if they
-    have none.
+) -> float:
+    """Solve the frozen equations by sparse LU and store the solution; 0 (and nothing stored) if they have
+    none, else the factors' entries per entry of the equations.
 
     `place` is scratch over all states. Equations without a solution belong to a frozen policy that never
     stops."""
@@ -109,7 +109,7 @@ def factorised(
     from scipy.sparse.linalg import splu
 
     if np.any(rows.self_weight >= 1.0):  # a group that stays for certain: singular, and SuperLU would print
-        return False
+        return 0.0
     groups = len(block)
     place[block.member] = np.repeat(np.arange(groups, dtype=np.int32), np.diff(block.group_start))
     length = rows.row_end - rows.row_start[:-1]
@@ -135,17 +135,18 @@ def factorised(
         shape=(groups, groups),
     )
     if not np.all(np.isfinite(right)):
-        return False
+        return 0.0
     try:
-        solution = splu(matrix).solve(right)
+        factors = splu(matrix)
+        solution = factors.solve(right)
     except RuntimeError:  # exactly singular
-        return False
+        return 0.0
     scale = np.abs(solution).max(initial=0.0) + 1.0
     sensible = np.all(np.isfinite(solution)) and bool(
         np.all(np.abs(matrix @ solution - right) <= 1e-6 * scale)
     )
     if not sensible or solution.min(initial=0.0) < system.floor - scale * 1e-3:
-        return False
+        return 0.0
     solution = np.clip(solution, system.floor, system.ceiling)
     values[block.member] = np.repeat(solution, np.diff(block.group_start))
-    return True
+    return float(factors.nnz / matrix.nnz)

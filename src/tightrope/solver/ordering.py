@@ -19,6 +19,13 @@ from tightrope.solver.system import Block
 
 MANY_COMPONENTS = 64
 MERGED_STATES = 256
+"""States up to which neighbouring components are merged."""
+
+SMALL_COMPONENT = 64
+MERGED_IN_SMALL_ONES = 4096
+"""The same where cyclic components have no more than `SMALL_COMPONENT` states on average: what a block costs
+beside its sweeps would otherwise be most of the work.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,31 +69,31 @@ def portions(components: Components, leader: IndexArray, skip: BoolArray) -> Ite
 def _merged(components: Components) -> list[tuple[int, int, bool]]:
     """Neighbouring components joined up to a size; stretches without a cycle stay passes."""
     start, cyclic = components.start, components.cyclic
+    is_small = np.diff(start)[cyclic].mean() <= SMALL_COMPONENT
+    most = MERGED_IN_SMALL_ONES if is_small else MERGED_STATES
     change = np.flatnonzero(np.diff(cyclic.astype(np.int8))) + 1
     runs = np.concatenate([[0], change, [len(cyclic)]])
     stretches: list[tuple[int, int, bool]] = []
     for a, b in pairwise(runs):
         first, last, is_cyclic = int(start[a]), int(start[b]), bool(cyclic[a])
-        small = last - first < MERGED_STATES
-        if stretches and small and stretches[-1][1] - stretches[-1][0] < MERGED_STATES:
+        small = last - first < most
+        if stretches and small and stretches[-1][1] - stretches[-1][0] < most:
             before = stretches.pop()
             stretches.append((before[0], last, before[2] or is_cyclic))
         elif is_cyclic and not small:
-            stretches.extend(_split(components, int(a), int(b)))
+            stretches.extend(_split(components, int(a), int(b), most))
         else:
             stretches.append((first, last, is_cyclic))
     return stretches
 
 
-def _split(components: Components, first: int, last: int) -> list[tuple[int, int, bool]]:
-    """A long run of cyclic components cut into pieces of at least MERGED_STATES states (the last may be
-    smaller).
-    """
+def _split(components: Components, first: int, last: int, most: int) -> list[tuple[int, int, bool]]:
+    """A long run of cyclic components cut into pieces of at least `most` states (the last may be smaller)."""
     start = components.start
     pieces: list[tuple[int, int, bool]] = []
     k = first
     while k < last:
-        end = int(np.searchsorted(start, start[k] + MERGED_STATES))
+        end = int(np.searchsorted(start, start[k] + most))
         end = min(max(end, k + 1), last)
         pieces.append((int(start[k]), int(start[end]), True))
         k = end

@@ -19,10 +19,11 @@ import numpy as np
 
 from tightrope.model.graph.qualitative import attract_into
 from tightrope.model.graph.support import Support
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.frozen import factorised
 from tightrope.solver.kernel import Kernel
+from tightrope.solver.meter import Meter
 from tightrope.solver.system import CLOSED, Block, ChoiceModes, Rows, System
 
 MOST_ANSWERS = 20
@@ -31,13 +32,13 @@ MOST_ANSWERS = 20
 
 @dataclass(frozen=True, eq=False)
 class PolicyIteration:
-    """Evaluation of the agent's choices in `rows`; `place` is −1 on all states, before and after."""
+    """Evaluation of the agent's choices in `rows`."""
 
     kernel: Kernel
     support: Support
     equations: Equations
     system: System
-    place: IndexArray
+    meter: Meter
 
     @cached_property
     def _closed(self) -> ChoiceModes:
@@ -54,7 +55,10 @@ class PolicyIteration:
         alone = replace(self.system, mode=mode)
         solved = False
         for _ in range(MOST_ANSWERS):
-            solved = factorised(self.system, block, rows, shift, values, self.place)
+            fill = factorised(self.system, block, rows, shift, values, self.meter.place)
+            solved = fill > 0
+            if solved:
+                self.meter.note_fill(len(block), fill)
             if not solved or self.kernel.lower is self.kernel.upper:
                 break
             if self.kernel.sweep(alone, block, values, shift, unit, rows) <= tolerance:

@@ -16,7 +16,7 @@ from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import FloatArray
 from tightrope.solver.answered import answered_sweeps
 from tightrope.solver.equations import Equations
-from tightrope.solver.frozen import LARGEST_FACTORISATION, frozen_sweeps
+from tightrope.solver.frozen import frozen_sweeps
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.measure import Measure
@@ -58,7 +58,7 @@ class Rounds:
 
     @cached_property
     def _policies(self) -> PolicyIteration:
-        return PolicyIteration(self.kernel, self.support, self.equations, self.system, self.meter.place)
+        return PolicyIteration(self.kernel, self.support, self.equations, self.system, self.meter)
 
     def converge(
         self,
@@ -80,7 +80,7 @@ class Rounds:
         closest, in_vain, pure, burst = 0.5, 0, 0, 8
         there_and_back, turn, restarts = (block, replace(block, backwards=True)), 0, 0
         unit = 1e-300 if self.measure.relative else 1.0
-        may_factorise, waiting = len(block) <= LARGEST_FACTORISATION, 0
+        may_factorise, waiting = meter.may_factorise(len(block)), 0
         while not meter.exhausted() and (allowed is None or meter.iterations - start < allowed):
             if system.unit > 0:
                 unit = max(unit, self.measure.unit(values[block.member]))

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import comb
 from typing import TypeVar
 
-from tightrope.model.polynomial import Monomial, multiply_monomials
+from tightrope.model.polynomial import Monomial, monomial_degree, multiply_monomials
 from tightrope.prism.diagnostics import Complaint, position_of
 from tightrope.prism.exploration.graph import Graph
 from tightrope.prism.exploration.nodes import Boolean
@@ -37,6 +38,8 @@ Terms = dict[Monomial, Number]
 Compiled = Boolean | Number | Terms
 
 _LARGEST_DEGREE = 1000
+_LARGEST_SIZE = 12_000
+"""Terms times degree of a product: beyond this, a single probability takes seconds to build and to prove."""
 
 _CHAINS = ({"+", "-"}, {"*"}, {"&"}, {"|"})
 
@@ -129,7 +132,8 @@ class Compiler:
                     (self.compile(operand), operand, negative) for operand, negative in _chain(expression)
                 ]
                 if expression.operator == "*":
-                    return balanced([value for value, _, _ in parts], self._product)
+                    place = expression.position
+                    return balanced([value for value, _, _ in parts], lambda a, b: self._product(a, b, place))
                 signed = [self._negated(value) if negative else value for value, _, negative in parts]
                 return balanced(signed, self._sum)
             case "&":
@@ -162,12 +166,14 @@ class Compiler:
             total[monomial] = self.arithmetic.add(known, coefficient) if known else coefficient
         return total
 
-    def _product(self, left: Compiled, right: Compiled) -> Compiled:
+    def _product(self, left: Compiled, right: Compiled, place: Position | None) -> Compiled:
         if isinstance(left, Number) and isinstance(right, Number):
             return self.arithmetic.multiply(left, right)
         total: Terms = {}
-        for m1, c1 in self._terms(left).items():
-            for m2, c2 in self._terms(right).items():
+        first, second = self._terms(left), self._terms(right)
+        refuse_large(first, second, place)
+        for m1, c1 in first.items():
+            for m2, c2 in second.items():
                 monomial = multiply_monomials(m1, m2)
                 product = self.arithmetic.multiply(c1, c2)
                 known = total.get(monomial)
@@ -246,10 +252,10 @@ class Compiler:
             raise Complaint(f"a polynomial of degree {times.high} is beyond {_LARGEST_DEGREE}", call.position)
         power: Terms = {(): self.arithmetic.literal(1, False)}
         for _ in range(times.low):
-            power = self._terms(self._product(power, base))
+            power = self._terms(self._product(power, base, call.position))
         result = power
         for k in range(times.low + 1, times.high + 1):
-            power = self._terms(self._product(power, base))
+            power = self._terms(self._product(power, base, call.position))
             reached = self.graph.compare(">=", times, self.graph.constant(k))
             result = self._chosen(reached, power, result)
         return result
@@ -258,6 +264,24 @@ class Compiler:
         if isinstance(value, Boolean):
             raise Complaint("a number is expected here, not a truth value", position_of_optional(expression))
         return {(): value} if isinstance(value, Number) else value
+
+
+def refuse_large(
+    left: Mapping[Monomial, object], right: Mapping[Monomial, object], place: Position | None
+) -> None:
+    """Complain about a product that would be too large to handle, before it is computed."""
+    degree = sum(max(map(monomial_degree, each), default=0) for each in (left, right))
+    variables = {index for each in (left, right) for monomial in each for index, _ in monomial}
+    most = len(left) * len(right)
+    terms = min(most, comb(degree + len(variables), len(variables)))  # so many monomials there are
+    if most > 1 and terms * degree > _LARGEST_SIZE:
+        raise Complaint(
+            f"this product is a polynomial of degree {degree} with up to {terms} terms, which is more than "
+            f"tightrope computes with (terms times degree may be {_LARGEST_SIZE})",
+            place,
+            "let a variable of the model count the steps that the factors stand for, or give a parameter "
+            "a value with --const",
+        )
 
 
 def position_of_optional(expression: Expression | None) -> Position | None:

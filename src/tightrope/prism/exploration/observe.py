@@ -39,16 +39,24 @@ class Observations:
 
 
 def observe(
-    program: Program, space: StateSpace, keys: OffsetArray, rows: Rows, actions: Sequence[str]
+    program: Program,
+    space: StateSpace,
+    keys: OffsetArray,
+    rows: Rows,
+    actions: Sequence[str],
+    narrow: bool = False,
 ) -> Observations:
-    """Everything that is said of the states with these keys."""
+    """Everything that is said of the states with these keys; `narrow` saves memory: the values of a variable
+    get the smallest type that its range fits.
+    """
     compiler = space.compiler()
     states = len(keys)
     labels = [(label.name, compiler.truth(label.expression)) for label in program.labels]
     members = {name: np.empty(states, dtype=np.bool_) for name, _ in labels}
     rewards = [_Reward(items.name or "", items.items, compiler, rows, actions) for items in program.rewards]
     columns: list[npt.NDArray[Any]] = [
-        np.empty(states, dtype=np.bool_ if is_boolean else np.int32) for is_boolean in space.is_boolean
+        np.empty(states, dtype=np.bool_ if is_boolean else _smallest(*bounds) if narrow else np.int32)
+        for is_boolean, bounds in zip(space.is_boolean, space.ranges, strict=True)
     ]
     for begin in range(0, states, _CHUNK):
         part = slice(begin, min(begin + _CHUNK, states))
@@ -66,6 +74,13 @@ def observe(
         {reward.name: reward.finish() for reward in rewards},
         {variable.name: column for variable, column in zip(space.variables, columns, strict=True)},
     )
+
+
+def _smallest(low: int, high: int) -> npt.DTypeLike:
+    for dtype in (np.int8, np.int16):
+        if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+            return dtype
+    return np.int32
 
 
 class _Reward:

@@ -19,7 +19,7 @@ from tightrope.prism.exploration.compile import Compiler, Terms
 from tightrope.prism.exploration.deferred import Deferred, Operation
 from tightrope.prism.exploration.frame import Frame
 from tightrope.prism.exploration.polynomial_index import PolynomialIndex
-from tightrope.prism.syntax import Command
+from tightrope.prism.syntax import Command, Literal
 
 ZERO, ONE = 0, 1
 """The numbers of the probabilities 0 and 1 in every table."""
@@ -73,8 +73,11 @@ class PolynomialProbabilities(Probabilities):
         self.table = PolynomialIndex(parameter_names)
         self.deferred = Deferred()
         self.deferred.entries(np.array([self.table.ZERO, self.table.ONE], dtype=np.int32))
+        self.constants: dict[tuple[object, ...], IndexArray] = {}
 
     def compile(self, compiler: Compiler, command: Command) -> Distribution:
+        if all(isinstance(update.probability, Literal) for update in command.updates):
+            return ConstantDistribution(self, compiler, command)
         terms = [compiler.terms(update.probability) for update in command.updates]
         return PolynomialDistribution(self, command, terms)
 
@@ -99,6 +102,28 @@ class PolynomialProbabilities(Probabilities):
         """Far fewer entries are distinct than there are pairs of them."""
         distinct, position = np.unique(entries, return_inverse=True)
         return self.table.polynomials(distinct).take(position.reshape(-1))
+
+
+class ConstantDistribution(Distribution):
+    """Probabilities that are the same in all states; equal ones of other commands are looked up."""
+
+    variables = frozenset[int]()
+
+    def __init__(self, owner: PolynomialProbabilities, compiler: Compiler, command: Command):
+        self._owner = owner
+        self._compiler = compiler
+        self._command = command
+
+    def evaluate(self, frame: Frame) -> IndexArray:
+        updates, known = self._command.updates, self._owner.constants
+        key = tuple(update.probability.value for update in updates if isinstance(update.probability, Literal))
+        row = known.get(key)
+        if row is None:
+            terms = [self._compiler.terms(update.probability) for update in updates]
+            alone = frame.select(np.zeros(1, dtype=np.int64))
+            row = PolynomialDistribution(self._owner, self._command, terms).evaluate(alone)
+            known[key] = row
+        return np.repeat(row, frame.size, axis=0)
 
 
 class PolynomialDistribution(Distribution):

@@ -12,6 +12,7 @@ of the last box.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -84,9 +85,11 @@ class Region:
     interior: FloatArray
     free: int
     products: tuple[tuple[int, int], ...]
+    deadline: float = float("inf")
+    """No further rows are tried for a cell after this moment of `time.perf_counter`."""
 
     @staticmethod
-    def of(polytope: Polytope) -> Region:
+    def of(polytope: Polytope, deadline: float = float("inf")) -> Region:
         system = polytope.system
         eye = np.eye(system.size)
         witness = polytope.emptiness.witness
@@ -99,6 +102,7 @@ class Region:
             witness,
             len(polytope.coordinates.free),
             polytope.coordinates.products,
+            deadline,
         )
 
     def root(self) -> Shape:
@@ -226,6 +230,8 @@ class Region:
                 share = outcome.multipliers / max(float(outcome.multipliers.sum()), 1e-300)
                 order = np.argsort(-share)[: np.count_nonzero(share > _SMALLEST_SHARE)]
                 for row in program.loaded[order].tolist():
+                    if time.perf_counter() > self.deadline:
+                        return best
                     found = None if row in chosen else frame_of(rows.take([*chosen, row]), inside, span)
                     if found is not None:
                         best = found

@@ -26,6 +26,7 @@ from tightrope.region.vertices import EnclosingVertices, enclosing_vertices
 MOST_POINTS = 20_000
 _PUSHES = (1e-11, 1e-9, 1e-7, 1e-5, 1e-3)
 _ROUNDS = 200
+_AFRESH = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,12 +110,14 @@ def _ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.array([0.5 * (low + high)]), np.array([[0.5 * (high - low)]])
     lifted = np.column_stack([points, np.ones(count)])
     weight = np.full(count, 1.0 / count)
-    for _ in range(_ROUNDS):
-        moment = (lifted * weight[:, None]).T @ lifted
-        try:
-            distance = np.einsum("ki,ki->k", lifted, np.linalg.solve(moment, lifted.T).T)
-        except np.linalg.LinAlgError:
-            break
+    for round_ in range(_ROUNDS):
+        if round_ % _AFRESH == 0:
+            moment = (lifted * weight[:, None]).T @ lifted
+            try:
+                inverse = np.linalg.inv(moment)
+            except np.linalg.LinAlgError:
+                break
+            distance = np.einsum("ki,ki->k", lifted @ inverse, lifted)
         far = int(distance.argmax())
         excess = float(distance[far])
         if excess <= (size + 1) * 1.01:
@@ -122,6 +125,11 @@ def _ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:
         step = (excess - size - 1.0) / ((size + 1.0) * (excess - 1.0))
         weight *= 1.0 - step
         weight[far] += step
+        # The moment changes by a rank of one, and so does its inverse.
+        towards = inverse @ lifted[far]
+        share = step / (1.0 - step + step * excess)
+        distance = (distance - share * (lifted @ towards) ** 2) / (1.0 - step)
+        inverse = (inverse - share * np.outer(towards, towards)) / (1.0 - step)
     centre = weight @ points
     spread = points - centre
     covariance = (spread * weight[:, None]).T @ spread * size

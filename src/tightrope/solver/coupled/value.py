@@ -99,7 +99,8 @@ def coupled_value(
         return replace(blank, reason=chain, seconds=time.perf_counter() - begin)
     if objective.complement:
         low, high = high, low
-    region = Region.of(polytope)
+    deadline = begin + limits.seconds
+    region = Region.of(polytope, deadline)
     search = Search(chain, functions, region)
     tree = Tree(
         chain,
@@ -114,7 +115,6 @@ def coupled_value(
     stopped: CoupledStatus | None = None
     if polytope.coordinates.size and not (chain.fixed[chain.initial] and not chain.phases):
         tree.grow_root()
-        deadline = begin + limits.seconds
         stopped = tree.refine(gap, deadline, limits.cells)
         if stopped is None:
             most = _EXACT_CELLS_REDUCED if tree.nodes[0].shape.reduced else _EXACT_CELLS

@@ -1,0 +1,113 @@
+"""What `tightrope warmup` runs: small examples of every command, in processes of their own.
+
+The examples go through the commands themselves, so that every kernel is compiled for the very types of arrays
+that it meets later. The first one alone comes before the others: it has the kernels that all of them share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+
+from tightrope.errors import CannotCertify
+
+ACYCLIC, CYCLIC, JOINT = "bench:rover(4,4)", "bench:aircraft(4,4)", "bench:parallel(2)"
+WAITING = """mdp
+module walk
+  s : [0..3] init 0;
+  [go] s=0 -> [0.2,0.6] : (s'=1) + [0.3,0.7] : (s'=0) + [0.05,0.2] : (s'=2);
+  [go] s=1 -> [0.5,0.8] : (s'=3) + [0.2,0.5] : (s'=0);
+  [no] s<2 -> 0.5 : (s'=0) + 0.5 : (s'=2);
+endmodule
+rewards "cost" [go] true : 1; [no] true : 2; endrewards
+label "goal" = s=3;
+"""
+
+Examples = tuple[tuple[str, ...], ...]
+EXAMPLES: dict[str, Examples] = {
+    "learning": (
+        ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
+        ("learn", ACYCLIC, "--data", "data.parquet", "-o", "out"),
+    ),
+    "cyclic models": (
+        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ F "goal" ]', "--certificate", "c"),
+        ("check", "walk.prism", "--prop", 'Pminmax=? [ F "goal" ]'),
+        ("check", "walk.prism", "--prop", 'R{"cost"}minmax=? [ F "goal" ]'),
+        ("check", "walk.prism", "--prop", 'R{"cost"}maxmin=? [ C<=5 ]'),
+        ("verify", "c"),
+    ),
+    "other sets": (
+        ("sample", CYCLIC, "--episodes", "200", "--raw", "-o", "data.csv"),
+        (
+            "learn",
+            CYCLIC,
+            "--data",
+            "data.csv",
+            "--region",
+            "polytope",
+            "--sets",
+            "all",
+            "--time-limit",
+            "60",
+        ),
+    ),
+    "rectangular sets and certificates": (
+        ("sample", "bench:parallel(2)", "--episodes", "200", "-o", "data.parquet"),
+        (
+            "learn",
+            "bench:parallel(2)",
+            "--data",
+            "data.parquet",
+            "--certificate",
+            "c",
+            "--sets",
+            "rectangular",
+        ),
+        ("verify", "c"),
+    ),
+    "online": (
+        ("online", ACYCLIC, "--episodes", "20", "--sets", "expression"),
+        ("online", CYCLIC, "--episodes", "20", "--sets", "tied", "--region", "polytope"),
+    ),
+}
+
+
+def warm_up(jobs: int | None = None) -> Iterator[tuple[str, int, int, int]]:
+    """Run all examples; after each its name, how many are done, how many there are, and kernels compiled."""
+    names = list(EXAMPLES)
+    workers = jobs or len(os.sched_getaffinity(0))
+    with ProcessPoolExecutor(min(workers, len(names)), mp_context=get_context("spawn")) as pool:
+        yield names[0], 1, len(names), pool.submit(run_example, names[0]).result()
+        waiting = {pool.submit(run_example, name): name for name in names[1:]}
+        for done, future in enumerate(as_completed(waiting), start=2):
+            yield waiting[future], done, len(names), future.result()
+
+
+def run_example(name: str) -> int:
+    """Run one example in a directory of its own; the number of kernels that were compiled."""
+    from numba.core import event
+
+    from tightrope.cli.app import run
+
+    before = os.getcwd()
+    said = io.StringIO()
+    with event.install_recorder("numba:compile") as compiled, tempfile.TemporaryDirectory() as folder:
+        try:
+            os.chdir(folder)
+            with open("walk.prism", "w", encoding="utf-8") as file:
+                file.write(WAITING)
+            for command in EXAMPLES[name]:
+                with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                    code = run(command)
+                if code not in (0, 1):
+                    raise CannotCertify(
+                        f"the example 'tightrope {' '.join(command)}' failed: {said.getvalue()}"
+                    )
+        finally:
+            os.chdir(before)
+    return sum(entry.is_start for _, entry in compiled.buffer)

@@ -106,6 +106,15 @@ def test_half_of_the_tails_unreadable_claims_no_coverage(
     assert "were dropped" in shown.out and "the confidence is nominal" in shown.err
 
 
+def test_a_comparison_of_censored_data_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "coin.prism").write_text(COIN)
+    tossed(tmp_path / "log.csv", 2)
+    words = [str(tmp_path / "coin.prism"), "--data", str(tmp_path / "log.csv"), "--prop", PROP]
+    assert run(["learn", *words, "--skip-invalid", "--sets", "all"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "NOT so for all rows: it is nominal there, outcomes are missing from the data" in said
+
+
 def test_no_method_holds_for_censored_data(tmp_path: Path, model: ParametricMDP) -> None:
     text = "episode,step,state,action,next_state\n0,0,3,walk,4\n0,1,4,walk,5\n0,2,5,walk,?\n1,0,3,walk,2\n"
     counts = read(tmp_path, model, text, skip_invalid=True, design="generative").counts

@@ -26,7 +26,7 @@ SHORT = 47
 """So many episodes end without an update."""
 
 QUESTION = {"model": NAME, "delta": 0.001, "seed": 1}
-TIMES = ("seconds", "elapsed")
+TIMES = ("seconds", "elapsed", "peak_memory")
 
 
 def records_of(directory: Path, episodes: int, question: dict[str, object] | None = None) -> list[Any]:

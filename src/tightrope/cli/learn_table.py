@@ -123,6 +123,10 @@ def print_comparison(
     print_table(title, (whose, "lower", "upper", "width", f"{_number(low)} … {_number(high)}", "s"), rows)
     last = results[-1]
     facts = [("confidence", f"{1 - last.ledger.delta:g} for each row on its own; choose before looking")]
+    nominal = [result for result in results if not result.ledger.holds]
+    if nominal:
+        whose = "all rows" if len(nominal) == len(results) else ", ".join(r.kind.value for r in nominal)
+        facts.append(("NOT so for", f"{whose}: it is nominal there, {_why_nominal(nominal[0])}"))
     if true_value is not None:
         facts.append(("│", f"{_number(true_value.lower)}, the best value at the true point"))
     if any(result.fallback for result in results):

@@ -58,7 +58,7 @@ class LogRequest:
         from tightrope.formats.data_files import find_files
         from tightrope.formats.data_open import open_table
 
-        self.options.state_names, self.options.stated_design, self.options.place  # noqa: B018
+        self.options.check()
         if self.minari is not None:
             return ()
         found = find_files(self.places, self.options.format)

@@ -101,7 +101,7 @@ def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Ite
             first += partial.rows
             yield partial
         return
-    plan.index, plan.absorbing  # noqa: B018
+    plan.prepare()
     with ThreadPoolExecutor(workers) as pool:
         running: deque[Future[Partial]] = deque()
         waiting: deque[Part] = deque(parts)
@@ -183,5 +183,6 @@ def _follows_episodes(plan: ReadPlan) -> bool:
 
 
 def _batches_of_episodes(plan: ReadPlan, design: SamplingDesign | None) -> int | None:
-    known = plan.by_episodes and design is not None and design.episodes is not None
-    return len(batch_ends(design.episodes)) if known else None  # type: ignore[union-attr, arg-type]
+    if not plan.by_episodes or design is None or design.episodes is None:
+        return None
+    return len(batch_ends(design.episodes))

@@ -46,6 +46,11 @@ class ReadOptions:
         """Where parts are counted: what `engine` and `scheduler` say, checked."""
         return parse_place(self.engine, self.scheduler)
 
+    def check(self) -> None:
+        """Refuse words that mean nothing."""
+        for word in ("state_names", "stated_design", "place"):
+            getattr(self, word)
+
     @property
     def state_names(self) -> StateNames | None:
         """`states`, checked."""

@@ -74,6 +74,10 @@ class ReadPlan:
         """States that nothing leaves."""
         return absorbing_states(self.structure)
 
+    def prepare(self) -> None:
+        """Build what threads share, before there are several."""
+        assert self.index is not None and self.absorbing is not None
+
     def decoder(self, table: int) -> RowDecoder:
         return RowDecoder(self.columns[table], self.maps, self.index, self.tables[table].path)
 

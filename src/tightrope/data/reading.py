@@ -95,7 +95,7 @@ def read_counts(
     it is dropped and counted in `Reading.dropped`. `words` are the fields of `ReadOptions`.
     """
     asked = replace(options or ReadOptions(), **words)
-    asked.state_names, asked.stated_design, asked.place  # noqa: B018
+    asked.check()
     if not isinstance(data, str | Path | bytes) and not is_table(data) and not _are_places(data):
         from tightrope.data.episode_counts import count_episodes
 

@@ -209,7 +209,8 @@ def moments(column: Any, name: str, file: str, problems: ProblemCodes) -> Offset
         whole: OffsetArray = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         return whole
     if pa.types.is_integer(kind):
-        return column.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+        numbers: OffsetArray = column.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return numbers
     if pa.types.is_floating(kind):
         values = column.fill_null(0.0).cast(pa.float64()).to_numpy(zero_copy_only=False)
         return rising_integers(values)

@@ -140,26 +140,22 @@ def format_of(name: str) -> tuple[DataFormat, str | None] | None:
 
 def open_store(address: str) -> tuple[Any, str]:
     """The file system of an address and the path in it: fsspec's where it knows it, else pyarrow's."""
-    scheme = address.partition("://")[0]
-    try:
-        import fsspec
-
-        return _explained_store(lambda: fsspec.core.url_to_fs(address), scheme)  # type: ignore[no-any-return]
-    except ImportError:
-        pass
     from tightrope.formats.data_stores import ArrowStore
 
-    return _explained_store(lambda: ArrowStore.of(address), scheme)  # type: ignore[no-any-return]
-
-
-def _explained_store(make: Any, scheme: str) -> Any:
+    scheme = address.partition("://")[0]
     try:
-        return make()
+        try:
+            import fsspec
+
+            system, path = fsspec.core.url_to_fs(address)
+        except ImportError:
+            system, path = ArrowStore.of(address)
     except ValueError as error:
         raise InputError(
             f"no file system is known for {scheme}://: {error}",
             hint="pip install 'tightrope[stores]' and the file system's package (s3fs, gcsfs, adlfs, …)",
         ) from error
+    return system, path
 
 
 def _stated(format: str | None) -> tuple[DataFormat, str | None] | None:

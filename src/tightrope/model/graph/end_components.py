@@ -116,20 +116,22 @@ def _keeps(
     inside: BoolArray,
     home: int,
 ) -> bool:
-    mass, exact = 0.0, True
     leaves = False
     for t in range(first, last):
-        if not possible[t]:
-            continue
         s = successor[t]
-        if inside[s] and component[s] == home:
-            mass, exact = added(mass, exact, upper[t])
-        else:
+        if possible[t] and not (inside[s] and component[s] == home):
             leaves = True
             if lower[t] > 0.0 or not nature_stays:
                 return False
-    if not leaves or exact or abs(mass - 1.0) > (last - first + 2) * SUM_UNIT:
-        return not leaves or mass >= 1.0
+    if not leaves:
+        return True
+    mass, exact = 0.0, True
+    for t in range(first, last):
+        s = successor[t]
+        if possible[t] and inside[s] and component[s] == home:
+            mass, exact = added(mass, exact, upper[t])
+    if exact or abs(mass - 1.0) > (last - first + 2) * SUM_UNIT:
+        return mass >= 1.0
     terms, size = np.empty(last - first), 0
     for t in range(first, last):
         s = successor[t]

@@ -73,7 +73,8 @@ def almost_sure(
     inside = _all(within, structure.states) | target
     open_choice = _all(choices, structure.choices).copy()
     while True:
-        _settle(support, target, agent_reaches, nature_reaches, inside, open_choice)
+        if not inside.all():  # all states together are left by nobody
+            _settle(support, target, agent_reaches, nature_reaches, inside, open_choice)
         drawn = target.copy()
         rank = np.zeros(structure.states, np.int32)
         witness = np.full(structure.states, -1, np.int64)
@@ -153,6 +154,7 @@ def _settle(
     if support.engine is not None:
         return support.engine.settle(support.kept, exempt, agent, nature, within, choices)
     structure = support.structure
+    nature = nature and not support.is_constant  # who can cut nothing has nothing to join with
     return settle(
         structure.choice_start,
         structure.transition_start,

@@ -191,7 +191,7 @@ def add_ratios(ours: Row, storm: Row) -> None:
 def start_up(turns: int) -> Row:
     """CPU seconds of a process that checks the tiny model and nothing else, per tool."""
     best = {tool: min(apart("--start", tool)[1] for _ in range(turns)) for tool in TOOLS}
-    return {"model": "start-up", **best}
+    return {"model": "start-up", "turns": turns, **best}
 
 
 def start(tool: str) -> None:
@@ -268,12 +268,13 @@ def document(rows: Sequence[Row], start_row: Row, folder: Path) -> None:
         BEGIN,
         "## Plain models",
         "",
-        "Written by `python benchmarks/plain_models.py --document docs` from its last run: ordinary Markov",
+        "Written by `python benchmarks/plain_models.py --document docs` from recorded rows: ordinary Markov",
         "chains and decision processes from the literature (`benchmarks/plain`), built and checked at",
         "relative precision 1e-6. Storm runs in its sound mode. CPU seconds, and the most memory of the",
-        "process; the tools took turns, three processes each, and each has its best. `build`, `check` and",
-        "`both`: how many times as fast as Storm; `memory`: times Storm's. Transitions differ where the",
-        "tools stop exploring at different states.",
+        f"process; the tools took turns, {start_row['turns']} each, and each has its best. `build`,",
+        "`check` and `both`: how many times as fast as Storm; `memory`: times Storm's. Transitions differ",
+        "where the tools stop exploring at different states.",
+        *([str(start_row["note"])] if "note" in start_row else []),
         "",
         f"| {' | '.join(HEAD)} |",
         "|" + "---|" * len(HEAD),

@@ -45,7 +45,7 @@ def test_page_is_replaced_between_its_marks(tmp_path: Path) -> None:
     assert rows[0]["build_ratio"] == 2.0
     (tmp_path / "solving.md").write_text("# Solving\n", encoding="utf-8")
     for start in (0.5, 0.7):
-        script["document"](rows, {"tightrope": start, "storm": 0.2}, tmp_path)
+        script["document"](rows, {"tightrope": start, "storm": 0.2, "turns": 3}, tmp_path)
     text = (tmp_path / "solving.md").read_text(encoding="utf-8")
     assert text.startswith("# Solving\n") and text.count("## Plain models") == 1
     assert "0.70 CPU seconds" in text and "| crowds | tightrope | 10 | 1.00 |" in text

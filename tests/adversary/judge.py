@@ -87,8 +87,15 @@ def refutation(honest: Honest, forgery: Forgery) -> str | None:
         else:
             truth = value_of(forgery, claim.weights)
             if not is_allowed(claim.lower, claim.upper, truth):
-                return f"{claim.name} in [{claim.lower!r}, {claim.upper!r}], the value is {float(truth)!r}"
+                return f"{claim.name} in [{claim.lower!r}, {claim.upper!r}], the value is {shown(truth)}"
     return None
+
+
+def shown(value: Fraction) -> str:
+    try:
+        return repr(float(value))
+    except OverflowError:
+        return "beyond all doubles"
 
 
 def value_of(forgery: Forgery, weights: Weights | None) -> Fraction:

@@ -23,6 +23,7 @@ LIKELY = ("walk/likelihood/parameter", "walk/likelihood/expression", "spread/lik
 REGIONS = (*POLYTOPE, *BALLS, *ELLIPSOIDS, *LIKELY)
 DOMAINS = ("domain/expression", "domain/rectangular")
 COUPLED = ("spread/polytope/coupled", "spread/likelihood/coupled", "domain/coupled")
+STEPPED = ("spread/polytope/steps",)
 EVERYTHING = (*TIED, *UNTIED, *REGIONS, *DOMAINS)
 
 REGION = "learned.region"
@@ -94,12 +95,13 @@ def filled(path: str, value: float) -> Forge:
 
 
 def tight(share: float = 0.1) -> Forge:
-    """The claim alone, around its middle."""
+    """The last claim alone, around its middle."""
 
     def forge(forgery: Forgery) -> None:
-        low, high = forgery["claims.0.lower"], forgery["claims.0.upper"]
+        last = len(forgery["claims"]) - 1
+        low, high = forgery[f"claims.{last}.lower"], forgery[f"claims.{last}.upper"]
         middle, half = (low + high) / 2, (high - low) / 2 * share
-        claim(forgery, middle - half, middle + half)
+        forgery[f"claims.{last}.lower"], forgery[f"claims.{last}.upper"] = middle - half, middle + half
 
     return forge
 
@@ -258,6 +260,15 @@ ATTACKS = [
     Attack("coupled-dual-huge", COUPLED, both(tight(), lambda f: _edit(f, "dual", lambda a: a * 1e300)), "overflow into ∞ − ∞"),
     Attack("coupled-other-claim", COUPLED, both(tight(), lambda f: _set(f, "claim", 3)), "cells of a claim that is not there"),
     Attack("coupled-twice", COUPLED, both(tight(), lambda f: _twice(f)), "two proofs, one set of arrays"),
+    Attack("coupled-steps-claim", STEPPED, tight(), "the interval is read from cells, not from the claim"),
+    Attack("coupled-steps-overflow", STEPPED, both(tight(), lambda f: _edit(f, "axes", lambda a: a * 1e300)), "frames so large that the steps overflow: ∞ − ∞ is no number, and no bound"),
+    Attack("coupled-steps-axes-zero", STEPPED, both(tight(), lambda f: _edit(f, "axes", np.zeros_like)), "a frame without extent"),
+    Attack("coupled-steps-points-shrunk", STEPPED, both(tight(), lambda f: _edit(f, "point", lambda a: a * 0.1)), "points whose hull is not the cell"),
+    Attack("coupled-steps-cell-missing", STEPPED, lambda f: _cells(f, lambda c, k: _without_cell(f, c, k)), "a cell that nobody looked at"),
+    Attack("coupled-steps-cells-empty", STEPPED, both(tight(), lambda f: _emptied(f, 1.0)), "cells that are not empty"),
+    Attack("coupled-steps-dual", STEPPED, both(tight(), lambda f: (_edit(f, "lower_dual", lambda a: a * 0), _edit(f, "dual", lambda a: np.zeros((1, a.shape[1]))))), "an occupancy where steps are made"),
+    Attack("coupled-steps-other-claim", STEPPED, both(tight(), lambda f: _set(f, "claim", 0)), "cells of the policy that depends on the step"),
+    Attack("coupled-steps-models", STEPPED, both(tight(), lambda f: _models(f)), "models where steps are made"),
     Attack("coupled-rows-foreign", COUPLED, both(tight(), lambda f: _edit(f, "row", lambda a: np.tile(np.array([[7, 0, 0]]), (len(a), 1)))), "half-spaces of another cell"),
     Attack("coupled-rows-circle", COUPLED, both(tight(), lambda f: _edit(f, "row", lambda a: np.tile(np.array([[5, 1, 0]]), (len(a), 1)))), "rows that rest on what is to be proved"),
 ]  # fmt: skip
@@ -274,6 +285,17 @@ def _stage(forgery: Forgery, share: float) -> None:
     forgery[f"{REGION}.box_upper"] = np.vstack([high.reshape(-1, size), middle + half])
     more = basis[-1:] if len(basis) else np.zeros((1, 2 * size, size), dtype=np.int64)
     forgery[f"{REGION}.box_basis"] = np.concatenate([basis, more])
+
+
+def _models(forgery: Forgery) -> None:
+    path = "learned.coupled.0"
+    cells, size = len(forgery[f"{path}.node"]), forgery[f"{path}.point"].shape[1]
+    opened = len(forgery[f"{path}.state"])
+    middle = (forgery["claims.1.lower"] + forgery["claims.1.upper"]) / 2
+    forgery[f"{path}.value"] = np.full((cells, opened), middle)
+    forgery[f"{path}.slope"] = np.zeros((cells, opened, size))
+    forgery[f"{path}.curve"] = np.zeros((cells, opened, size * (size + 1) // 2))
+    forgery[f"{path}.error"] = np.full((cells, opened), 1e-9)
 
 
 def _no_region(forgery: Forgery) -> None:

@@ -96,6 +96,9 @@ MIXED = """{"format": "tightrope policy", "version": 1, "model": null, "policy":
 {"state": {"s": 0}, "choices": [{"choice": 0, "probability": 0.5}, {"choice": 1, "probability": 0.5}]},
 {"state": {"s": 1}, "choices": [{"choice": 0, "probability": 0.25}, {"choice": 1, "probability": 0.75}]}]}"""
 
+ONE_CHOICE = """{"format": "tightrope policy", "version": 1, "model": null, "policy": [
+{"state": {"s": 1}, "choice": 1}]}"""
+
 WALK_DOMAIN = ("--param", "p=0.1:0.9")
 SPREAD_DOMAIN = ("--domain", "p=2*r, 0.1<=p<=0.5, 0.1<=q<=0.5, r<=0.4")
 
@@ -268,6 +271,20 @@ LEARNED = [
     _learned("polytope", "coupled", spread=True),
     _learned("likelihood", "coupled", spread=True),
 ]
+
+LEARNED.append(
+    Honest(
+        "spread/polytope/steps",
+        "learn",
+        "spread.prism",
+        SPREAD,
+        (*SPREAD_DOMAIN, "--prop", 'Pmax=? [ F<=20 "goal" ]'),
+        ("--delta", "0.05", "--region", "polytope", "--sets", "coupled"),
+        DRAWN_SPREAD,
+        ONE_CHOICE,
+    )
+)
+"""Coupled over steps: the robust policy depends on the step, the given one does not."""
 
 DOMAINS = [
     Honest(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -332,9 +333,29 @@ def points_of(honest: Honest) -> tuple[Sketch, tuple[Point, ...]]:
     return sketch, tuple(tuple(Fraction(x).limit_denominator(10**9) for x in point) for point in found)
 
 
+GOAL = 3
 REACH = Objective(
     ObjectiveKind.UNTIL, Direction.MAX, Direction.MIN, target=np.array([False, False, False, True, False])
 )
+
+
+def steps_of(honest: Honest) -> int | None:
+    """The bound on the steps of the question, if there is one."""
+    found = re.search(r"F<=(\d+)", " ".join(honest.options))
+    return int(found.group(1)) if found else None
+
+
+def _reached(rows: list[dict[int, Fraction]], steps: int | None) -> Fraction:
+    """The probability to reach the goal from the initial state of a chain."""
+    if steps is None:
+        return chain_value(rows, [Fraction(0)] * len(rows), REACH)[0]
+    value = [Fraction(int(s == GOAL)) for s in range(len(rows))]
+    for _ in range(steps):
+        value = [
+            Fraction(1) if s == GOAL else sum((p * value[t] for t, p in row.items()), Fraction(0))
+            for s, row in enumerate(rows)
+        ]
+    return value[0]
 
 
 @cache
@@ -372,6 +393,6 @@ def _values(honest: Honest, weights: tuple[tuple[Fraction, ...], ...]) -> list[F
                 for t, name in outcomes:
                     row[t] = row.get(t, Fraction(0)) + weight * probability[name]
             rows.append({t: p for t, p in row.items() if p})
-        values.append(chain_value(rows, [Fraction(0)] * len(rows), REACH)[0])
+        values.append(_reached(rows, steps_of(honest)))
     assert max(values) < INFINITE
     return values

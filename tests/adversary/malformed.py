@@ -393,7 +393,6 @@ def _long_numbers(forgery: Forgery) -> bytes:
 
 
 HOSTILE: dict[str, tuple[str, Make]] = {
-    "2^40 trials": ("walk/events/tied", _near_the_rate(2**33, 1e-7)),
     "2^50 trials": ("walk/events/tied", _near_the_rate(2**42, 1e-6)),
     "more counts than int64 holds": ("walk/events/tied", edited(("problem.data.batch_count", np.full(1, 2**62)))),
     "counts of 2^63 - 1": ("walk/likelihood/expression", lambda f: edited(("problem.data.batch_count", np.full_like(f["problem.data.batch_count"], 2**63 - 1)))(f)),

@@ -20,7 +20,10 @@ def cases(attacks: list[Attack]) -> list[object]:
 
 
 def try_attack(attack: Attack, on: str, place: Path) -> None:
-    """What the forger claims is false, and neither arithmetic lets it pass."""
+    """What the forger claims is false, and `verify` does not let it pass.
+
+    In longdouble, and in rationals where that is quick or nothing else of the attack was tried in them.
+    """
     honest = ALL[on]
     forgery = Forgery.of(honest.certificate)
     attack.forge(forgery)
@@ -30,6 +33,7 @@ def try_attack(attack: Attack, on: str, place: Path) -> None:
         wrong = "the claim cannot be read"
     assert wrong or attack.name in POINTLESS, f"{attack.name} claims nothing that is false"
     path = forgery.save(place / "forged.cert")
-    for options in ((), ("--exact",)):
+    in_rationals = on == attack.on[0] or honest.command == "check"
+    for options in ((), ("--exact",)) if in_rationals else ((),):
         verdict = verify(path, *options)
         assert not verdict.accepted, f"{attack.name} ({attack.why}) was accepted: {wrong}"

@@ -72,7 +72,8 @@ def mutation(draw: st.DrawFn, forgery: Forgery, paths: list[str]) -> str:
     paths.remove(path)
     value = forgery[path]
     if isinstance(value, np.ndarray):
-        name, changed = _array(draw, value)
+        with np.errstate(all="ignore"):
+            name, changed = _array(draw, value)
         forgery[path] = changed
     elif path in forgery.arrays:
         name = draw(st.sampled_from(["drop", "swap", "odd"]))
@@ -126,9 +127,8 @@ def _array(draw: st.DrawFn, array: np.ndarray) -> tuple[str, Any]:
             changed = np.concatenate([changed, changed[-1:]])
     elif way == "type":
         kind = draw(st.sampled_from(ODD_TYPES))
-        with np.errstate(all="ignore"):
-            real = np.nan_to_num(array) if array.dtype.kind == "f" and kind != ">f8" else array
-            changed = real.astype(kind)
+        real = np.nan_to_num(array) if array.dtype.kind == "f" and kind != ">f8" else array
+        changed = real.astype(kind)
     else:
         shape = draw(st.sampled_from([(-1, 1), (1, -1), (-1,)]))
         changed = array.reshape(shape) if size else array.reshape(0, 1)

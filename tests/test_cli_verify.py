@@ -116,7 +116,7 @@ def test_certificates_of_something_else_are_refused(capsys, folder, tmp_path):
         ("value", ["--model", "bench:aircraft(8,5)"], "another model: 'graph."),
         ("value", ["--model", MODEL, "--at", "theta1=0.4,theta2=0.3,theta3=0.1"], "another model: 'theta'"),
         ("value", ["--model", MODEL, "--prop", turned], "another property: 'agent'"),
-        ("learned", ["--model", MODEL, "--data", str(tmp_path / "more.csv")], "another data: 'batch_"),
+        ("learned", ["--model", MODEL, "--data", str(tmp_path / "more.csv")], "other data: 'batch_"),
         ("learned", ["--model", MODEL, "--param", "theta1=0.1:0.9"], "another model: 'domain.lower'"),
         ("learned", ["--model", MODEL, "--prop", turned], "another property: 'agent'"),
     ):
@@ -124,6 +124,9 @@ def test_certificates_of_something_else_are_refused(capsys, folder, tmp_path):
         captured = capsys.readouterr()
         assert code == 1, (options, captured.err)
         assert words in captured.err and captured.out == "", (options, captured.err)
+        code, found = report(capsys, folder / f"{name}.cert", *options)
+        assert code == 1 and not found["valid"] and words in found["checked"][0]["detail"]
+        assert found["bound"]["model"] is ("another model" not in words)
 
 
 def test_options_about_a_model_need_one(capsys, folder):

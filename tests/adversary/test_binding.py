@@ -140,7 +140,7 @@ def test_other_data_are_refused(tmp_path: Path) -> None:
     other = tmp_path / "data.csv"
     other.write_text("\n".join(lines) + "\n")
     verdict = verify(honest.certificate, *binding_of(honest, data=str(other)))
-    assert verdict.code == 1 and "another data" in verdict.err
+    assert verdict.code == 1 and "other data" in verdict.err
 
 
 def test_batches_in_another_order_are_other_data(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_batches_in_another_order_are_other_data(tmp_path: Path) -> None:
     sizes = [len(one) for one in parts[0][::-1]]
     forgery["problem.data.batch_start"] = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     verdict = verify(forgery.save(tmp_path / "other.cert"), *honest.binding())
-    assert verdict.code == 1 and "another data" in verdict.err
+    assert verdict.code == 1 and "other data" in verdict.err
 
 
 def test_another_policy_is_refused() -> None:

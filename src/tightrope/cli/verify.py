@@ -116,7 +116,7 @@ def verify(
         from tightrope.cli.log_source import LogRequest
         from tightrope.cli.verify_own import Sources, own_problem
         from tightrope.data.read_options import ReadOptions
-        from tightrope.learning.verification import tied
+        from tightrope.learning.verification import compare
 
         log = None
         if data is not None:
@@ -132,7 +132,11 @@ def verify(
             log = LogRequest(tuple(data), options)
         sources = Sources(model, prop, at, param, domain, discount, terminal_reward, parse_constants(const))
         law = loaded.certificate.problem.law
-        bound = tied(loaded.certificate, own_problem(sources, log, policy, law == "point"))
+        bound, trouble = compare(loaded.certificate, own_problem(sources, log, policy, law == "point"))
+        if trouble is not None:
+            if json:
+                print_json(_about_something_else(bound, trouble, loaded, time.perf_counter() - begin))
+            raise CannotCertify(trouble)
     verdict = check(loaded.certificate, RATIONAL if exact else LONGDOUBLE)
     verdict = verdict if bound is None else replace(verdict, bound=bound)
     if json:
@@ -162,6 +166,20 @@ def _facts(verdict: Verdict, loaded: Loaded, seconds: float) -> dict[str, Any]:
     return facts | {
         "digest": loaded.digest,
         "about": dict(loaded.certificate.about),
+        "seconds": round(seconds, 6),
+    }
+
+
+def _about_something_else(
+    bound: dict[str, bool | None], trouble: str, loaded: Loaded, seconds: float
+) -> dict[str, Any]:
+    """What is said of a certificate that is not about the user's own files: nothing in it was checked."""
+    return {
+        "valid": False,
+        "bound": bound,
+        "assumes": [],
+        "checked": [{"name": "it is about what was given", "passed": False, "detail": trouble}],
+        "digest": loaded.digest,
         "seconds": round(seconds, 6),
     }
 

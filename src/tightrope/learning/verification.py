@@ -7,7 +7,7 @@ sets, an assumed support) are the file's; what they mean is in the verdict's own
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +19,7 @@ from tightrope.certificate.checker import check, unbound
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
-from tightrope.certificate.problem import first_difference
+from tightrope.certificate.problem import Problem, first_difference
 from tightrope.certificate.verdict import Verdict
 from tightrope.errors import CannotCertify, InputError
 
@@ -66,7 +66,9 @@ def verify(
             raise InputError("a property, data, a point or a policy can only be compared beside a model")
         bound = unbound(loaded)
     else:
-        bound = tied(loaded, _own(model, prop, at, data, policy))
+        bound, trouble = compare(loaded, _own(model, prop, at, data, policy))
+        if trouble is not None:
+            raise CannotCertify(trouble)
     return replace(check(loaded, RATIONAL if exact else LONGDOUBLE), bound=bound)
 
 
@@ -80,55 +82,79 @@ def _own(model: Any, prop: Any, at: Any, data: Any, policy: Any) -> Own:
     return Own(model, objective, at, counts, policy)
 
 
-def tied(certificate: Certificate, own: Own) -> dict[str, bool | None]:
-    """What was found to be the user's own; a `CannotCertify` at the first thing that is not."""
+def compare(certificate: Certificate, own: Own) -> tuple[dict[str, bool | None], str | None]:
+    """What was found to be the user's own, and the first thing that is not, in words."""
+    bound = unbound(certificate)
+    for name, trouble in _compared(certificate, own):
+        if trouble is not None:
+            return bound, f"this certificate is about {trouble}"
+        bound[name] = True
+    return bound, None
+
+
+def _compared(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | None]]:
+    """What was given, part by part, each with what the certificate is about instead."""
+    problem = certificate.problem
+    if (problem.law in ("point", "domain")) != hasattr(own.model, "expressions"):
+        yield "model", "another model: one is parametric, the other is not"
+        return
+    theirs = _problem(certificate, own)
+    ours = replace(theirs, objective=problem.objective, data=problem.data)
+    yield "model", _differs("another model", first_difference(problem, ours))
+    if own.objective is not None:
+        yield "property", _differs("another property", first_difference(problem.objective, theirs.objective))
+    if own.counts is not None:
+        yield "data", _data_difference(problem, own.counts)
+    if own.policy is not None:
+        yield "policy", _policy_difference(certificate, own.policy)
+
+
+def _data_difference(problem: Problem, counts: Counts) -> str | None:
+    from tightrope.learning.certificate_data import to_data
+
+    statement = problem.data
+    if statement is None or statement.method == "domain":
+        return "no data"
+    found = to_data(
+        counts,
+        delta=statement.delta,
+        method=statement.method,
+        budget=statement.budget,
+        sets=statement.sets,
+    )
+    return _differs("other data", first_difference(statement, found))
+
+
+def _policy_difference(certificate: Certificate, policy: Policy) -> str | None:
+    for claim in certificate.claims:
+        taken = claim.weight
+        if claim.choice is not None:
+            taken = np.zeros(certificate.problem.graph.choices)
+            taken[claim.choice] = 1.0
+        if taken is not None and np.array_equal(taken, policy.probability):
+            return None
+    return "other policies than the given one"
+
+
+def _differs(what: str, field: str | None) -> str | None:
+    return None if field is None else f"{what}: '{field}' differs"
+
+
+def _problem(certificate: Certificate, own: Own) -> Problem:
+    """The problem of the user's own model and question; data are compared apart."""
     from tightrope.solver.to_problem import to_problem
 
-    problem, bound = certificate.problem, unbound(certificate)
-    _require_kind(certificate, own)
-    objective = own.objective
-    theirs = to_problem(
+    problem, objective = certificate.problem, own.objective
+    if problem.law == "point" and own.theta is None:
+        raise InputError(
+            "this certificate is about one point of the model", hint="give the point, with --at p=…"
+        )
+    return to_problem(
         own.model,
         objective if objective is not None else _nothing(own.model),
         theta=own.theta if problem.law == "point" else None,
         assumed_support=problem.assumed_support,
     )
-    ours = replace(theirs, objective=problem.objective, data=problem.data)
-    _refuse("model", first_difference(problem, ours))
-    bound["model"] = True
-    if objective is not None:
-        _refuse("property", first_difference(problem.objective, theirs.objective))
-        bound["property"] = True
-    if own.counts is not None:
-        from tightrope.learning.certificate_data import to_data
-
-        if problem.data is None or problem.data.method == "domain":
-            raise CannotCertify("this certificate is about no data")
-        statement = problem.data
-        found = to_data(
-            own.counts,
-            delta=statement.delta,
-            method=statement.method,
-            budget=statement.budget,
-            sets=statement.sets,
-        )
-        _refuse("data", first_difference(statement, found))
-        bound["data"] = True
-    if own.policy is not None:
-        bound["policy"] = _is_claimed(certificate, own.policy)
-    return bound
-
-
-def _require_kind(certificate: Certificate, own: Own) -> None:
-    """Refuse to compare a value at a point with a model that was given none."""
-    law = certificate.problem.law
-    parametric = hasattr(own.model, "expressions")
-    if (law in ("point", "domain")) != parametric:
-        raise CannotCertify("this certificate is about another model: one is parametric, the other is not")
-    if law == "point" and own.theta is None:
-        raise InputError(
-            "this certificate is about one point of the model", hint="give the point, with --at p=…"
-        )
 
 
 def _nothing(model: Any) -> Objective:
@@ -137,20 +163,3 @@ def _nothing(model: Any) -> Objective:
 
     nowhere = np.zeros(model.structure.states, dtype=np.bool_)
     return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nowhere)
-
-
-def _refuse(what: str, field: str | None) -> None:
-    if field is not None:
-        raise CannotCertify(f"this certificate is about another {what}: '{field}' differs")
-
-
-def _is_claimed(certificate: Certificate, policy: Policy) -> bool:
-    """Whether some claim is about this policy."""
-    for claim in certificate.claims:
-        taken = claim.weight
-        if claim.choice is not None:
-            taken = np.zeros(certificate.problem.graph.choices)
-            taken[claim.choice] = 1.0
-        if taken is not None and np.array_equal(taken, policy.probability):
-            return True
-    raise CannotCertify("this certificate is about other policies than the given one")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tightrope.cli.bench_tables import print_records, show_tables
-from tightrope.cli.options import Json
+from tightrope.cli.options import Json, Overwrite
 from tightrope.cli.output import say
 from tightrope.errors import InputError
 
@@ -107,6 +107,7 @@ def bench(
             show_default=False,
         ),
     ] = None,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Run the paper's tables, beside the paper's figures.
@@ -120,7 +121,7 @@ def bench(
     Example: tightrope bench --quick -o quick
     """
     if tables is not None:
-        show_tables(tables, output, json)
+        show_tables(tables, output, json, overwrite)
         return
     if output is None:
         raise InputError("-o DIR is missing: where the data and the records of the campaign are kept")

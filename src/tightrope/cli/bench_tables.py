@@ -9,6 +9,8 @@ import typer
 
 from tightrope.cli.output import print_json, say
 from tightrope.errors import InputError
+from tightrope.formats.output_file import OutputFile, claim_file
+from tightrope.formats.written_by import FIGURE, GENERATED, TABLES
 
 if TYPE_CHECKING:
     from tightrope.experiments.online_records import OnlineRecord
@@ -29,16 +31,17 @@ def print_records(records: list[Record], as_json: bool) -> None:
     typer.echo(text_summary(summary(shown)), nl=False)
 
 
-def show_tables(directory: Path, output: Path | None, as_json: bool) -> None:
+def show_tables(directory: Path, output: Path | None, as_json: bool, overwrite: bool = False) -> None:
     """The tables of a directory's records, on stdout or in a file."""
     from tightrope.experiments.online_records import ONLINE_FILE, read_online
     from tightrope.experiments.records import FILE_NAME, read_records
 
+    claimed = None if output is None else claim_file(output, TABLES, overwrite)
     curves = directory / ONLINE_FILE
     online = read_online(curves) if curves.is_file() else []
     path = directory if directory.is_file() else directory / FILE_NAME
     records = read_records(path) if path.is_file() or not online else []
-    if output is None:
+    if claimed is None:
         if as_json:
             rows = [record.to_json() for record in records]
             print_json({"rows": rows, "online": [record.to_json() for record in online]})
@@ -50,10 +53,11 @@ def show_tables(directory: Path, output: Path | None, as_json: bool) -> None:
         return
     from tightrope.formats.atomic import atomic_write
 
-    text = _rendered(records, online, directory, output)
-    with atomic_write(output) as file:
+    text = _rendered(records, online, directory, claimed)
+    claimed.check()
+    with atomic_write(claimed.path) as file:
         file.write(text)
-    say(f"{output} written from {len(records) + len(online)} records")
+    say(f"{claimed.path} written from {len(records) + len(online)} records")
 
 
 def print_online(online: list[OnlineRecord]) -> None:
@@ -78,8 +82,9 @@ def print_online(online: list[OnlineRecord]) -> None:
         typer.echo(line)
 
 
-def _rendered(records: list[Record], online: list[OnlineRecord], directory: Path, output: Path) -> str:
+def _rendered(records: list[Record], online: list[OnlineRecord], directory: Path, claimed: OutputFile) -> str:
     """The tables in the format that the file's name asks for."""
+    output = claimed.path
     from tightrope.experiments.comparison import summary
     from tightrope.experiments.online_page import online_section
     from tightrope.experiments.results_page import results_page
@@ -89,7 +94,7 @@ def _rendered(records: list[Record], online: list[OnlineRecord], directory: Path
     shown = instance_tables(records, with_missing=True)
     match output.suffix:
         case ".md":
-            section = online_section(online, _drawn(online, output)) if online else None
+            section = online_section(online, _drawn(online, claimed)) if online else None
             return results_page(records, directory.as_posix(), output.as_posix(), section)
         case ".tex" | ".txt" if not records:
             raise InputError(
@@ -99,18 +104,21 @@ def _rendered(records: list[Record], online: list[OnlineRecord], directory: Path
         case ".tex":
             return latex_tables(shown)
         case ".txt":
-            return text_tables(shown) + "\n" + text_summary(summary(shown))
+            return f"{GENERATED}`\n\n{text_tables(shown)}\n{text_summary(summary(shown))}"
     raise InputError(
         f"cannot tell what {output} should be", hint="end its name in .md (Markdown), .tex (LaTeX) or .txt"
     )
 
 
-def _drawn(online: list[OnlineRecord], output: Path) -> str:
+def _drawn(online: list[OnlineRecord], page: OutputFile) -> str:
     """Draw the curves into `images` beside the page; where the page finds them."""
     from tightrope.experiments.online_page import CURVES
     from tightrope.report.campaign_curves import write_campaign_curves
+    from tightrope.report.learning_curve import SUFFIXES
 
-    images = output.parent / "images"
+    images = page.path.parent / "images"
     images.mkdir(exist_ok=True)
+    for suffix in SUFFIXES:
+        claim_file(images / f"{CURVES}.{suffix}", FIGURE, page.overwrite)
     write_campaign_curves(online, images / CURVES)
     return f"images/{CURVES}.svg"

@@ -26,6 +26,7 @@ from tightrope.cli.options import (
     Domain,
     Json,
     Model,
+    Overwrite,
     Param,
     TerminalReward,
     parse_constants,
@@ -36,10 +37,12 @@ from tightrope.cli.output import memory_text, peak_memory, print_facts, print_js
 from tightrope.cli.phases import phase_progress
 from tightrope.cli.questions import read_properties
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.atomic import atomic_write, check_target
+from tightrope.formats.atomic import atomic_write
+from tightrope.formats.output_file import OutputFile, claim_file, refuse_same
 from tightrope.formats.policy import AnyPolicy, policy_of
 from tightrope.formats.policy_read import read_policy
 from tightrope.formats.policy_write import write_policy
+from tightrope.formats.written_by import CERTIFICATE, POLICY
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.step_choices import StepChoices
@@ -115,6 +118,7 @@ def check(
             "state are left out: they do not change the value.",
         ),
     ] = False,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Certified bounds on the value of a plain or interval model, or of a parametric one at a point.
@@ -128,6 +132,9 @@ def check(
     """
     _check_options(precision, assume_support, time_limit)
     require_coupled(coupled_gap, sets is DomainSets.COUPLED)
+    refuse_same((certificate, policy_out))
+    proof_file = None if certificate is None else claim_file(certificate, CERTIFICATE, overwrite)
+    policy_file = None if policy_out is None else claim_file(policy_out, POLICY, overwrite)
     require_device(device)
     constants = parse_constants(const)
     asked = read_properties(prop)
@@ -140,9 +147,6 @@ def check(
             warn(question.reading.warning)
     if len(questions) > 1 and (certificate or policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(questions)}")
-    for target in (certificate, policy_out):
-        if target is not None:
-            check_target(target)
     given = None if policy is None else read_policy(policy, loaded.model.structure)
     if sets is not None:
         if absolute or all_states:
@@ -157,7 +161,7 @@ def check(
             coupled_gap=COUPLED_GAP if coupled_gap is None else coupled_gap,
         )
         over = DomainQuestion(model, loaded, questions, sets, given, at)
-        check_domain(over, options, constants, certificate, policy_out, json)
+        check_domain(over, options, constants, proof_file, policy_file, json)
         return
     subject, point = _subject(loaded, at)
     fixed = None if given is None else given.for_solver
@@ -187,7 +191,7 @@ def check(
     _report(model, loaded, answers, all_states, json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     first = answers[0]
-    if certificate is not None:
+    if proof_file is not None:
         about = {
             "tightrope": __version__,
             "model": model,
@@ -201,9 +205,11 @@ def check(
         support = assume_support if isinstance(loaded.model, IntervalMDP) else None
         problem = to_problem(loaded.model, first.question.objective, theta=at_point, assumed_support=support)
         assert not isinstance(fixed, StepChoices)
-        save_certificate(to_certificate(problem, first.solution, fixed, about), certificate)
-    if policy_out is not None:
-        _write_policy(policy_out, loaded, first, given, device.value)
+        proof = to_certificate(problem, first.solution, fixed, about)
+        proof_file.check()
+        save_certificate(proof, proof_file.path)
+    if policy_file is not None:
+        _write_policy(policy_file, loaded, first, given, device.value)
     if not all(answer.is_answered for answer in answers):
         raise CannotCertify("; ".join(answer.trouble for answer in answers if not answer.is_answered))
 
@@ -281,7 +287,7 @@ def _subject(loaded: LoadedModel, at: str | None) -> tuple[MDP | IntervalMDP, Se
 
 
 def _write_policy(
-    path: Path, loaded: LoadedModel, answer: _Answer, given: AnyPolicy | None, device: str
+    target: OutputFile, loaded: LoadedModel, answer: _Answer, given: AnyPolicy | None, device: str
 ) -> None:
     """The policy with the interval that it attains, computed anew."""
     from tightrope.solver.attained import attained
@@ -296,7 +302,8 @@ def _write_policy(
         "over": "the interval model" if isinstance(loaded.model, IntervalMDP) else "the model",
         "status": found.status.name.lower().replace("_", "-"),
     }
-    with atomic_write(path) as file:
+    target.check()
+    with atomic_write(target.path) as file:
         write_policy(chosen, file, loaded.model.hash(), certified)
 
 

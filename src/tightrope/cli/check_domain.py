@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightrope import __version__
@@ -16,6 +15,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 
 if TYPE_CHECKING:
+    from tightrope.formats.output_file import OutputFile
     from tightrope.formats.policy import AnyPolicy
     from tightrope.learning.learn import Policy as Choices
     from tightrope.learning.options import LearnOptions
@@ -47,8 +47,8 @@ def check_domain(
     asked: DomainQuestion,
     options: LearnOptions,
     constants: Mapping[str, str],
-    certificate: Path | None,
-    policy_out: Path | None,
+    certificate: OutputFile | None,
+    policy_out: OutputFile | None,
     json: bool,
 ) -> None:
     """Compute, print the interval, write what is wanted."""
@@ -86,12 +86,14 @@ def check_domain(
     )
     sys.stdout.flush()  # the answer comes before files, which may fail
     if proof is not None and certificate is not None:
-        proof.save(certificate)
+        certificate.check()
+        proof.save(certificate.path)
     if policy_out is not None:
         from tightrope.learning.exported import robust_policy
 
         found = robust_policy(result)
-        with atomic_write(policy_out) as file:
+        policy_out.check()
+        with atomic_write(policy_out.path) as file:
             certified = found.certified(result, question.text)
             write_policy(asked.policy or found.policy, file, model.hash(), certified)
     if not result.is_certified:

@@ -17,6 +17,7 @@ from tightrope.cli.options import (
     EngineName,
     Json,
     Map,
+    Overwrite,
     Param,
     PlannedEpisodes,
     Scheduler,
@@ -59,6 +60,7 @@ def data(
             "--plot", metavar="FILE", help="Draw it, too: a .png, .svg or .pdf file.", show_default=False
         ),
     ] = None,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Say how a log is read for a model, and what it holds.
@@ -85,4 +87,5 @@ def data(
         engine=engine,
         scheduler=scheduler,
     )
-    run(DataRequest(LogRequest(tuple(logs), options), model, const, param, domain, delta, plot, json))
+    log = LogRequest(tuple(logs), options)
+    run(DataRequest(log, model, const, param, domain, delta, plot, overwrite, json))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from tightrope.cli.data_display import print_description
 from tightrope.cli.log_source import LogRequest, reading_progress
 from tightrope.cli.model_source import load_model
 from tightrope.cli.output import print_json, warn
+from tightrope.formats.output_file import claim_file
+from tightrope.formats.written_by import FIGURE
 from tightrope.learning.log_description import LogDescription, describe_log, described
 from tightrope.statistics.estimates import check_delta
 
@@ -25,16 +28,19 @@ class DataRequest:
     domain: str | None
     delta: float
     plot: Path | None
+    overwrite: bool
     json: bool
 
 
 def run(asked: DataRequest) -> None:
     """Describe the log, print it, and draw it where that is wanted."""
     check_delta(asked.delta)
+    figure = None
     if asked.plot is not None:
         from tightrope.report.log_figure import check_figure
 
         check_figure(asked.plot)
+        figure = claim_file(asked.plot, FIGURE, asked.overwrite)
     files = asked.log.files()
     model = load_model(asked.model, asked.const, asked.param, asked.domain).model
     begin = time.perf_counter()
@@ -50,10 +56,12 @@ def run(asked: DataRequest) -> None:
         print_json({**facts, "plot": asked.plot, "seconds": round(seconds, 6)})
     else:
         print_description(_title(asked), description)
-    if asked.plot is not None:
+    if figure is not None:
         from tightrope.report.log_figure import write_log_figure
 
-        write_log_figure(asked.plot, _title(asked), description)
+        sys.stdout.flush()  # the answer comes before files, which may fail
+        figure.check()
+        write_log_figure(figure.path, _title(asked), description)
 
 
 def _title(asked: DataRequest) -> str:

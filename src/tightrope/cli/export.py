@@ -10,10 +10,13 @@ from typing import Annotated
 import typer
 
 from tightrope.cli.model_source import AnyModel, LoadedModel, load_model
-from tightrope.cli.options import At, Const, Domain, Json, Model, Param
+from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param
 from tightrope.cli.output import grouped, print_facts, print_json
 from tightrope.errors import InputError
-from tightrope.formats.atomic import check_target
+from tightrope.formats.explicit_output import ExplicitOutput, claim_explicit
+from tightrope.formats.output_file import OutputFile, claim_file
+from tightrope.formats.written_by import DRN as DRN_FILE
+from tightrope.formats.written_by import UMB as UMB_FILE
 from tightrope.model.parametric_mdp import ParametricMDP
 
 DRN = ".drn"
@@ -39,6 +42,7 @@ def export(
     const: Const = None,
     param: Param = None,
     domain: Domain = None,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Write a model in another format: Storm's DRN, PRISM's explicit files, or UMB.
@@ -55,10 +59,10 @@ def export(
             hint="write -o model.drn for DRN, -o model.umb for UMB, "
             "-o model.tra (or -o model) for PRISM's explicit files",
         )
-    check_target(output)
+    claimed = _claim(output, overwrite)
     loaded = load_model(_learned(model), const, param, domain)
     begin = time.perf_counter()
-    written = _write(_at_point(loaded, at, output.suffix != DRN), output)
+    written = _write(_at_point(loaded, at, output.suffix != DRN), claimed)
     structure = loaded.model.structure
     if json:
         print_json(
@@ -127,19 +131,23 @@ def _at_point(loaded: LoadedModel, at: str | None, numbers_only: bool) -> AnyMod
     return model.instantiate(point) if isinstance(model, ParametricMDP) else model
 
 
-def _write(model: AnyModel, output: Path) -> list[Path]:
-    if output.suffix == DRN:
+def _claim(output: Path, overwrite: bool) -> OutputFile | ExplicitOutput:
+    """Refuse files that must not be written."""
+    if output.suffix in EXPLICIT:
+        return claim_explicit(output, overwrite)
+    return claim_file(output, DRN_FILE if output.suffix == DRN else UMB_FILE, overwrite)
+
+
+def _write(model: AnyModel, claimed: OutputFile | ExplicitOutput) -> list[Path]:
+    if isinstance(claimed, ExplicitOutput):
+        return claimed.write(model)
+    claimed.check()
+    if claimed.kind is DRN_FILE:
         from tightrope.formats.drn import write_drn
 
-        write_drn(model, output)
-        return [output]
-    if output.suffix == UMB:
+        write_drn(model, claimed.path)
+    else:
         from tightrope.formats.umb import write_umb
 
-        if isinstance(model, ParametricMDP):
-            model = model.instantiate(())
-        write_umb(model, output)
-        return [output]
-    from tightrope.formats.explicit import write_explicit
-
-    return write_explicit(model, output)
+        write_umb(model.instantiate(()) if isinstance(model, ParametricMDP) else model, claimed.path)
+    return [claimed.path]

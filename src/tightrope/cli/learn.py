@@ -25,6 +25,7 @@ from tightrope.cli.options import (
     Json,
     Map,
     Model,
+    Overwrite,
     Param,
     PlannedEpisodes,
     Prop,
@@ -140,6 +141,7 @@ def learn(
     skip_invalid: SkipInvalid = False,
     engine: EngineName = "local",
     scheduler: Scheduler = None,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Learn a robust policy and its certified interval from data.
@@ -197,6 +199,7 @@ def learn(
             certificate=certificate,
             output=output,
             export=export,
+            overwrite=overwrite,
             json=json,
         )
     )

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from tightrope.cli.phases import PhaseProgress
 from tightrope.errors import InputError
-from tightrope.formats.atomic import check_target
 from tightrope.formats.output_directory import OutputDirectory, claim
+from tightrope.formats.output_file import OutputFile, claim_file
+from tightrope.formats.written_by import CERTIFICATE
 from tightrope.learning.result_files import KIND, RESULT, Export, fill_results
 
 if TYPE_CHECKING:
@@ -27,24 +28,24 @@ ANSWERED = "the answer above stands; only the files are missing"
 
 @dataclass(frozen=True)
 class Outputs:
-    """The places that were asked for; `within`: whether the certificate lies in the directory."""
+    """The places that were asked for; `alone`: the certificate, where it does not lie in the directory."""
 
     directory: OutputDirectory | None
     certificate: Path | None
-    within: bool
+    alone: OutputFile | None
 
     @staticmethod
-    def claimed(directory: Path | None, certificate: Path | None) -> Outputs:
-        """Refuse what must not or cannot be written."""
+    def claimed(directory: Path | None, certificate: Path | None, overwrite: bool) -> Outputs:
+        """Refuse what must not or cannot be written; `overwrite` is about the certificate alone."""
         claimed = None if directory is None else claim(directory, KIND)
         within = (
             claimed is not None
             and certificate is not None
             and Path(os.path.realpath(certificate.parent)) == claimed.path
         )
-        if certificate is not None and not within:
-            check_target(certificate)
-        return Outputs(claimed, certificate, within)
+        apart = certificate is not None and not within
+        alone = claim_file(certificate, CERTIFICATE, overwrite) if certificate and apart else None
+        return Outputs(claimed, certificate, alone)
 
     @contextmanager
     def writing(self, progress: PhaseProgress) -> Iterator[Writer]:
@@ -79,8 +80,13 @@ class Writer:
         target = self.outputs.certificate
         if proof is not None and target is not None:
             self.progress("write: the certificate")
-            within = self.folder if self.outputs.within else None
-            digest = proof.save(target if within is None else within / target.name)
+            alone = self.outputs.alone
+            if alone is not None:
+                alone.check()
+                digest = proof.save(alone.path)
+            else:
+                assert self.folder is not None
+                digest = proof.save(self.folder / target.name)
             if content is not None:
                 content["certificate"] = {"digest": digest, "file": str(target)}
         if self.folder is not None and content is not None:

@@ -75,6 +75,7 @@ class Request:
     certificate: Path | None
     output: Path | None
     export: str | None
+    overwrite: bool
     json: bool
 
     @property
@@ -114,7 +115,7 @@ def run(asked: Request) -> None:
     exports = parse_exports(asked.export)
     if exports and asked.output is None:
         raise InputError("--export writes the learned model into the output directory", hint="add -o DIR")
-    outputs = Outputs.claimed(asked.output, asked.certificate)
+    outputs = Outputs.claimed(asked.output, asked.certificate, asked.overwrite)
     files = asked.log.files()
     constants = parse_constants(asked.const)
     subject = load_subject(

@@ -219,6 +219,13 @@ Device = Annotated[
         help="Where values are computed: the CPU, or a GPU (needs tightrope[gpu]), as in --device cuda.",
     ),
 ]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace files that exist and that tightrope did not write, too; directories stay protected.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, nothing else.")]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli.options import Json
+from tightrope.cli.options import Json, Overwrite
 from tightrope.cli.output import print_json
 
 
@@ -61,6 +61,7 @@ def report(
             show_default=False,
         ),
     ] = None,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Write a result as one HTML page that opens offline, and as figures for papers.
@@ -71,17 +72,23 @@ def report(
 
     Example: tightrope report results -o report.html
     """
+    from tightrope.formats.output_file import refuse_same
     from tightrope.report.write import write_report
 
     others = beside or []
-    written = [write_report(result, output, beside=others, certificate=certificate)]
+    refuse_same((output, picture))
     if figures is not None or picture is not None:
-        from tightrope.report.figures import write_figures, write_picture
+        from tightrope.report.figures import check_figures, check_picture, write_figures, write_picture
 
         if figures is not None:
-            written += write_figures(result, figures, beside=others)
+            check_figures(figures, overwrite)
         if picture is not None:
-            written.append(write_picture(result, picture, beside=others))
+            check_picture(picture, overwrite)
+    written = [write_report(result, output, beside=others, certificate=certificate, overwrite=overwrite)]
+    if figures is not None:
+        written += write_figures(result, figures, beside=others, overwrite=overwrite)
+    if picture is not None:
+        written.append(write_picture(result, picture, beside=others, overwrite=overwrite))
     if json:
         print_json({"report": str(written[0]), "files": [str(file) for file in written]})
     else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tightrope.cli.model_source import LoadedModel, load_model
-from tightrope.cli.options import At, Const, Domain, Json, Model, Param, Prop, parse_constants
+from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param, Prop, parse_constants
 from tightrope.cli.output import grouped, print_facts, print_json, warn
 from tightrope.cli.questions import Asked, read_properties
 from tightrope.data.state_form import StateForm
@@ -82,6 +82,7 @@ def sample(
     actions: Annotated[
         str | None, typer.Option("--actions", metavar="A,B,…", help="The names of its actions 0, 1, ….")
     ] = None,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Simulate a model at a point and write what was seen.
@@ -92,11 +93,12 @@ def sample(
     Example: tightrope sample 'bench:betting(50)' --episodes 100000 --seed 1 -o data.parquet
     """
     from tightrope.data.writing import write_counts, write_trajectories
-    from tightrope.formats.atomic import check_target
     from tightrope.formats.data_table import is_parquet
+    from tightrope.formats.output_file import claim_file
+    from tightrope.formats.written_by import DATA
 
     is_parquet(output)
-    check_target(output)
+    claimed = claim_file(output, DATA, overwrite)
     if (episodes is None) == (generative is None):
         raise InputError("give either --episodes N or --generative N")
     if raw and (generative is not None or env is not None):
@@ -113,6 +115,7 @@ def sample(
     if env is not None:
         shown = _Shown(env, convert_obs, actions, states)
         counts = _step_environment(loaded, setting, shown, episodes, seed)
+        claimed.check()
         write_counts(output, counts, loaded.model.structure, states=written, extra={**extra, "env": env})
     else:
         simulator, point = _simulator(loaded, setting, at)
@@ -121,6 +124,7 @@ def sample(
             counts = simulator.generative(generative or 0, seed)
         else:
             counts = simulator.episodes(episodes, seed)
+        claimed.check()
         structure = loaded.model.structure
         if raw and episodes is not None:
             blocks = simulator.trajectories(episodes, seed)

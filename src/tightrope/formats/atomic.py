@@ -7,14 +7,20 @@ one. On an error or Ctrl-C the temporary file is removed and the old one stays.
     with atomic_write("policy.csv") as file:
         file.write("state,action\\n")
 
-What is no regular file (`/dev/stdout`, a pipe) has no old content to protect and is written directly.
+What is no regular file (a device, a pipe) has no old content to protect and is written directly. The streams
+of the process (`/dev/stdout`, `/dev/fd/3`) may lead to a file that somebody else has opened, and may append
+to: it is neither opened anew, which would truncate it, nor replaced; the content goes to the open stream.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +52,10 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     """A path to write to, for writers that want a name; what is there moves to `path` in the end."""
     check_target(path)
     target = Path(os.path.realpath(path))
+    if target.is_file() and (descriptor := open_descriptor(path)) is not None:
+        with _into(descriptor, path) as temporary:
+            yield temporary
+        return
     if target.exists() and not target.is_file():
         yield target
         return
@@ -68,14 +78,58 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 def check_target(path: str | Path) -> None:
     """Refuse a file that cannot be written; asked before something long is computed for it."""
     target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise InputError(f"cannot write {path}: it is a link that leads in a circle")
     if target.is_dir():
         raise InputError(f"cannot write {path}: it is a directory")
-    if target.exists() and not target.is_file():
+    if is_stream(path):
         return
     if not target.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no directory {target.parent}")
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise InputError(f"cannot write {path}: no permission to write to {target.parent}")
+
+
+_DESCRIPTOR = re.compile(r"/(?:dev/fd|proc/(?:self|thread-self|[0-9]+)/fd)/([0-9]+)")
+_STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
+
+
+def is_stream(path: str | Path) -> bool:
+    """Whether it is a device, a pipe or an open stream: no file with old content to protect."""
+    target = Path(os.path.realpath(path))
+    return (target.exists() and not target.is_file()) or open_descriptor(path) is not None
+
+
+def open_descriptor(path: str | Path) -> int | None:
+    """The number of the process's open stream that the path names, directly or through links."""
+    place = os.path.abspath(path)
+    for _ in range(40):  # no system follows more links
+        found = _DESCRIPTOR.fullmatch(place)
+        number = int(found[1]) if found is not None else _STANDARD.get(place)
+        if number is not None:
+            own = re.match(r"/proc/([0-9]+)/", place)
+            return number if own is None or int(own[1]) == os.getpid() else None
+        if not os.path.islink(place):
+            return None
+        place = os.path.normpath(os.path.join(os.path.dirname(place), os.readlink(place)))
+    return None
+
+
+@contextmanager
+def _into(descriptor: int, path: str | Path) -> Iterator[Path]:
+    """A temporary file whose content goes to an open stream when the block ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        temporary = Path(folder) / "content"
+        temporary.touch()
+        yield temporary
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        with (
+            explained(path),
+            temporary.open("rb") as content,
+            os.fdopen(os.dup(descriptor), "wb") as out,
+        ):
+            shutil.copyfileobj(content, out)
 
 
 @contextmanager

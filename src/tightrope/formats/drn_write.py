@@ -18,6 +18,7 @@ from tightrope.formats.drn_body import NO_LABEL
 from tightrope.formats.drn_notes import Notes, valuation_text
 from tightrope.formats.drn_values import Model
 from tightrope.formats.number_text import decimal_text
+from tightrope.formats.written_by import DRN_MARK
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -62,7 +63,7 @@ def _header(model: Model) -> Iterator[str]:
             if any(character.isspace() for character in name) or name == NO_LABEL:
                 raise InputError(f"DRN cannot hold the {kind} name '{name}'", hint="it must have no spaces")
     parameters = model.parameters if isinstance(model, ParametricMDP) else Parameters()
-    yield "// Written by tightrope"
+    yield DRN_MARK
     yield Notes(
         parameters.text(),
         tuple(_labels(structure)),

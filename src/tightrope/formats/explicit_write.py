@@ -6,7 +6,7 @@ model. Rewards of a choice are written on each of its transitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -25,11 +25,18 @@ from tightrope.numerics.arrays import FloatArray
 _LINES_AT_ONCE = 1 << 14
 
 
-def write_explicit(model: MDP | IntervalMDP | ParametricMDP, path: str | Path) -> list[Path]:
+def write_explicit(
+    model: MDP | IntervalMDP | ParametricMDP,
+    path: str | Path,
+    *,
+    check: Callable[[Iterable[Path]], None] | None = None,
+    stale: Collection[Path] = (),
+) -> list[Path]:
     """Writes `path.tra`, `.lab`, `.sta` and the reward files; returns what was written.
 
     Reward structures have files of their own: m.srew and m.trew where there is one, m1.srew,
-    m1.trew, m2.srew, … where there are several, as PRISM numbers them.
+    m1.trew, m2.srew, … where there are several, as PRISM numbers them. `check` may refuse the names before
+    anything is written; files among `stale` that would be read as parts of the model are removed.
     """
     if isinstance(model, ParametricMDP):
         if model.parameters.names:
@@ -52,26 +59,35 @@ def write_explicit(model: MDP | IntervalMDP | ParametricMDP, path: str | Path) -
         if reward.choice is not None:
             files[f"{infix}.trew"] = _choice_reward_lines(name, reward.choice, structure)
     targets = {base.with_name(base.name + suffix): lines for suffix, lines in files.items()}
-    _refuse_leftovers(base, set(targets))
+    if check is not None:
+        check(targets)
+    leftovers = _leftovers(base, set(targets))
+    _refuse_leftovers([file for file in leftovers if file not in stale])
     with ExitStack() as together:  # all take their places in the end, or none
         for target, lines in targets.items():
             file = together.enter_context(atomic_write(target))
             while chunk := list(islice(lines, _LINES_AT_ONCE)):
                 file.write("\n".join(chunk) + "\n")
             file.flush()
+    for file in leftovers:
+        file.unlink(missing_ok=True)
     return list(targets)
 
 
-def _refuse_leftovers(base: Path, targets: set[Path]) -> None:
-    """Files of an older model under the same name would be read as parts of this one."""
+def _leftovers(base: Path, targets: set[Path]) -> list[Path]:
+    """Files of an older model under the same name, which would be read as parts of this one."""
     found = reward_files(base, [target.name for target in targets])
     beside = [file for files in found.values() for file in files.values()]
-    for file in [*beside, base.with_name(base.name + ".sta")]:
-        if file.exists() and file not in targets:
-            raise InputError(
-                f"{file} is there from another model and would be read as a part of this one",
-                hint="remove it or choose another name",
-            )
+    everything = [*beside, base.with_name(base.name + ".sta")]
+    return [file for file in everything if file.exists() and file not in targets]
+
+
+def _refuse_leftovers(files: Iterable[Path]) -> None:
+    for file in files:
+        raise InputError(
+            f"{file} is there from another model and would be read as a part of this one",
+            hint="remove it or choose another name",
+        )
 
 
 def _check_names(structure: Structure) -> None:

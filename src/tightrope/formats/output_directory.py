@@ -31,7 +31,7 @@ from pathlib import Path
 
 from tightrope.errors import InputError
 from tightrope.formats.atomic import explained, sync
-from tightrope.formats.manifest import Manifest, entries, file_digest, read_manifest
+from tightrope.formats.manifest import MANIFEST, Manifest, entries, file_digest, read_manifest
 
 PART = re.compile(r"\.tightrope-[0-9a-f]{16}\.part")
 """Hidden directories inside, in which files wait for their place."""
@@ -122,22 +122,16 @@ def claim(path: str | Path, kind: str) -> OutputDirectory:
 
 
 @contextmanager
-def added_file(path: str | Path, kind: str | None = None) -> Iterator[Path]:
+def added_file(path: str | Path, kind: str | None = None, *, overwrite: bool = False) -> Iterator[Path]:
     """A path to write one more file to, beside a run's own; it takes its place when the block ends.
 
     Where the directory has a manifest the file is added to it; where it has none, `kind` begins one. A file
-    that is there already is replaced only if an earlier command added it and nobody has changed it.
+    that is there already is replaced only if an earlier command added it and nobody has changed it, or if the
+    user wants that (`overwrite`); never one of the run's own.
     """
     folder, name = Path(os.path.realpath(Path(path).parent)), Path(path).name
+    check_added(path, overwrite)
     with explained(path):
-        known = read_manifest(folder)
-        taken = os.path.lexists(folder / name)
-        ours = known is not None and name in known.added and known.owns(folder, name)
-        if taken and not ours:
-            raise InputError(
-                f"{path} was not written by tightrope, or was changed since, and is left alone",
-                hint="name another file, or move or delete it",
-            )
         part = folder / f".tightrope-{secrets.token_hex(8)}.part"
         with _room(part):
             yield part / name
@@ -153,6 +147,26 @@ def added_file(path: str | Path, kind: str | None = None) -> Iterator[Path]:
                     grown.save(folder)
                 else:
                     os.replace(part / name, folder / name)
+
+
+def check_added(path: str | Path, overwrite: bool = False) -> None:
+    """Refuse a file that must not be added to a directory, before anything is computed."""
+    folder, name = Path(os.path.realpath(Path(path).parent)), Path(path).name
+    with explained(path):
+        known = read_manifest(folder)
+        if not os.path.lexists(folder / name):
+            return
+        if known is not None and (name in known.files or name == MANIFEST):
+            raise InputError(
+                f"{path} is part of what 'tightrope {known.kind}' wrote, and is left alone",
+                hint="name another file",
+            )
+        ours = known is not None and name in known.added and known.owns(folder, name)
+        if not ours and not overwrite:
+            raise InputError(
+                f"{path} was not written by tightrope, or was changed since, and is left alone",
+                hint="name another file, or replace it with --overwrite",
+            )
 
 
 def refuse_other_kind(path: Path, known: Manifest, kind: str) -> None:

@@ -34,10 +34,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tightrope.formats.policy import AnyPolicy, Policy, StepPolicy
+from tightrope.formats.written_by import POLICY_FORMAT
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
 
-FORMAT = "tightrope policy"
+FORMAT = POLICY_FORMAT
 VERSION = 2
 INDEX = "index"
 

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tightrope import __version__
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_path
+from tightrope.formats.written_by import NAME
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
 
@@ -47,13 +49,13 @@ class _Writer:
     def __init__(self, model: MDP | IntervalMDP):
         import umbi.umb
         import umbi.version
-        from umbi.umb.index import TransitionSystem, UmbIndex, umbi_file_data
+        from umbi.umb.index import FileData, TransitionSystem, UmbIndex, umbi_file_data
 
         structure = model.structure
         self.index = UmbIndex(
             format_version=umbi.version.__format_version__,
             format_revision=umbi.version.__format_revision__,
-            file_data=umbi_file_data(),
+            file_data=FileData(NAME, __version__, umbi_file_data().creation_date),
             transition_system=TransitionSystem(
                 time="discrete",
                 num_players=0 if structure.is_chain else 1,

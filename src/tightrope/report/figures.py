@@ -19,7 +19,9 @@ from matplotlib.patches import Patch, Polygon, Rectangle
 
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_path
-from tightrope.formats.output_directory import added_file
+from tightrope.formats.output_directory import added_file, check_added
+from tightrope.formats.output_file import OutputFile, claim_file
+from tightrope.formats.written_by import FIGURE, figure_metadata
 from tightrope.report.before import ranges_before_data
 from tightrope.report.figure_style import (
     ACTIONS,
@@ -216,6 +218,8 @@ def overview(run: Run, policies: PolicyMap | None) -> Figure:
     return figure
 
 
+SUFFIXES = (".pdf", ".png", ".svg")
+
 FIGURES: dict[str, Draw] = {
     "intervals": intervals,
     "regions": regions,
@@ -226,9 +230,15 @@ FIGURES: dict[str, Draw] = {
 
 
 def write_figures(
-    result: str | Path, folder: str | Path, *, beside: Sequence[str | Path] = (), suffix: str = ".pdf"
+    result: str | Path,
+    folder: str | Path,
+    *,
+    beside: Sequence[str | Path] = (),
+    suffix: str = ".pdf",
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write every figure that the result has something to show in; their paths."""
+    check_figures(folder, overwrite, suffix)
     run = load_run(result, beside)
     policies = load_policies(run)
     drawn = {name: draw(run) for name, draw in FIGURES.items()}
@@ -242,24 +252,39 @@ def write_figures(
     for name, figure in drawn.items():
         if figure is not None:
             written.append(Path(folder) / f"{name}{suffix}")
-            with added_file(written[-1], "report") as place:
+            with added_file(written[-1], "report", overwrite=overwrite) as place:
                 _save(figure, place)
     return written
 
 
-def write_picture(result: str | Path, target: str | Path, *, beside: Sequence[str | Path] = ()) -> Path:
+def check_figures(folder: str | Path, overwrite: bool = False, suffix: str = ".pdf") -> None:
+    """Refuse a directory in which a figure's name is taken by a file that is not ours."""
+    if Path(folder).is_dir():
+        for name in (*FIGURES, "policy", "overview"):
+            check_added(Path(folder) / f"{name}{suffix}", overwrite)
+
+
+def check_picture(target: str | Path, overwrite: bool = False) -> OutputFile:
+    """Refuse a file that no picture can or must be written to."""
+    if Path(target).suffix not in SUFFIXES:
+        raise InputError(f"cannot draw {target}", hint="end its name in .pdf, .png or .svg")
+    return claim_file(target, FIGURE, overwrite)
+
+
+def write_picture(
+    result: str | Path, target: str | Path, *, beside: Sequence[str | Path] = (), overwrite: bool = False
+) -> Path:
     """Write the overview as .png, .pdf or .svg."""
+    claimed = check_picture(target, overwrite)
     run = load_run(result, beside)
-    return _save(overview(run, load_policies(run)), Path(target))
+    figure = overview(run, load_policies(run))
+    claimed.check()
+    return _save(figure, claimed.path)
 
 
 @styled
 def _save(figure: Figure, target: Path) -> Path:
-    if target.suffix not in (".pdf", ".png", ".svg"):
-        raise InputError(f"cannot draw {target}", hint="end its name in .pdf, .png or .svg")
-    # No dates inside, so that the same result gives the same file.
-    dateless = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
     with atomic_path(target) as temporary:
         kind = target.suffix[1:]
-        figure.savefig(temporary, format=kind, dpi=150, metadata=dateless.get(target.suffix))
+        figure.savefig(temporary, format=kind, dpi=150, metadata=figure_metadata(kind))
     return target

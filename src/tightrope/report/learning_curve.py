@@ -19,6 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from tightrope.formats.atomic import atomic_path
+from tightrope.formats.written_by import figure_metadata
 from tightrope.numerics.arrays import FloatArray
 from tightrope.report.figure_style import GREY, SETS, TRUTH, WIDTH, styled
 
@@ -135,9 +136,8 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     written = []
     for suffix in SUFFIXES:
         path = stem.with_name(f"{stem.name}.{suffix}")
-        metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(suffix)
         with atomic_path(path) as temporary:
-            figure.savefig(temporary, format=suffix, dpi=160, metadata=metadata)
+            figure.savefig(temporary, format=suffix, dpi=160, metadata=figure_metadata(suffix))
         written.append(path)
     return written
 

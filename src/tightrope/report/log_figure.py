@@ -14,6 +14,7 @@ from matplotlib.patches import Patch
 from tightrope.data.coverage import ActionCoverage, Coverage
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_path
+from tightrope.formats.written_by import figure_metadata
 from tightrope.learning.point_estimates import PointEstimates
 from tightrope.report.figure_style import ACTIONS, GREY, SETS, WIDTH, plain_axes, styled
 
@@ -49,7 +50,8 @@ def write_log_figure(path: Path, title: str, description: Described) -> None:
     """Draw the description into a file; its ending says which kind."""
     figure = log_figure(title, description)
     with atomic_path(path) as part:
-        figure.savefig(part, format=path.suffix.lower().lstrip("."), dpi=160)
+        kind = path.suffix.lower().lstrip(".")
+        figure.savefig(part, format=kind, dpi=160, metadata=figure_metadata(kind))
 
 
 @styled

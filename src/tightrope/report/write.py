@@ -10,7 +10,9 @@ from tightrope.certificate.format.archive import load
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.manifest import read_manifest
-from tightrope.formats.output_directory import added_file
+from tightrope.formats.output_directory import added_file, check_added
+from tightrope.formats.output_file import claim_file
+from tightrope.formats.written_by import REPORT as REPORT_FILE
 from tightrope.report.page import page
 from tightrope.report.policy_map import PolicyMap, read_policy_map
 from tightrope.report.reading import Run, read_run
@@ -59,15 +61,27 @@ def write_report(
     *,
     beside: Sequence[str | Path] = (),
     certificate: str | Path | None = None,
+    overwrite: bool = False,
 ) -> Path:
-    """Write the report of a result; its path, `report.html` beside the result if none is given."""
+    """Write the report of a result; its path, `report.html` beside the result if none is given.
+
+    A file that exists and is no report of ours is refused first, unless `overwrite` is set.
+    """
+    alone = None
+    if output is not None and read_manifest(Path(output).parent) is None:
+        alone = claim_file(output, REPORT_FILE, overwrite)
+    elif output is not None:
+        check_added(output, overwrite)
     run = load_run(result, beside, certificate)
     target = run.folder / REPORT if output is None else Path(output)
+    if output is None:
+        check_added(target, overwrite)
     text = page(run, load_policies(run))
-    if output is None or read_manifest(target.parent) is not None:
-        with added_file(target) as place:
+    if alone is None:
+        with added_file(target, overwrite=overwrite) as place:
             place.write_text(text, encoding="utf-8", newline="\n")
         return target
+    alone.check()
     with atomic_write(target) as file:
         file.write(text)
     return target

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tightrope
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.formats import written_by
@@ -272,8 +273,9 @@ def test_standard_output_is_appended_to_where_it_leads_to_a_file(place: str) -> 
         f"with atomic_write({place!r}) as file:\n    file.write('policy\\n')\n"
         "print('end')\n"
     )
+    environment = {**os.environ, "PYTHONPATH": str(Path(tightrope.__file__).parents[1])}
     with open("all.txt", "a") as out:
-        subprocess.run([sys.executable, "-c", script], check=True, stdout=out)
+        subprocess.run([sys.executable, "-c", script], check=True, stdout=out, env=environment)
     assert Path("all.txt").read_text() == "years of work\nanswer\npolicy\nend\n"
     assert Path("all.txt").stat().st_ino == before
 

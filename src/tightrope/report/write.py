@@ -11,7 +11,7 @@ from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.manifest import read_manifest
 from tightrope.formats.output_directory import added_file, check_added
-from tightrope.formats.output_file import claim_file
+from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import REPORT as REPORT_FILE
 from tightrope.report.page import page
 from tightrope.report.policy_map import PolicyMap, read_policy_map
@@ -67,15 +67,10 @@ def write_report(
 
     A file that exists and is no report of ours is refused first, unless `overwrite` is set.
     """
-    alone = None
-    if output is not None and read_manifest(Path(output).parent) is None:
-        alone = claim_file(output, REPORT_FILE, overwrite)
-    elif output is not None:
-        check_added(output, overwrite)
+    claimed = None if output is None else _claim(Path(output), overwrite)
     run = load_run(result, beside, certificate)
     target = run.folder / REPORT if output is None else Path(output)
-    if output is None:
-        check_added(target, overwrite)
+    alone = _claim(target, overwrite) if output is None else claimed
     text = page(run, load_policies(run))
     if alone is None:
         with added_file(target, overwrite=overwrite) as place:
@@ -85,3 +80,11 @@ def write_report(
     with atomic_write(target) as file:
         file.write(text)
     return target
+
+
+def _claim(target: Path, overwrite: bool) -> OutputFile | None:
+    """Refuse a file that must not be written; None where it is added to a directory with a manifest."""
+    if read_manifest(target.parent) is None:
+        return claim_file(target, REPORT_FILE, overwrite)
+    check_added(target, overwrite)
+    return None

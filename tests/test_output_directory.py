@@ -185,7 +185,10 @@ def test_files_are_added_beside_a_run(tmp_path: Path) -> None:
             place.write_text(text)
     known = read_manifest(out)
     assert known is not None and set(known.added) == {"report.html"} and not known.replacing
-    with pytest.raises(InputError, match="is part of what .tightrope learn. wrote"), added_file(out / "result"):
+    with (
+        pytest.raises(InputError, match="is part of what .tightrope learn. wrote"),
+        added_file(out / "result"),
+    ):
         raise AssertionError
     (out / "report.html").write_text("edited")
     with pytest.raises(InputError, match="changed since"), added_file(out / "report.html"):

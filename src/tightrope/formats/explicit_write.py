@@ -69,8 +69,8 @@ def write_explicit(
             while chunk := list(islice(lines, _LINES_AT_ONCE)):
                 file.write("\n".join(chunk) + "\n")
             file.flush()
-    for file in leftovers:
-        file.unlink(missing_ok=True)
+    for leftover in leftovers:
+        leftover.unlink(missing_ok=True)
     return list(targets)
 
 

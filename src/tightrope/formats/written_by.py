@@ -22,7 +22,7 @@ import json
 import os
 import tarfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,16 +51,17 @@ class FileKind:
     is_ours: Callable[[Path], bool]
 
 
-def figure_metadata(kind: str) -> Mapping[str, str | None]:
+def figure_metadata(kind: str) -> dict[str, str | None]:
     """What matplotlib writes into a figure ("png", "svg" or "pdf"): who made it, and no date.
 
     Without dates the same content gives the same file.
     """
-    return {
+    known: dict[str, dict[str, str | None]] = {
         "png": {"Software": NAME},
         "svg": {"Creator": NAME, "Date": None},
         "pdf": {"Creator": NAME, "CreationDate": None},
-    }[kind]
+    }
+    return known[kind]
 
 
 def _head(path: Path, size: int = HEAD) -> bytes:

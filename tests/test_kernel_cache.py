@@ -90,3 +90,42 @@ def test_the_users_word_goes_first(read_only: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     assert run_kernel(read_only, "/dev/null", NUMBA_CACHE_DIR=str(mine)).stderr == ""
     assert list(mine.rglob("*.nbi"))
+
+
+INNER = """
+from tightrope.numerics.jit import kernel
+
+@kernel
+def inner(x: float) -> float:
+    return x + {}
+"""
+OUTER = """
+from tightrope.numerics.jit import kernel
+from tightrope.numerics.inner_kernel import inner
+
+@kernel
+def outer(x: float) -> float:
+    return inner(x)
+"""
+
+
+def test_a_change_in_another_file_is_noticed(tmp_path: Path) -> None:
+    """numba alone looks at the caller's file, and went on running what was compiled before."""
+    source = Path(tightrope.__file__).parent
+    shutil.copytree(source, tmp_path / "tightrope", ignore=shutil.ignore_patterns("__pycache__", "*.nb?"))
+    numerics = tmp_path / "tightrope" / "numerics"
+    (numerics / "outer_kernel.py").write_text(OUTER)
+    found = []
+    for added in (1, 2, 2):
+        (numerics / "inner_kernel.py").write_text(INNER.format(added))
+        env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        env.pop("NUMBA_CACHE_DIR", None)
+        call = "from tightrope.numerics.outer_kernel import outer; print(outer(0.5))"
+        done = subprocess.run(
+            [sys.executable, "-c", call], env=env, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        found.append(float(done.stdout))
+    assert found == [1.5, 2.5, 2.5]
+    folders = list((tmp_path / "tightrope" / "__pycache__").glob("kernels-*"))
+    assert len(folders) == 2 and all(list(folder.rglob("*.nbi")) for folder in folders)

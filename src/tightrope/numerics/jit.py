@@ -7,7 +7,6 @@ it would void every rounding argument. Where the machine code is kept: `tightrop
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TypeVar, cast
 
@@ -31,5 +30,5 @@ def inlined(function: F) -> F:
 
 
 def _compiled(function: F, *, forceinline: bool) -> F:
-    with caching(os.path.dirname(function.__code__.co_filename)) as kept:
+    with caching() as kept:
         return cast(F, numba.njit(cache=kept, nogil=True, forceinline=forceinline)(function))

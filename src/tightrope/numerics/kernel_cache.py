@@ -5,19 +5,24 @@ source itself there is only one other place, a directory of the user's own (`$XD
 `~/.cache/tightrope`) which must belong to them and be closed to everybody else. Where that cannot be had
 kernels are compiled anew by every process, and one line says so. `NUMBA_CACHE_DIR`, where it is set, goes
 before all of this.
+
+Kernels call kernels of other files, and numba looks at the file of the caller alone: after an upgrade it
+would go on running machine code of the version before. So kernels are kept in a folder named after the
+contents of all sources that a kernel could be compiled from, and any change of these starts a new one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from enum import Enum
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from numba import config
@@ -27,22 +32,51 @@ SETTINGS: Any = config
 """numba's settings, which carry no types."""
 
 
-class Place(Enum):
-    """Where the kernels of a source directory are kept."""
+PACKAGE = Path(__file__).resolve().parents[1]
+WITHOUT_KERNELS = ("certificate", "cli", "report", "studies")
+"""Packages whose sources no kernel is compiled from."""
 
-    BESIDE = "beside the source"
-    PRIVATE = "in the user's own directory"
-    NOWHERE = "nowhere"
+KEPT = 4
+"""Folders of kernels that stay when a new one is made, the newest of all versions."""
 
 
 @cache
-def place_of(folder: str) -> Place:
-    """The place for kernels whose source lies in the folder."""
+def kernel_directory() -> Path | None:
+    """The folder for the kernels of these very sources; None where there is no place for one."""
+    base = _base()
+    if base is None:
+        return None
+    folder = base / f"kernels-{source_digest()}"
+    if not folder.is_dir():
+        _drop_old(base)
+    return folder
+
+
+def _base() -> Path | None:
+    """The place for folders of kernels: the user's word, beside the source, or a directory of their own."""
     if SETTINGS.CACHE_DIR:
-        return Place.BESIDE if _takes_files(Path(SETTINGS.CACHE_DIR)) else _nowhere()
-    if _takes_files(Path(folder) / "__pycache__"):
-        return Place.BESIDE
-    return Place.NOWHERE if private_directory() is None else Place.PRIVATE
+        return Path(SETTINGS.CACHE_DIR) if _takes_files(Path(SETTINGS.CACHE_DIR)) else _nowhere()
+    beside = PACKAGE / "__pycache__"
+    return beside if _takes_files(beside) else private_directory()
+
+
+@cache
+def source_digest() -> str:
+    """Names all sources that a kernel could be compiled from, by their contents."""
+    digest = hashlib.sha256()
+    folders = [path for path in PACKAGE.iterdir() if path.is_dir() and path.name not in WITHOUT_KERNELS]
+    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
+        digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _drop_old(base: Path) -> None:
+    """Kernels of other versions, but for the newest few: another process may be using them."""
+    with suppress(OSError):
+        others = sorted(base.glob("kernels-*"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in others[KEPT - 1 :]:
+            rmtree(path, ignore_errors=True)
 
 
 @cache
@@ -63,28 +97,26 @@ def private_directory() -> Path | None:
 
 
 @contextmanager
-def caching(folder: str) -> Iterator[bool]:
-    """Within the block numba keeps what is compiled at the folder's place; whether there is one."""
-    place = place_of(folder)
-    private = private_directory() if place is Place.PRIVATE else None
+def caching() -> Iterator[bool]:
+    """Within the block numba keeps what is compiled in the folder of kernels; whether there is one."""
+    folder = kernel_directory()
     before = SETTINGS.CACHE_DIR
     try:
-        if private is not None:
-            SETTINGS.CACHE_DIR = str(private)
-        yield place is not Place.NOWHERE
+        if folder is not None:
+            SETTINGS.CACHE_DIR = str(folder)
+        yield folder is not None
     finally:
         SETTINGS.CACHE_DIR = before
 
 
 @cache
-def _nowhere() -> Place:
+def _nowhere() -> None:
     """Say once that nothing is kept."""
     warnings.warn(
         "compiled kernels cannot be kept: neither the installation nor a cache directory of your own "
         "(XDG_CACHE_HOME) can be written to, so every run compiles them anew",
         stacklevel=2,
     )
-    return Place.NOWHERE
 
 
 def _is_private(path: Path) -> bool:
@@ -99,7 +131,7 @@ def _is_private(path: Path) -> bool:
 
 def _takes_files(folder: Path) -> bool:
     try:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError:
         return False

@@ -32,17 +32,17 @@ from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import decided_states
 from tightrope.errors import TightropeError
-from tightrope.experiments.instance import Instance
-from tightrope.experiments.suite import listed, load, parse_bench, question
-from tightrope.learning.certificate import certificate_of
-from tightrope.learning.domain import domain_certificate, over_domain
+from tightrope.learning.domain import over_domain
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.solver.certificate_file import save_certificate
+from tightrope.proof.certificate_file import save_certificate
+from tightrope.proof.learned import certificate_of, domain_certificate
 from tightrope.statistics.estimates import IntervalMethod
+from tightrope.studies.instance import Instance
+from tightrope.studies.suite import listed, load, parse_bench, question
 
 DELTA = 0.01
 REGIONS = ("polytope", "l1", "likelihood", "ellipsoid")

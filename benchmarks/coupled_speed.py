@@ -26,13 +26,13 @@ from pathlib import Path
 
 import numpy as np
 
+from tightrope.coupled import CoupledLimits, CoupledStatus, coupled_value
+from tightrope.coupled.value import rectangular_solutions
 from tightrope.data.simulator import Simulator
-from tightrope.experiments.suite import load, parse_bench, question
 from tightrope.region.build import build_region
 from tightrope.region.region import RegionKind
-from tightrope.solver.coupled import CoupledLimits, CoupledStatus, coupled_value
-from tightrope.solver.coupled.value import rectangular_solutions
 from tightrope.solver.solve import solve
+from tightrope.studies.suite import load, parse_bench, question
 from tightrope.uncertainty.sets import expression, rectangular
 
 DELTA = 0.001

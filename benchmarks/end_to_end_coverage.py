@@ -35,7 +35,6 @@ from scipy.stats import beta
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import decided_states
-from tightrope.experiments.suite import load, parse_bench, question
 from tightrope.learning.learn import Learner
 from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import MDP
@@ -44,6 +43,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.region.region import RegionKind
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod
+from tightrope.studies.suite import load, parse_bench, question
 from tightrope.uncertainty.sets import SetsKind
 
 DELTA = 0.05

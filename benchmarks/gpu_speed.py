@@ -33,7 +33,6 @@ import numpy as np
 
 import gpu_models
 from gpu_models import interval_trips, polygon_trips
-from tightrope.experiments.suite import listed, load, question
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.solver.cuda.blocks import DeviceBlock
@@ -43,6 +42,7 @@ from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.meter import Meter
 from tightrope.solver.reduction import equations_of
 from tightrope.solver.solve import solve
+from tightrope.studies.suite import listed, load, question
 
 INTERVAL_GOAL, POLYGON_GOAL = 0.60, 0.30
 SIZES = (1_000_000, 10_000_000, 100_000_000, 200_000_000)

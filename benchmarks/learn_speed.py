@@ -39,10 +39,6 @@ from tightrope.data.reading import read_counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import decided_states
 from tightrope.data.writing import write_counts
-from tightrope.experiments.instance import Instance
-from tightrope.experiments.published import results_of
-from tightrope.experiments.suite import load, parse_bench, question
-from tightrope.learning.certificate import certificate_of
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
@@ -50,11 +46,15 @@ from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.proof.certificate_file import save_certificate
+from tightrope.proof.learned import certificate_of
 from tightrope.region.region import RegionKind
-from tightrope.solver.certificate_file import save_certificate
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
+from tightrope.studies.instance import Instance
+from tightrope.studies.published import results_of
+from tightrope.studies.suite import load, parse_bench, question
 from tightrope.uncertainty.sets import SetsKind
 
 DELTA = 0.001

@@ -33,11 +33,11 @@ import numpy as np
 
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import decided_states
-from tightrope.experiments.suite import load, parse_bench, question
 from tightrope.learning.learn import learn
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, Truth
 from tightrope.learning.online.sources import SimulatedEpisodes
+from tightrope.studies.suite import load, parse_bench, question
 
 MOMENTS = (1, 3, 10, 30, 60, *range(100, 600, 40), *range(600, 2000, 140))
 """Updates are compared with a fresh `learn` at the first update after so many episodes."""

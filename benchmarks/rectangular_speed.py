@@ -23,14 +23,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from tightrope.data.simulator import Simulator
-from tightrope.experiments.instance import Instance
-from tightrope.experiments.suite import load, parse_bench, question
 from tightrope.model.objective import Direction
 from tightrope.region.build import build_region, polytope_region
 from tightrope.region.region import RegionKind
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.outcomes import Outcomes
+from tightrope.studies.instance import Instance
+from tightrope.studies.suite import load, parse_bench, question
 from tightrope.uncertainty.sets import expression, rectangular
 
 LARGE = ("rover(125,125)", "glider(71,67)", "aircraft(200,40)", "parallel(20)")

@@ -28,7 +28,6 @@ from pathlib import Path
 
 from region_speed import simulate
 from tightrope.data.counts import Counts
-from tightrope.experiments.suite import load, parse_bench
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.region.bounds import expression_bounds
 from tightrope.region.build import RegionOptions, build_region
@@ -37,6 +36,7 @@ from tightrope.statistics.estimates import IntervalMethod, event_intervals
 from tightrope.statistics.events import Budget
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.outcomes import Outcomes
+from tightrope.studies.suite import load, parse_bench
 
 DELTA = 0.001
 FAMILIES = (

@@ -112,7 +112,7 @@ def grid(height: int, width: int, event: str, rooms: int | None = None) -> Probl
 
 def case_study(name: str, at_point: bool) -> Problem:
     """A case study at its true point, or as an interval model around it."""
-    from tightrope.experiments.suite import load, parse_bench, question
+    from tightrope.studies.suite import load, parse_bench, question
 
     instance = parse_bench(f"bench:{name}")
     parametric = load(instance)

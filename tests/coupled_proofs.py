@@ -13,15 +13,15 @@ import numpy as np
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.hints import CoupledHints, LearnedHints, RegionHints
 from tightrope.certificate.region.rows import Origin
-from tightrope.learning.certificate_data import domain_data
 from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.ranges import ranges_over_box
+from tightrope.proof.data import domain_data
+from tightrope.proof.problem import to_problem
+from tightrope.proof.solved import to_claim, value_hints
 from tightrope.solver.solve import solve
-from tightrope.solver.to_certificate import to_claim, value_hints
-from tightrope.solver.to_problem import to_problem
 
 
 def loop_model():

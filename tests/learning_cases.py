@@ -10,8 +10,6 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import decided_states
-from tightrope.experiments.instance import Instance
-from tightrope.experiments.suite import load, parse_bench, question
 from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
@@ -21,6 +19,8 @@ from tightrope.region.region import RegionKind
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
+from tightrope.studies.instance import Instance
+from tightrope.studies.suite import load, parse_bench, question
 from tightrope.uncertainty.sets import SetsKind
 
 FAMILIES = ("aircraft(8,4)", "betting(8)", "engagement(8)", "rover(4,4)", "glider(5,5)", "parallel(3)")

@@ -11,8 +11,8 @@ from itertools import product
 from typing import Any
 
 from tightrope.model.polynomial import Polynomial
-from tightrope.prism.program import Program
-from tightrope.prism.syntax import (
+from tightrope.prism.expand.program import Program
+from tightrope.prism.parse.syntax import (
     Binary,
     Call,
     Command,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tightrope.prism.syntax import Binary, Call, Conditional, Expression, Label, Literal, Name, Unary
-from tightrope.prism.traverse import children
+from tightrope.prism.expand.traverse import children
+from tightrope.prism.parse.syntax import Binary, Call, Conditional, Expression, Label, Literal, Name, Unary
 
 
 def shown(expression: Expression) -> str:

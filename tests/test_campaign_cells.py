@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.experiments.cell_measure import TINY
-from tightrope.experiments.cells import (
+from tightrope.statistics.estimates import IntervalMethod
+from tightrope.statistics.events import Budget
+from tightrope.statistics.least_squares import EllipsoidVersion
+from tightrope.studies.cell_measure import TINY
+from tightrope.studies.cells import (
     QUICK_INSTANCES,
     Cell,
     CellLimits,
@@ -18,12 +21,9 @@ from tightrope.experiments.cells import (
     parse_size,
     quick_selection,
 )
-from tightrope.experiments.families import FAMILIES
-from tightrope.experiments.methods import METHODS, choose_methods
-from tightrope.experiments.published import published_results
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.events import Budget
-from tightrope.statistics.least_squares import EllipsoidVersion
+from tightrope.studies.families import FAMILIES
+from tightrope.studies.methods import METHODS, choose_methods
+from tightrope.studies.published import published_results
 from tightrope.uncertainty.sets import SetsKind
 
 

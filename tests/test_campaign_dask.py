@@ -17,10 +17,10 @@ from dask_cluster import cluster, mute_listener, scheduler, worker
 from tightrope.cli.app import run
 from tightrope.data.cluster import connected, parse_place
 from tightrope.errors import CannotCertify, InputError
-from tightrope.experiments.campaign import Campaign
-from tightrope.experiments.cells import Cell, CellLimits
-from tightrope.experiments.engines import Engine, parse_engine
-from tightrope.experiments.records import Record, read_records
+from tightrope.studies.campaign import Campaign
+from tightrope.studies.cells import Cell, CellLimits
+from tightrope.studies.engines import Engine, parse_engine
+from tightrope.studies.records import Record, read_records
 
 COMMAND = (sys.executable, child.__file__)
 LIMITS = CellLimits(60.0, 1 << 30)

@@ -10,8 +10,9 @@ import pytest
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.experiments import cell_data
-from tightrope.experiments.cell_data import (
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.studies import cell_data
+from tightrope.studies.cell_data import (
     counts_path,
     is_prepared,
     prepare,
@@ -21,9 +22,8 @@ from tightrope.experiments.cell_data import (
     truth_path,
     write_truth,
 )
-from tightrope.experiments.cells import Cell, Protocol
-from tightrope.experiments.suite import load
-from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.studies.cells import Cell, Protocol
+from tightrope.studies.suite import load
 
 CELL = Cell("betting(3)", "tied", 7, Protocol(300))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tightrope.experiments.cells import Protocol
-from tightrope.experiments.online_page import online_section
-from tightrope.experiments.online_records import ONLINE_FILE, read_online
-from tightrope.experiments.records import read_records
-from tightrope.experiments.results_page import results_page
+from tightrope.studies.cells import Protocol
+from tightrope.studies.online_page import online_section
+from tightrope.studies.online_records import ONLINE_FILE, read_online
+from tightrope.studies.records import read_records
+from tightrope.studies.results_page import results_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 RECORDS = DOCS / "results" / "records.jsonl"

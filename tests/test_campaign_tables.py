@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tightrope.experiments.cells import Cell, CellLimits, Protocol
-from tightrope.experiments.comparison import ratios, summary, verdicts
-from tightrope.experiments.figures import bound_text, gap_text, interval_text, seconds_text
-from tightrope.experiments.records import Record, Status
-from tightrope.experiments.suite import parse_bench
-from tightrope.experiments.table_formats import latex_tables, markdown_tables, text_summary, text_tables
-from tightrope.experiments.tables import instance_tables, papers_cells
+from tightrope.studies.cells import Cell, CellLimits, Protocol
+from tightrope.studies.comparison import ratios, summary, verdicts
+from tightrope.studies.figures import bound_text, gap_text, interval_text, seconds_text
+from tightrope.studies.records import Record, Status
+from tightrope.studies.suite import parse_bench
+from tightrope.studies.table_formats import latex_tables, markdown_tables, text_summary, text_tables
+from tightrope.studies.tables import instance_tables, papers_cells
 
 
 def record(

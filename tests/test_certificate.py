@@ -21,10 +21,10 @@ from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.structure import RewardStructure
-from tightrope.solver.certificate_file import save_certificate
+from tightrope.proof.certificate_file import save_certificate
+from tightrope.proof.problem import to_problem
+from tightrope.proof.solved import to_certificate
 from tightrope.solver.solve import solve
-from tightrope.solver.to_certificate import to_certificate
-from tightrope.solver.to_problem import to_problem
 
 UNBOUNDED = [ObjectiveKind.UNTIL, ObjectiveKind.REACH_REWARD, ObjectiveKind.TOTAL, ObjectiveKind.DISCOUNTED]
 BOTH = [Direction.MAX, Direction.MIN]

@@ -16,11 +16,11 @@ from tightrope.certificate.format.archive import load
 from tightrope.certificate.hints import CoupledHints
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE
-from tightrope.learning.certificate import certificate_of
 from tightrope.learning.learn import learn
 from tightrope.model.objective import ObjectiveKind
 from tightrope.model.structure import RewardStructure
-from tightrope.solver.certificate_file import save_certificate
+from tightrope.proof.certificate_file import save_certificate
+from tightrope.proof.learned import certificate_of
 
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
 SPLITS = [(0, [1.0, 0.0], 0.4), (1, [0.0, 1.0], 0.15)]

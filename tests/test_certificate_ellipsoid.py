@@ -16,10 +16,10 @@ from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.region.rows import Origin
 from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.errors import CannotCertify
-from tightrope.learning.certificate import certificate_of
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
-from tightrope.solver.certificate_file import save_certificate
+from tightrope.proof.certificate_file import save_certificate
+from tightrope.proof.learned import certificate_of
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.outcomes import Outcomes
 

@@ -27,7 +27,7 @@ from tightrope.certificate.format.archive import digest_of, load, read
 from tightrope.certificate.problem import first_difference
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.solver.certificate_file import as_file
+from tightrope.proof.certificate_file import as_file
 
 Members = dict[str, bytes]
 

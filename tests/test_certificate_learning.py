@@ -18,13 +18,13 @@ from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
-from tightrope.learning.certificate import certificate_of
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
-from tightrope.solver.certificate_file import save_certificate
+from tightrope.proof.certificate_file import save_certificate
+from tightrope.proof.learned import certificate_of
 from tightrope.statistics.estimates import IntervalMethod
 
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES

@@ -17,7 +17,7 @@ from tightrope.certificate.statistics.intervals import Intervals
 from tightrope.certificate.statistics.likelihood import Maximiser, pilot_of
 from tightrope.certificate.statistics.outcomes import Events, Outcomes
 from tightrope.model.parameters import LinearConstraint, Parameters
-from tightrope.solver.to_problem import to_domain
+from tightrope.proof.problem import to_domain
 from tightrope.statistics.confidence_sequence import beta_binomial
 from tightrope.statistics.equalities import solve_equalities
 from tightrope.statistics.intervals import clopper_pearson, hoeffding

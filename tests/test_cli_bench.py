@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.experiments.cell_data import read_cell_counts, simulate, solve_truth
-from tightrope.experiments.cells import Cell, Protocol
-from tightrope.experiments.records import read_records
-from tightrope.experiments.suite import load, question
 from tightrope.learning.learn import learn
+from tightrope.studies.cell_data import read_cell_counts, simulate, solve_truth
+from tightrope.studies.cells import Cell, Protocol
+from tightrope.studies.records import read_records
+from tightrope.studies.suite import load, question
 
 ARGUMENTS = [
     "bench",

@@ -15,8 +15,8 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.learning.domain import domain_certificate
-from tightrope.solver.certificate_file import save_certificate
+from tightrope.proof.certificate_file import save_certificate
+from tightrope.proof.learned import domain_certificate
 from tightrope.solver.solve import solve
 
 # The second trial undoes the first: nature would like another p there.

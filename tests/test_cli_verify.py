@@ -18,9 +18,9 @@ from tightrope.certificate.format.archive import load
 from tightrope.cli.app import run
 from tightrope.data.writing import write_counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.learning.certificate import certificate_of
 from tightrope.learning.learn import learn
-from tightrope.solver.certificate_file import save_certificate
+from tightrope.proof.certificate_file import save_certificate
+from tightrope.proof.learned import certificate_of
 
 FAMILY = "aircraft(8,4)"
 MODEL = f"bench:{FAMILY}"

@@ -9,18 +9,18 @@ import pytest
 from scipy.optimize import linprog
 
 from coupled_cases import Case, random_case
+from tightrope.coupled.cells import Region, Split
+from tightrope.coupled.chain import Chain, chain_of
+from tightrope.coupled.extremes import range_over_hull
+from tightrope.coupled.frame import Frame, Rows, frame_of
+from tightrope.coupled.taylor import expand
+from tightrope.coupled.vertex_proof import vertex_proof
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.arrays import FloatArray
 from tightrope.region.build import domain_region
-from tightrope.solver.coupled.cells import Region, Split
-from tightrope.solver.coupled.chain import Chain, chain_of
-from tightrope.solver.coupled.extremes import range_over_hull
-from tightrope.solver.coupled.frame import Frame, Rows, frame_of
-from tightrope.solver.coupled.taylor import expand
-from tightrope.solver.coupled.vertex_proof import vertex_proof
 from tightrope.statistics.coordinates import Coordinates
 
 F = Fraction

@@ -15,10 +15,10 @@ import stormpy.pars
 from stormpy.pars import OptimizationDirection as Direction
 
 from tightrope.cli.model_source import load_model
+from tightrope.coupled import CoupledStatus, coupled_value
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.prism.properties import PropertyOptions, ask
+from tightrope.prism.properties.resolve import PropertyOptions, ask
 from tightrope.region.build import domain_region
-from tightrope.solver.coupled import CoupledStatus, coupled_value
 from tightrope.uncertainty.sets import rectangular
 
 MODELS = Path(__file__).parent / "models"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from coupled_cases import KINDS, Case, brute_force, random_case, value_at
 from learning_cases import case as benchmark
 from learning_cases import counts_of
+from tightrope.coupled import CoupledLimits, CoupledStatus, CoupledValue, coupled_policy, coupled_value
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -20,7 +21,6 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.region.build import build_region, domain_region
 from tightrope.region.region import RegionKind
-from tightrope.solver.coupled import CoupledLimits, CoupledStatus, CoupledValue, coupled_policy, coupled_value
 from tightrope.uncertainty.sets import Sets, expression, rectangular
 
 ONE = Polynomial.constant(1)

@@ -17,12 +17,13 @@ from test_solver_convergence import hesitant_walk, two_ways
 from test_solver_exact import KINDS, assert_encloses, draw
 from tightrope.certificate.checker import check
 from tightrope.data.simulator import Simulator
-from tightrope.experiments.suite import load, parse_bench, question
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
+from tightrope.proof.problem import to_problem
+from tightrope.proof.solved import to_certificate
 from tightrope.region.build import polytope_region
 from tightrope.solver.cuda.factorise import Factoriser
 from tightrope.solver.cuda.kernel import placed
@@ -30,8 +31,7 @@ from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.solve_sets import kernel_of, solve_sets
-from tightrope.solver.to_certificate import to_certificate
-from tightrope.solver.to_problem import to_problem
+from tightrope.studies.suite import load, parse_bench, question
 from tightrope.uncertainty.sets import SetsKind, rectangular
 
 MIN, MAX = Direction.MIN, Direction.MAX

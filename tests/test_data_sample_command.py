@@ -15,11 +15,11 @@ from tightrope.data.design import SamplingKind
 from tightrope.data.reading import read_counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import decided_states
-from tightrope.experiments.suite import load, parse_bench, question
 from tightrope.formats.policy import Policy
 from tightrope.formats.policy_write import write_policy
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.load import load_prism
+from tightrope.studies.suite import load, parse_bench, question
 
 WALK = """\
 mdp

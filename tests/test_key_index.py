@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.prism.exploration.key_index import KeyIndex
-from tightrope.prism.exploration.key_layout import KeyLayout
+from tightrope.prism.explore.key_index import KeyIndex
+from tightrope.prism.explore.key_layout import KeyLayout
 
 
 @given(

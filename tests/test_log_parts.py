@@ -18,7 +18,7 @@ from tightrope.data.log_counts import finish, join
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import Reading, plan_reading, read_counts
 from tightrope.errors import InputError
-from tightrope.formats.data_open import open_tables
+from tightrope.formats.table.opening import open_tables
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parametric_mdp import ParametricMDP
 
@@ -117,7 +117,7 @@ def test_parts_sum_to_the_whole(
             whole = outcome(folder / "one.parquet", threads=1, **words)
             assert outcome(folder / "many.parquet", threads=1, **words) == whole
             assert outcome(folder / "many.parquet", threads=3, **words) == whole
-        patch.setattr("tightrope.formats.data_table.CHUNK_ROWS", 3)
+        patch.setattr("tightrope.formats.table.data_table.CHUNK_ROWS", 3)
         assert (
             outcome(folder / "one.parquet", threads=1, skip_invalid=True)[0]
             == outcome(folder / "many.parquet", threads=1, skip_invalid=True)[0]

@@ -25,11 +25,11 @@ from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.structure import Structure
 from tightrope.numerics.unit_sums import distilled
 from tightrope.prism.load import load_prism_text
-from tightrope.prism.properties import PropertyOptions, ask
+from tightrope.prism.properties.resolve import PropertyOptions, ask
+from tightrope.proof.solved import to_certificate
 from tightrope.solver import Solution, solve
 from tightrope.solver.backups import answers, optimal, safe_choice_values
 from tightrope.solver.solve import Limits
-from tightrope.solver.to_certificate import to_certificate
 
 FEW_ITERATIONS = Limits(iterations=2000)
 UNIT = 2.0**-53

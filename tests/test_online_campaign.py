@@ -12,17 +12,17 @@ import pytest
 
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.experiments.online_campaign import run_online_campaign, run_online_cell
-from tightrope.experiments.online_cells import (
+from tightrope.report.learning_curve import Panel, RunCurve, Series, curves
+from tightrope.studies.online_campaign import run_online_campaign, run_online_cell
+from tightrope.studies.online_cells import (
     ONLINE_EPISODES,
     ONLINE_INSTANCES,
     OnlineCell,
     online_cells,
 )
-from tightrope.experiments.online_page import online_section
-from tightrope.experiments.online_records import ONLINE_FILE, OnlineRecord, read_online, thinned
-from tightrope.experiments.online_tables import groups, kept_table, reached_table, soon_table, summary_lines
-from tightrope.report.learning_curve import Panel, RunCurve, Series, curves
+from tightrope.studies.online_page import online_section
+from tightrope.studies.online_records import ONLINE_FILE, OnlineRecord, read_online, thinned
+from tightrope.studies.online_tables import groups, kept_table, reached_table, soon_table, summary_lines
 
 RECORDED = Path(__file__).parent.parent / "docs" / "results" / ONLINE_FILE
 

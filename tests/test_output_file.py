@@ -17,7 +17,7 @@ from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.formats import written_by
 from tightrope.formats.explicit import read_explicit
-from tightrope.formats.explicit_output import claim_explicit
+from tightrope.formats.explicit.output import claim_explicit
 from tightrope.formats.output_file import claim_file
 from tightrope.formats.written_by import CERTIFICATE, DATA, DRN, FIGURE, POLICY, REPORT, TABLES, UMB, FileKind
 

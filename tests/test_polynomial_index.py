@@ -12,8 +12,8 @@ from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.polynomial import Monomial, Polynomial
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.exploration.deferred import Deferred, Operation
-from tightrope.prism.exploration.polynomial_index import PolynomialIndex
+from tightrope.prism.explore.deferred import Deferred, Operation
+from tightrope.prism.explore.polynomial_index import PolynomialIndex
 
 NAMES = ("p", "q")
 MONOMIALS: list[Monomial] = [(), ((0, 1),), ((1, 1),), ((0, 1), (1, 1)), ((0, 3),)]

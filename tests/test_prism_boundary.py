@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.prism.boundary import BoundaryOf
 from tightrope.prism.load import read_prism_text
-from tightrope.prism.parser import parse_properties
-from tightrope.prism.properties import PropertyOptions, resolve
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.properties.boundary import BoundaryOf
+from tightrope.prism.properties.resolve import PropertyOptions, resolve
 from tightrope.solver.solve import solve
 
 MODEL = """mdp

@@ -14,9 +14,9 @@ from tightrope.errors import InputError
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.evaluate import evaluate
-from tightrope.prism.parser import parse_expression
-from tightrope.prism.syntax import (
+from tightrope.prism.explore.evaluate import evaluate
+from tightrope.prism.parse.parser import parse_expression
+from tightrope.prism.parse.syntax import (
     Binary,
     Call,
     Conditional,

@@ -8,13 +8,13 @@ import pytest
 
 from prism_text import shown
 from tightrope.errors import InputError
-from tightrope.prism.arithmetic import Value
-from tightrope.prism.constants import parse_value
-from tightrope.prism.expand import expand
-from tightrope.prism.fold import fold, value_of
-from tightrope.prism.parser import parse_expression, parse_model
-from tightrope.prism.program import Program
-from tightrope.prism.syntax import Literal, ModelType, Type
+from tightrope.prism.expand.arithmetic import Value
+from tightrope.prism.expand.constants import parse_value
+from tightrope.prism.expand.fold import fold, value_of
+from tightrope.prism.expand.model import expand
+from tightrope.prism.expand.program import Program
+from tightrope.prism.parse.parser import parse_expression, parse_model
+from tightrope.prism.parse.syntax import Literal, ModelType, Type
 
 
 def program(text: str, **constants: str) -> Program:

@@ -15,11 +15,11 @@ from prism_reference import choices_of, explore_slowly
 from tightrope.errors import InputError
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.prism.expand import expand
-from tightrope.prism.explore import explore
+from tightrope.prism.expand.model import expand
+from tightrope.prism.expand.program import Program
+from tightrope.prism.explore.search import explore
 from tightrope.prism.load import load_prism, load_prism_text
-from tightrope.prism.parser import parse_model
-from tightrope.prism.program import Program
+from tightrope.prism.parse.parser import parse_model
 
 
 def program_of(text: str) -> Program:

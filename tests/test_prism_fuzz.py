@@ -18,17 +18,17 @@ from hypothesis import strategies as st
 from tightrope.errors import InputError
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.arithmetic import Value, literal
-from tightrope.prism.constants import parse_value
-from tightrope.prism.diagnostics import Complaint
-from tightrope.prism.evaluate import evaluate
-from tightrope.prism.expand import expand
-from tightrope.prism.explore import explore
-from tightrope.prism.fold import fold, value_of
-from tightrope.prism.parser import parse_expression, parse_model, parse_properties
-from tightrope.prism.program import Program
-from tightrope.prism.properties import PropertyOptions, resolve
-from tightrope.prism.syntax import Type
+from tightrope.prism.expand.arithmetic import Value, literal
+from tightrope.prism.expand.constants import parse_value
+from tightrope.prism.expand.fold import fold, value_of
+from tightrope.prism.expand.model import expand
+from tightrope.prism.expand.program import Program
+from tightrope.prism.explore.evaluate import evaluate
+from tightrope.prism.explore.search import explore
+from tightrope.prism.parse.diagnostics import Complaint
+from tightrope.prism.parse.parser import parse_expression, parse_model, parse_properties
+from tightrope.prism.parse.syntax import Type
+from tightrope.prism.properties.resolve import PropertyOptions, resolve
 
 MOST_STATES = 2000
 """Larger state spaces are not explored here."""

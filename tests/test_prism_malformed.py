@@ -10,9 +10,9 @@ import pytest
 
 from tightrope.errors import InputError
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.prism.expand import expand
-from tightrope.prism.parser import parse_model, parse_properties
-from tightrope.prism.properties import pick, resolve
+from tightrope.prism.expand.model import expand
+from tightrope.prism.parse.parser import parse_model, parse_properties
+from tightrope.prism.properties.resolve import pick, resolve
 
 
 def unmarked(text: str) -> tuple[str, tuple[int, int] | None]:

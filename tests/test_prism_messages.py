@@ -6,7 +6,7 @@ import pytest
 
 from tightrope.errors import InputError
 from tightrope.prism.load import load_prism_text
-from tightrope.prism.parser import parse_properties
+from tightrope.prism.parse.parser import parse_properties
 
 PROPERTIES = [
     (

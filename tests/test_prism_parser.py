@@ -10,11 +10,12 @@ from lark.exceptions import UnexpectedInput
 
 from prism_text import shown
 from tightrope.errors import InputError
-from tightrope.prism import parser
-from tightrope.prism.diagnostics import Complaint
-from tightrope.prism.fast_parser import NotParsedError
-from tightrope.prism.parser import parse_expression, parse_model, parse_properties
-from tightrope.prism.syntax import (
+from tightrope.prism.expand.traverse import children
+from tightrope.prism.parse import parser
+from tightrope.prism.parse.diagnostics import Complaint
+from tightrope.prism.parse.fast_parser import NotParsedError
+from tightrope.prism.parse.parser import parse_expression, parse_model, parse_properties
+from tightrope.prism.parse.syntax import (
     Binary,
     Expression,
     Literal,
@@ -28,7 +29,6 @@ from tightrope.prism.syntax import (
     RewardOperator,
     Type,
 )
-from tightrope.prism.traverse import children
 
 MODELS = Path(__file__).parent / "models"
 

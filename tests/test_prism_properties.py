@@ -13,10 +13,10 @@ import pytest
 from tightrope.errors import InputError
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.prism.expand import expand
-from tightrope.prism.parser import parse_model, parse_properties
-from tightrope.prism.properties import PropertyOptions, ask, constants_for_model, pick, resolve
-from tightrope.prism.state_formulas import Definitions
+from tightrope.prism.expand.model import expand
+from tightrope.prism.parse.parser import parse_model, parse_properties
+from tightrope.prism.properties.resolve import PropertyOptions, ask, constants_for_model, pick, resolve
+from tightrope.prism.properties.state_formulas import Definitions
 
 MAX, MIN = Direction.MAX, Direction.MIN
 X = np.array([0, 1, 2, 3, 1], dtype=np.int32)

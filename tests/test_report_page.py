@@ -21,9 +21,12 @@ from report_cases import DELTA, write_benchmark, write_plain
 from test_learning_results import counted, two_coins
 from tightrope.cli.app import run as command
 from tightrope.errors import InputError
-from tightrope.learning.certificate import certificate_of
 from tightrope.learning.learn import learn
 from tightrope.model.ranges import ranges_over_box
+from tightrope.proof.certificate_file import save_certificate
+from tightrope.proof.learned import certificate_of
+from tightrope.proof.problem import to_problem
+from tightrope.proof.solved import to_certificate
 from tightrope.region.region import RegionKind
 from tightrope.report.before import ranges_before_data
 from tightrope.report.policy_map import MOST_BINS, PolicyMap, Variable, read_policy_map
@@ -32,10 +35,7 @@ from tightrope.report.regions import regions_beside
 from tightrope.report.scale import Axis, at_least, at_most, interval_text
 from tightrope.report.statement import statement
 from tightrope.report.write import load_policies, load_run, write_report
-from tightrope.solver.certificate_file import save_certificate
 from tightrope.solver.solve import solve
-from tightrope.solver.to_certificate import to_certificate
-from tightrope.solver.to_problem import to_problem
 from tightrope.uncertainty.sets import SetsKind
 
 

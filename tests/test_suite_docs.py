@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tightrope.experiments.families import FAMILIES
-from tightrope.experiments.overview import implied_optima, sizes_table
-from tightrope.experiments.published import NOTES
-from tightrope.experiments.suite import parse_bench
+from tightrope.studies.families import FAMILIES
+from tightrope.studies.overview import implied_optima, sizes_table
+from tightrope.studies.published import NOTES
+from tightrope.studies.suite import parse_bench
 
 DOCS = (Path(__file__).parents[1] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 

@@ -12,8 +12,8 @@ from hashlib import sha256
 
 import pytest
 
-from tightrope.experiments import published
-from tightrope.experiments.published import (
+from tightrope.studies import published
+from tightrope.studies.published import (
     NOTES,
     RESULT_TABLES,
     SIZES_TABLES,
@@ -24,7 +24,7 @@ from tightrope.experiments.published import (
     results_of,
     sizes_of,
 )
-from tightrope.experiments.suite import listed, parse_bench
+from tightrope.studies.suite import listed, parse_bench
 
 TOTAL, SPLIT, BIG = RESULT_TABLES
 CHECKSUMS = {

@@ -11,9 +11,9 @@ from itertools import product
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.experiments.families import FAMILIES, rover_tries
-from tightrope.experiments.instance import Instance, decimal_text
-from tightrope.experiments.suite import listed, parse_bench
+from tightrope.studies.families import FAMILIES, rover_tries
+from tightrope.studies.instance import Instance, decimal_text
+from tightrope.studies.suite import listed, parse_bench
 
 LISTED = listed()
 
@@ -169,7 +169,7 @@ def test_decimals_are_exact_or_stay_quotients() -> None:
 
 def test_the_registry_is_cheap_to_import() -> None:
     code = (
-        "import sys, tightrope.experiments.suite, tightrope.experiments.published\n"
+        "import sys, tightrope.studies.suite, tightrope.studies.published\n"
         "heavy = {'numpy', 'scipy', 'numba', 'pyarrow', 'matplotlib', 'lark'} & set(sys.modules)\n"
         "sys.exit(', '.join(sorted(heavy)) or 0)"
     )

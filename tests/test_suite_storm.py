@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 import stormpy
 
-from tightrope.experiments.instance import Instance
-from tightrope.experiments.suite import listed
+from tightrope.studies.instance import Instance
+from tightrope.studies.suite import listed
 
 SMALL = [i for i in listed() if i.sizes and i.sizes.transitions <= 120_000]
 PARAMETRIC = [i for i in SMALL if i.family != "rover" and i.sizes and i.sizes.transitions <= 16_000]

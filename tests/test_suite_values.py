@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from tightrope.experiments.instance import Instance
-from tightrope.experiments.suite import listed, load, question
 from tightrope.solver.solve import Limits, solve
+from tightrope.studies.instance import Instance
+from tightrope.studies.suite import listed, load, question
 
 IN_TESTS = [i for i in listed() if i.sizes and i.sizes.transitions <= 600_000]
 

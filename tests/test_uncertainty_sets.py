@@ -14,7 +14,6 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
 from tightrope.data.simulator import Simulator
 from tightrope.errors import CannotCertify, InputError
-from tightrope.experiments.suite import load, parse_bench, question
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parameters import Parameters
@@ -27,6 +26,7 @@ from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.events import Budget
+from tightrope.studies.suite import load, parse_bench, question
 from tightrope.uncertainty.feasible import feasible
 from tightrope.uncertainty.sets import Sets, SetsKind, expression, parameter, rectangular, tied, untied
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
+    from tightrope.coupled.result import CoupledStatus, CoupledValue
+    from tightrope.coupled.synthesis import coupled_policy
+    from tightrope.coupled.value import coupled_value
     from tightrope.data.counts import Counts
     from tightrope.data.reading import read_counts
     from tightrope.data.simulator import Simulator
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from tightrope.learning.online.learner import OnlineLearner
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import LearningResult
-    from tightrope.learning.verification import verify
     from tightrope.model.builder import build_from_function, build_from_rows
     from tightrope.model.expressions import Expressions
     from tightrope.model.mdp import MDP, IntervalMDP
@@ -35,17 +37,15 @@ if TYPE_CHECKING:
     from tightrope.model.polynomial import Polynomial
     from tightrope.model.structure import RewardStructure, Structure
     from tightrope.prism.load import load_prism
-    from tightrope.solver.coupled.result import CoupledStatus, CoupledValue
-    from tightrope.solver.coupled.synthesis import coupled_policy
-    from tightrope.solver.coupled.value import coupled_value
+    from tightrope.proof.verification import verify
     from tightrope.solver.solution import Solution
     from tightrope.solver.solve import solve
 
 _HOME = {
     "CannotCertify": "errors",
     "Counts": "data.counts",
-    "CoupledStatus": "solver.coupled.result",
-    "CoupledValue": "solver.coupled.result",
+    "CoupledStatus": "coupled.result",
+    "CoupledValue": "coupled.result",
     "Direction": "model.objective",
     "Expressions": "model.expressions",
     "InputError": "errors",
@@ -69,8 +69,8 @@ _HOME = {
     "TightropeError": "errors",
     "build_from_function": "model.builder",
     "build_from_rows": "model.builder",
-    "coupled_policy": "solver.coupled.synthesis",
-    "coupled_value": "solver.coupled.value",
+    "coupled_policy": "coupled.synthesis",
+    "coupled_value": "coupled.value",
     "learn": "learning.learn",
     "learn_all": "learning.learn",
     "load_prism": "prism.load",
@@ -79,7 +79,7 @@ _HOME = {
     "read_drn": "formats.drn",
     "read_explicit": "formats.explicit",
     "solve": "solver.solve",
-    "verify": "learning.verification",
+    "verify": "proof.verification",
     "write_drn": "formats.drn",
     "write_explicit": "formats.explicit",
     "write_umb": "formats.umb",

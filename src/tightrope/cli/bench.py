@@ -13,10 +13,10 @@ from tightrope.cli.output import say
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
-    from tightrope.experiments.campaign import Campaign
-    from tightrope.experiments.cells import CellLimits
-    from tightrope.experiments.engines import Engine
-    from tightrope.experiments.records import Record
+    from tightrope.studies.campaign import Campaign
+    from tightrope.studies.cells import CellLimits
+    from tightrope.studies.engines import Engine
+    from tightrope.studies.records import Record
 
 
 TIME_LIMIT, MEMORY_LIMIT = "2h", "20GiB"
@@ -140,8 +140,8 @@ def bench(
             )
         run_curves(names, methods, seeds, episodes, delta, jobs, output, json)
         return
-    from tightrope.experiments.cells import CellLimits, parse_duration, parse_size
-    from tightrope.experiments.engines import parse_engine
+    from tightrope.studies.cells import CellLimits, parse_duration, parse_size
+    from tightrope.studies.engines import parse_engine
 
     campaign = _campaign(
         names,
@@ -174,15 +174,15 @@ def _campaign(
     episodes: int,
     output: Path,
 ) -> Campaign:
-    from tightrope.experiments.campaign import Campaign
-    from tightrope.experiments.cells import (
+    from tightrope.studies.campaign import Campaign
+    from tightrope.studies.cells import (
         Protocol,
         campaign_cells,
         choose_instances,
         parse_seeds,
         quick_selection,
     )
-    from tightrope.experiments.methods import choose_methods
+    from tightrope.studies.methods import choose_methods
 
     quick_instances, quick_methods = quick_selection()
     instances = quick_instances if quick and not names else choose_instances(names or ())
@@ -197,8 +197,8 @@ def _campaign(
 
 def _progress(record: Record, done: int, total: int) -> None:
     """One line a cell on stderr."""
-    from tightrope.experiments.figures import gap_text, interval_text, seconds_text
-    from tightrope.experiments.records import OK
+    from tightrope.studies.figures import gap_text, interval_text, seconds_text
+    from tightrope.studies.records import OK
 
     if record.status == OK:
         shown = (

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from tightrope.cli.bench_tables import print_online
 from tightrope.cli.output import print_json, say
-from tightrope.experiments.cells import parse_seeds
-from tightrope.experiments.figures import seconds_text
-from tightrope.experiments.online_campaign import run_online_campaign
-from tightrope.experiments.online_cells import online_cells
-from tightrope.experiments.online_records import OnlineRecord
+from tightrope.studies.cells import parse_seeds
+from tightrope.studies.figures import seconds_text
+from tightrope.studies.online_campaign import run_online_campaign
+from tightrope.studies.online_cells import online_cells
+from tightrope.studies.online_records import OnlineRecord
 
 
 def run_curves(

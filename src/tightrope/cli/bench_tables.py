@@ -13,15 +13,15 @@ from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import FIGURE, GENERATED, TABLES
 
 if TYPE_CHECKING:
-    from tightrope.experiments.online_records import OnlineRecord
-    from tightrope.experiments.records import Record
+    from tightrope.studies.online_records import OnlineRecord
+    from tightrope.studies.records import Record
 
 
 def print_records(records: list[Record], as_json: bool) -> None:
     """Tables and a summary for people, rows for programs."""
-    from tightrope.experiments.comparison import summary
-    from tightrope.experiments.table_formats import text_summary, text_tables
-    from tightrope.experiments.tables import instance_tables
+    from tightrope.studies.comparison import summary
+    from tightrope.studies.table_formats import text_summary, text_tables
+    from tightrope.studies.tables import instance_tables
 
     if as_json:
         print_json({"rows": [record.to_json() for record in records]})
@@ -33,8 +33,8 @@ def print_records(records: list[Record], as_json: bool) -> None:
 
 def show_tables(directory: Path, output: Path | None, as_json: bool, overwrite: bool = False) -> None:
     """The tables of a directory's records, on stdout or in a file."""
-    from tightrope.experiments.online_records import ONLINE_FILE, read_online
-    from tightrope.experiments.records import FILE_NAME, read_records
+    from tightrope.studies.online_records import ONLINE_FILE, read_online
+    from tightrope.studies.records import FILE_NAME, read_records
 
     claimed = None if output is None else claim_file(output, TABLES, overwrite)
     curves = directory / ONLINE_FILE
@@ -63,7 +63,7 @@ def show_tables(directory: Path, output: Path | None, as_json: bool, overwrite: 
 def print_online(online: list[OnlineRecord]) -> None:
     """The tables of learning curves for people."""
     from tightrope.cli.output import print_table
-    from tightrope.experiments.online_tables import (
+    from tightrope.studies.online_tables import (
         groups,
         kept_table,
         reached_table,
@@ -85,11 +85,11 @@ def print_online(online: list[OnlineRecord]) -> None:
 def _rendered(records: list[Record], online: list[OnlineRecord], directory: Path, claimed: OutputFile) -> str:
     """The tables in the format that the file's name asks for."""
     output = claimed.path
-    from tightrope.experiments.comparison import summary
-    from tightrope.experiments.online_page import online_section
-    from tightrope.experiments.results_page import results_page
-    from tightrope.experiments.table_formats import latex_tables, text_summary, text_tables
-    from tightrope.experiments.tables import instance_tables
+    from tightrope.studies.comparison import summary
+    from tightrope.studies.online_page import online_section
+    from tightrope.studies.results_page import results_page
+    from tightrope.studies.table_formats import latex_tables, text_summary, text_tables
+    from tightrope.studies.tables import instance_tables
 
     shown = instance_tables(records, with_missing=True)
     match output.suffix:
@@ -112,9 +112,9 @@ def _rendered(records: list[Record], online: list[OnlineRecord], directory: Path
 
 def _drawn(online: list[OnlineRecord], page: OutputFile) -> str:
     """Draw the curves into `images` beside the page; where the page finds them."""
-    from tightrope.experiments.online_page import CURVES
     from tightrope.report.campaign_curves import write_campaign_curves
     from tightrope.report.learning_curve import SUFFIXES
+    from tightrope.studies.online_page import CURVES
 
     images = page.path.parent / "images"
     images.mkdir(exist_ok=True)

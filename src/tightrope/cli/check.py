@@ -46,12 +46,12 @@ from tightrope.formats.written_by import CERTIFICATE, POLICY
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.step_choices import StepChoices
-from tightrope.prism.question import Question
-from tightrope.solver.certificate_file import save_certificate
+from tightrope.prism.properties.question import Question
+from tightrope.proof.certificate_file import save_certificate
+from tightrope.proof.problem import to_problem
+from tightrope.proof.solved import to_certificate
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits, solve
-from tightrope.solver.to_certificate import to_certificate
-from tightrope.solver.to_problem import to_problem
 
 Props = Annotated[
     list[str] | None,

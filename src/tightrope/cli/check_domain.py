@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tightrope.learning.learn import Policy as Choices
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import LearningResult
-    from tightrope.prism.question import Question
+    from tightrope.prism.properties.question import Question
 
 
 class DomainSets(Enum):
@@ -55,8 +55,9 @@ def check_domain(
     from tightrope.cli.phases import phase_progress
     from tightrope.formats.atomic import atomic_write
     from tightrope.formats.policy_write import write_policy
-    from tightrope.learning.domain import domain_certificate, over_domain
-    from tightrope.solver.certificate_file import as_file
+    from tightrope.learning.domain import over_domain
+    from tightrope.proof.certificate_file import as_file
+    from tightrope.proof.learned import domain_certificate
 
     model, question = _subject(asked)
     with phase_progress() as progress:

@@ -43,18 +43,18 @@ def demo(
     from tightrope.data.simulator import Simulator
     from tightrope.data.stopping import decided_states
     from tightrope.data.writing import write_counts
-    from tightrope.experiments.suite import load, parse_bench, question
     from tightrope.formats.output_directory import claim
-    from tightrope.learning.certificate import certificate_of
     from tightrope.learning.document import Setting, document
     from tightrope.learning.learn import ALL_KINDS, learn_all
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import Interval
     from tightrope.learning.result_files import RESULT, fill_results
+    from tightrope.proof.certificate_file import as_file
+    from tightrope.proof.learned import certificate_of
     from tightrope.report.regions import regions_beside
     from tightrope.report.write import write_report
-    from tightrope.solver.certificate_file import as_file
     from tightrope.solver.solve import solve
+    from tightrope.studies.suite import load, parse_bench, question
     from tightrope.uncertainty.sets import SetsKind
 
     # Coupled sets gain little on this model, and would take longer than all others together.

@@ -13,7 +13,7 @@ from tightrope.cli.model_source import AnyModel, LoadedModel, load_model
 from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param
 from tightrope.cli.output import grouped, print_facts, print_json
 from tightrope.errors import InputError
-from tightrope.formats.explicit_output import ExplicitOutput, claim_explicit
+from tightrope.formats.explicit.output import ExplicitOutput, claim_explicit
 from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import DRN as DRN_FILE
 from tightrope.formats.written_by import UMB as UMB_FILE

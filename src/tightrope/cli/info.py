@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from tightrope.cli.model_source import AnyModel, load_model
 from tightrope.cli.options import Const, Domain, Json, Model, Param
 from tightrope.cli.output import grouped, print_facts, print_json
-from tightrope.experiments.instance import decimal_text
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.studies.instance import decimal_text
 
 
 def info(

@@ -21,7 +21,7 @@ from tightrope.learning.result_files import KIND, RESULT, Export, fill_results
 
 if TYPE_CHECKING:
     from tightrope.learning.result import LearningResult
-    from tightrope.solver.certificate_file import CertificateFile
+    from tightrope.proof.certificate_file import CertificateFile
 
 ANSWERED = "the answer above stands; only the files are missing"
 

@@ -39,7 +39,7 @@ from tightrope.uncertainty.sets import SetsKind
 if TYPE_CHECKING:
     from tightrope.data.reading import Reading
     from tightrope.learning.learn import Policy
-    from tightrope.solver.certificate_file import CertificateFile
+    from tightrope.proof.certificate_file import CertificateFile
 
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 ALL = "all"
@@ -231,8 +231,8 @@ def _results(learner: Learner, options: LearnOptions, several: bool) -> list[Lea
 def _proof(
     result: LearningResult, counts: Counts, subject: Subject, progress: PhaseProgress
 ) -> CertificateFile:
-    from tightrope.learning.certificate import certificate_of
-    from tightrope.solver.certificate_file import as_file
+    from tightrope.proof.certificate_file import as_file
+    from tightrope.proof.learned import certificate_of
 
     progress("the certificate")
     about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.question.text}

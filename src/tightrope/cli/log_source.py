@@ -25,7 +25,7 @@ from tightrope.errors import InputError
 if TYPE_CHECKING:
     from tightrope.data.log_counts import ReadProgress
     from tightrope.data.reading import Model, Progress, Reading
-    from tightrope.formats.data_files import DataFile
+    from tightrope.formats.table.files import DataFile
 
 MINARI = "minari:"
 PATIENCE = 0.4
@@ -55,8 +55,8 @@ class LogRequest:
 
     def files(self) -> tuple[DataFile, ...]:
         """Every file that is meant; what is no data file is refused before a model is built for it."""
-        from tightrope.formats.data_files import find_files
-        from tightrope.formats.data_open import open_table
+        from tightrope.formats.table.files import find_files
+        from tightrope.formats.table.opening import open_table
 
         self.options.check()
         if self.minari is not None:

@@ -28,9 +28,9 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.region_text import parse_box, parse_domain, parse_point
 
 if TYPE_CHECKING:
-    from tightrope.experiments.instance import Instance
-    from tightrope.prism.boundary import Boundary
-    from tightrope.prism.state_formulas import Definitions
+    from tightrope.prism.properties.boundary import Boundary
+    from tightrope.prism.properties.state_formulas import Definitions
+    from tightrope.studies.instance import Instance
 
 AnyModel = ParametricMDP | IntervalMDP | MDP
 
@@ -98,7 +98,7 @@ def load_model(
 
 
 def _instance(source: str, constants: dict[str, str], param: str | None, domain: str | None) -> Instance:
-    from tightrope.experiments.suite import parse_bench
+    from tightrope.studies.suite import parse_bench
 
     instance = parse_bench(source)
     if constants:
@@ -117,7 +117,7 @@ def _instance(source: str, constants: dict[str, str], param: str | None, domain:
 
 
 def _build_benchmark(instance: Instance) -> ParametricMDP:
-    from tightrope.experiments.suite import load
+    from tightrope.studies.suite import load
 
     with build_progress(f"{BENCHMARK}{instance.name}") as progress:
         return load(instance, progress)

@@ -13,12 +13,12 @@ from pathlib import Path
 from tightrope.cli.model_source import LoadedModel
 from tightrope.errors import InputError, Location
 from tightrope.model.mdp import IntervalMDP
-from tightrope.prism.boundary import BoundaryOf
-from tightrope.prism.parser import parse_properties
-from tightrope.prism.properties import PropertyOptions, resolve
-from tightrope.prism.question import Question
-from tightrope.prism.state_formulas import Definitions
-from tightrope.prism.syntax import PropertyFile
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.parse.syntax import PropertyFile
+from tightrope.prism.properties.boundary import BoundaryOf
+from tightrope.prism.properties.question import Question
+from tightrope.prism.properties.resolve import PropertyOptions, resolve
+from tightrope.prism.properties.state_formulas import Definitions
 
 PROPERTY_SUFFIXES = (".props", ".prop", ".pctl", ".prctl")
 

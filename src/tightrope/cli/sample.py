@@ -93,8 +93,8 @@ def sample(
     Example: tightrope sample 'bench:betting(50)' --episodes 100000 --seed 1 -o data.parquet
     """
     from tightrope.data.writing import write_counts, write_trajectories
-    from tightrope.formats.data_table import is_parquet
     from tightrope.formats.output_file import claim_file
+    from tightrope.formats.table.data_table import is_parquet
     from tightrope.formats.written_by import DATA
 
     is_parquet(output)
@@ -175,8 +175,8 @@ def _simulator(loaded: LoadedModel, setting: _Setting, at: str | None) -> tuple[
 
 
 def _at_point(loaded: LoadedModel, at: str | None) -> tuple[MDP, dict[str, str]]:
-    from tightrope.experiments.instance import decimal_text
     from tightrope.model.mdp import MDP, IntervalMDP
+    from tightrope.studies.instance import decimal_text
 
     model = loaded.model
     if isinstance(model, IntervalMDP):

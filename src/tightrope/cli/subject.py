@@ -9,7 +9,7 @@ from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.questions import read_properties
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.prism.question import Question
+from tightrope.prism.properties.question import Question
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Subject:
 
     def point_text(self, at: str | None) -> dict[str, str] | None:
         """The true parameters, where they are known."""
-        from tightrope.experiments.instance import decimal_text
+        from tightrope.studies.instance import decimal_text
 
         if at is None and self.loaded.benchmark is None:
             return None

@@ -116,7 +116,7 @@ def verify(
         from tightrope.cli.log_source import LogRequest
         from tightrope.cli.verify_own import Sources, own_problem
         from tightrope.data.read_options import ReadOptions
-        from tightrope.learning.verification import compare
+        from tightrope.proof.verification import compare
 
         log = None
         if data is not None:

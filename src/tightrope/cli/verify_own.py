@@ -11,9 +11,9 @@ from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.questions import read_properties
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
-from tightrope.learning.verification import Own
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.proof.verification import Own
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from tightrope.data.rows import Rows
 from tightrope.data.state_index import UNKNOWN
-from tightrope.formats.data_problems import Problem
+from tightrope.formats.table.problems import Problem
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.jit import kernel

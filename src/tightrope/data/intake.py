@@ -16,9 +16,9 @@ from tightrope.data.row_columns import shown_value
 from tightrope.data.rows import RowDecoder, Rows
 from tightrope.data.state_form import StateNames
 from tightrope.errors import InputError
-from tightrope.formats.data_columns import whole_numbers
-from tightrope.formats.data_problems import Problem, ProblemCodes
-from tightrope.formats.data_table import Chunk, DataTable
+from tightrope.formats.table.columns import whole_numbers
+from tightrope.formats.table.data_table import Chunk, DataTable
+from tightrope.formats.table.problems import Problem, ProblemCodes
 from tightrope.model.structure import UNLABELLED
 from tightrope.numerics.arrays import BoolArray
 

@@ -20,9 +20,9 @@ from tightrope.data.rows import RowDecoder, Rows
 from tightrope.data.state_form import StateNames
 from tightrope.data.state_index import UNKNOWN
 from tightrope.errors import InputError
-from tightrope.formats.data_columns import whole_numbers
-from tightrope.formats.data_problems import ProblemCodes
-from tightrope.formats.data_table import Chunk
+from tightrope.formats.table.columns import whole_numbers
+from tightrope.formats.table.data_table import Chunk
+from tightrope.formats.table.problems import ProblemCodes
 from tightrope.numerics.arrays import OffsetArray
 
 LOOKED_AT = 20_000

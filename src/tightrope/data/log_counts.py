@@ -27,7 +27,7 @@ from tightrope.data.partial import Joined, Partial
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.sorting import count_sorted, times_fall
 from tightrope.errors import InputError, Location
-from tightrope.formats.data_table import DataTable
+from tightrope.formats.table.data_table import DataTable
 from tightrope.numerics.arrays import OffsetArray
 
 

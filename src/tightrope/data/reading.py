@@ -1,6 +1,6 @@
 """Counts from logs, streamed: whatever their size, memory holds a few chunks of them.
 
-`read_counts` takes files of any kind (`tightrope.formats.data_files`), tables of pandas, polars and
+`read_counts` takes files of any kind (`tightrope.formats.table.files`), tables of pandas, polars and
 pyarrow, and iterables of episodes. What the columns mean is described in `tightrope.data.row_columns`, and
 `Reading.read_as` says how they were read. Parts of a log are counted at the same time, one per core, and
 summed (`tightrope.data.partial`).
@@ -31,10 +31,10 @@ from tightrope.data.state_form import StateForm, StateNames
 from tightrope.data.table_counts import count_table
 from tightrope.data.value_maps import ValueMap, parse_maps
 from tightrope.errors import InputError, Location
-from tightrope.formats.data_files import DataFile
-from tightrope.formats.data_metadata import Metadata
-from tightrope.formats.data_open import is_table, open_table, open_tables
-from tightrope.formats.data_table import DataTable
+from tightrope.formats.table.data_table import DataTable
+from tightrope.formats.table.files import DataFile
+from tightrope.formats.table.metadata import Metadata
+from tightrope.formats.table.opening import is_table, open_table, open_tables
 from tightrope.model.structure import Structure
 
 Progress = Callable[[ReadProgress], None]

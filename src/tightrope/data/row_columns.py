@@ -36,8 +36,8 @@ from tightrope.data.column_names import (
 )
 from tightrope.data.state_form import StateNames
 from tightrope.errors import InputError, Location
-from tightrope.formats.data_metadata import COUNTS, structure_hash
-from tightrope.formats.data_table import Chunk, DataTable
+from tightrope.formats.table.data_table import Chunk, DataTable
+from tightrope.formats.table.metadata import COUNTS, structure_hash
 from tightrope.model.structure import Structure
 
 RESERVED = (STATE, NEXT_STATE, ACTION, CHOICE, EPISODE, STEP, TERMINATED, TRUNCATED, COUNT, BATCH)

@@ -13,9 +13,9 @@ from tightrope.data.intake import Intake
 from tightrope.data.log_counts import LogCounts, ReadProgress, explained
 from tightrope.data.read_plan import ReadPlan
 from tightrope.errors import InputError, Location
-from tightrope.formats.data_columns import whole_numbers
-from tightrope.formats.data_problems import Problem, mark
-from tightrope.formats.data_table import DataTable
+from tightrope.formats.table.columns import whole_numbers
+from tightrope.formats.table.data_table import DataTable
+from tightrope.formats.table.problems import Problem, mark
 from tightrope.numerics.arrays import OffsetArray
 
 LARGEST_TOTAL = 2.0**62

@@ -17,8 +17,8 @@ from tightrope.data.column_names import ACTION, CHOICE
 from tightrope.data.locate import NO_SUCH_ACTION
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.rows import NO_ACTION, Rows
-from tightrope.formats.data_problems import Problem
-from tightrope.formats.data_table import Chunk
+from tightrope.formats.table.data_table import Chunk
+from tightrope.formats.table.problems import Problem
 from tightrope.numerics.arrays import BoolArray
 
 SHOWN = 5

@@ -22,8 +22,8 @@ import numpy as np
 
 from tightrope.data.column_names import ACTION, CHOICE, EPISODE, ROLES, STATE
 from tightrope.errors import InputError, Location
-from tightrope.formats.data_columns import distinct
-from tightrope.formats.data_problems import Problem, ProblemCodes, mark
+from tightrope.formats.table.columns import distinct
+from tightrope.formats.table.problems import Problem, ProblemCodes, mark
 
 _STEP = re.compile(r"\s*(?:(round|floor)|([*/+-])\s*([0-9.]+(?:[eE][+-]?[0-9]+)?(?:/[0-9]+)?))\s*")
 HINT = "write --map 'action: 0=repair, 1=run' or --map 'wear: *10'"

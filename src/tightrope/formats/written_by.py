@@ -4,14 +4,14 @@
 |---|---|
 | certificate | a zip archive with a certificate's header (`header.json`, in earlier formats `header.npy`) |
 | policy | the first words of the JSON object |
-| data | our metadata (`formats.data_metadata`) in Parquet or on the first line of CSV |
+| data | our metadata (`formats.table.metadata`) in Parquet or on the first line of CSV |
 | DRN | the comment on the first line |
 | UMB | the tool that the index names |
 | report | `<meta name="generator">` |
 | figure | the creator in the metadata of PNG, SVG and PDF |
 | tables | the first line of text that says which command generated them |
 
-PRISM's explicit files have no place for a mark that PRISM skips; see `formats.explicit_output`.
+PRISM's explicit files have no place for a mark that PRISM skips; see `formats.explicit.output`.
 
 A file that cannot be understood has no mark. Only a few kilobytes of a file are read.
 """
@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tightrope.formats.data_metadata import CSV_PREFIX, KEY
+from tightrope.formats.table.metadata import CSV_PREFIX, KEY
 
 NAME = "tightrope"
 DRN_MARK = "// Written by tightrope"

@@ -13,15 +13,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.learning.policies import PolicySolver, depends_on_step
-from tightrope.learning.result import Interval, PolicyValue
-from tightrope.solver.coupled import (
+from tightrope.coupled import (
     CoupledLimits,
     CoupledSynthesis,
     CoupledValue,
     coupled_policy,
     coupled_value,
 )
+from tightrope.learning.policies import PolicySolver, depends_on_step
+from tightrope.learning.result import Interval, PolicyValue
 
 COUPLED_SECONDS = 60.0
 """For the search of each coupled value where no time limit is given: what it has found then is certified, and

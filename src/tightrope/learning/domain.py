@@ -8,17 +8,9 @@ contains its value at every instantiation. The sets are those of learning over t
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
-import numpy as np
-
-from tightrope.certificate.claim import Certificate
-from tightrope.data.counts import Counts
-from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.binding import NOTHING
-from tightrope.learning.certificate import certificate_of
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.learn import Policy, objective_of, with_names
 from tightrope.learning.options import Decisions, LearnOptions
@@ -119,12 +111,3 @@ def _refuse_data_options(options: LearnOptions) -> None:
                 f"The {name!r} option speaks of data, and over a domain there are none",
                 hint=f"leave {name} out",
             )
-
-
-def domain_certificate(result: LearningResult, about: Mapping[str, Any] | None = None) -> Certificate:
-    """The certificate of a result over the domain."""
-    structure = result.model.structure
-    nothing = np.zeros(structure.transitions, dtype=np.int64)
-    design = SamplingDesign(SamplingKind.GENERATIVE_FIXED)
-    counts = Counts(nothing, structure.transition_start, design, result.model.hash())
-    return certificate_of(result, counts, about)

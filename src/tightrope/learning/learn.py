@@ -173,7 +173,7 @@ def objective_of(objective: Objective | str, model: ParametricMDP) -> Objective:
     """The objective itself, or what a property's text asks of the model."""
     if isinstance(objective, Objective):
         return objective
-    from tightrope.prism.properties import ask
+    from tightrope.prism.properties.resolve import ask
 
     question = ask(objective, model.structure, file="the property")
     if question.is_threshold:

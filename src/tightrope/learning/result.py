@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue, Witness
 from tightrope.learning.binding import Binding
 from tightrope.learning.options import Decisions
 from tightrope.model.objective import Direction, Objective
@@ -14,7 +15,6 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.region.region import Conflict, Emptiness, Region
-from tightrope.solver.coupled import CoupledStatus, CoupledSynthesis, CoupledValue, Witness
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.ledger import Ledger

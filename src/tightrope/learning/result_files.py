@@ -37,7 +37,7 @@ from tightrope.formats.policy_write import write_policy
 from tightrope.formats.umb import umb_is_available, write_umb
 from tightrope.learning.exported import exported_policies
 from tightrope.learning.result import LearningResult
-from tightrope.prism.question import with_letters
+from tightrope.prism.properties.question import with_letters
 from tightrope.uncertainty.sets import SetsKind
 
 RESULT = "result.json"

@@ -1,1 +1,1 @@
-"""The PRISM language: grammar, syntax tree, expansion, vectorised exploration, properties."""
+"""The PRISM language: from text to a model (`parse`, `expand`, `explore`) or a question (`properties`)."""

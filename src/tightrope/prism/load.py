@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +13,11 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.region_text import parse_box, parse_domain
-from tightrope.prism.boundary import Boundary
-from tightrope.prism.collection import without_collection
-from tightrope.prism.expand import expand
-from tightrope.prism.explore import Progress, Warn, explore_until
-from tightrope.prism.parser import parse_model
-from tightrope.prism.state_formulas import Definitions
+from tightrope.prism.expand.model import expand
+from tightrope.prism.explore.search import Progress, Warn, explore_until
+from tightrope.prism.parse.parser import parse_model
+from tightrope.prism.properties.boundary import Boundary
+from tightrope.prism.properties.state_formulas import Definitions
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ def read_prism_text(
     boundary: Boundary | None = None,
 ) -> PrismModel:
     """As `read_prism`, for a program in a string."""
-    with without_collection():
+    with _without_collection():
         program = expand(parse_model(text, file), constants or {})
     parameters = Parameters.unit_box(program.parameters)
     if box is not None:
@@ -101,3 +102,19 @@ def read_prism_text(
     stop = None if boundary is None else boundary(program)
     model, is_partial = explore_until(program, stop, parameters, progress, warn)
     return PrismModel(model, Definitions.of(program), is_partial)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Python's search for circles of objects stays off inside, if it was on.
+
+    It looks through all objects again and again while they become more. Syntax trees hold no circles, so for
+    a long text that is a third of the time, for nothing.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

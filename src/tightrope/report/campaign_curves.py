@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tightrope.experiments.online_records import OnlineRecord
-from tightrope.experiments.online_tables import Group, groups
-from tightrope.experiments.suite import parse_bench
 from tightrope.report.learning_curve import Panel, RunCurve, Series, curves, save
+from tightrope.studies.online_records import OnlineRecord
+from tightrope.studies.online_tables import Group, groups
+from tightrope.studies.suite import parse_bench
 
 
 def write_campaign_curves(records: Sequence[OnlineRecord], stem: Path) -> list[Path]:

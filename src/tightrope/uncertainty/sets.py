@@ -5,7 +5,7 @@
 * `parameter`    P_Θ: each expression over the box of the region's parameters, met with P_I where asked.
 * `expression`   P_Λ: each expression over the region.
 * `rectangular`  P_R: all expressions of a choice over the region together, each choice on its own.
-* `coupled`      P_U: the region itself, one x for all choices. No set a choice: `tightrope.solver.coupled`
+* `coupled`      P_U: the region itself, one x for all choices. No set a choice: `tightrope.coupled`
                  starts from `rectangular` sets and takes away what only different x could do.
 
 All contain the true distribution of every choice at once with the confidence of the `ledger`: P_I because

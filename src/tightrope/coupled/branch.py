@@ -1,0 +1,262 @@
+"""Branch and bound over the region: cells with a bound each, refined where the bound is not yet real.
+
+Every cell of the tree is enclosed by a Taylor model of its own; what holds on a cell is the better of its own
+bound and its parent's, and what holds on the region is the worst among the leaves, or the rectangular bound
+where that is better. The leaf whose bound is furthest from what an instantiation attains is split next, in
+the direction in which the value bends most. A cell without a frame or without a model keeps its parent's
+bound, so numerical failure costs width and never truth.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tightrope.coupled.cells import Region, Shape, Split
+from tightrope.coupled.chain import Chain
+from tightrope.coupled.extremes import range_over_hull
+from tightrope.coupled.result import CoupledStatus, attained
+from tightrope.coupled.taylor import TaylorModel, expand, order_for
+from tightrope.coupled.vertex_proof import VertexProof, vertex_proof
+from tightrope.coupled.witness import Search
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.rounding import down, up
+from tightrope.statistics.coordinates import AffineFunctions
+
+_WITHOUT_MODEL = 64
+"""So many cells without a single model end the search."""
+
+
+@dataclass(eq=False)
+class Node:
+    """A cell in the making; `lower` and `upper` hold on it, `own_…` are what its own model proves."""
+
+    shape: Shape
+    parent: int
+    split: Split | None
+    lower: float
+    upper: float
+    own_lower: float = -np.inf
+    own_upper: float = np.inf
+    modelled: bool = False
+    children: tuple[int, int] | None = None
+    low_vertex: VertexProof | None = None
+    high_vertex: VertexProof | None = None
+    direction: Split | None = None
+    leading: FloatArray | None = None
+
+
+@dataclass(eq=False)
+class Tree:
+    """The search: nodes, the best instantiations, and what is certified so far (before `complement`)."""
+
+    chain: Chain
+    functions: AffineFunctions
+    region: Region
+    search: Search
+    floor: float
+    ceiling: float
+    nodes: list[Node] = field(default_factory=list)
+
+    def grow_root(self) -> None:
+        """The region as one cell."""
+        shape = self.region.root()
+        if shape.frame is None:
+            shape = self.region.root_along(self._leading())
+        root = Node(shape, -1, None, self.floor, self.ceiling)
+        self.nodes.append(root)
+        self._bound(root)
+
+    def refine(self, gap: float, deadline: float, most: int) -> CoupledStatus | None:
+        """Split until no more than a share `gap` of the width is without an instantiation, or, for gap 0,
+        until both ends are attained; None then, else why not.
+        """
+        while not self.is_within(gap):
+            worst = self._worst()
+            hopeless = len(self.nodes) > _WITHOUT_MODEL and not any(node.modelled for node in self.nodes)
+            if hopeless or (worst is None and not any(node.modelled for node in self.nodes)):
+                return CoupledStatus.RECTANGULAR
+            if worst is None:
+                return CoupledStatus.PRECISION_LIMIT
+            if len(self.nodes) + 2 > most:
+                return CoupledStatus.CELL_LIMIT
+            if time.perf_counter() > deadline:
+                return CoupledStatus.TIME_LIMIT
+            self._split(worst)
+        return None
+
+    def is_within(self, gap: float) -> bool:
+        lower, upper = self.lower, self.upper
+        low, high = self.low_excess(lower), self.high_excess(upper)
+        return self.attains(lower, upper) or low + high <= gap * self.width < np.inf
+
+    def attains(self, lower: float, upper: float) -> bool:
+        """Whether instantiations attain both ends of an interval."""
+        chain = self.chain
+        unit = float(max(np.abs(chain.value).max(), np.abs(chain.reward).max()))
+        if chain.start is not None:
+            unit = max(unit, float(np.abs(chain.start).max()))
+        return attained(self.low_excess(lower), lower, upper, unit) and attained(
+            self.high_excess(upper), lower, upper, unit
+        )
+
+    @property
+    def lower(self) -> float:
+        return max(self.floor, min((node.lower for node in self._leaves()), default=-np.inf))
+
+    @property
+    def upper(self) -> float:
+        return min(self.ceiling, max((node.upper for node in self._leaves()), default=np.inf))
+
+    @property
+    def width(self) -> float:
+        return max(self.upper - self.lower, 0.0)
+
+    def low_excess(self, bound: float) -> float:
+        """How far a lower bound is from the lowest instantiation."""
+        lowest = self.search.lowest
+        return np.inf if lowest is None else max(lowest.upper - bound, 0.0)
+
+    def high_excess(self, bound: float) -> float:
+        highest = self.search.highest
+        return np.inf if highest is None else max(bound - highest.lower, 0.0)
+
+    def _leaves(self) -> list[Node]:
+        return [node for node in self.nodes if node.children is None]
+
+    def _worst(self) -> int | None:
+        """The leaf to be split next, if one can be."""
+        worst, most = None, 0.0
+        for number, node in enumerate(self.nodes):
+            if node.children is not None or node.direction is None:
+                continue
+            excess = max(
+                self.low_excess(max(node.lower, self.floor)), self.high_excess(min(node.upper, self.ceiling))
+            )
+            if excess > most:
+                worst, most = number, excess
+        return worst
+
+    def _split(self, number: int) -> None:
+        node = self.nodes[number]
+        assert node.direction is not None
+        first = len(self.nodes)
+        leading = self._leading() if node.leading is None else node.leading
+        for side in (1.0, -1.0):
+            split = Split(node.direction.normal, node.direction.offset, side)
+            shape = self.region.child(node.shape, split, leading)
+            child = Node(shape, number, split, node.lower, node.upper)
+            self.nodes.append(child)
+            self._bound(child)
+        node.children = (first, first + 1)
+
+    def _bound(self, node: Node) -> None:
+        """Everything a cell's own model says: bounds, instantiations, where to split."""
+        if node.shape.emptiness is not None:
+            node.lower, node.upper = np.inf, -np.inf
+            return
+        frame = node.shape.frame
+        if frame is None:
+            return
+        model = expand(
+            self.chain,
+            self.functions,
+            frame.centre,
+            frame.axes,
+            frame.radius,
+            order_for(self.chain, frame.axes),
+        )
+        if model is None:
+            node.direction = self._plane(node, np.eye(len(frame.centre))[0], None)
+            return
+        node.modelled = True
+        row = self.chain.initial
+        constant, slope, curvature = model.at(row)
+        low, high = range_over_hull(constant, slope, curvature, frame.points)
+        node.own_lower = down(low - float(model.error[row]))
+        node.own_upper = up(high + float(model.error[row]))
+        self.search.look(frame, model)
+        self._prove_vertices(node, model)
+        node.lower, node.upper = max(node.lower, node.own_lower), min(node.upper, node.own_upper)
+        bend = self._bend(model)
+        node.direction = self._plane(node, bend, slope)
+        node.leading = np.stack([slope, bend]) @ np.linalg.inv(frame.axes)
+
+    def _leading(self) -> FloatArray:
+        """The direction in x in which the value moves most, at the region's inner point."""
+        half = 0.01 * np.maximum(self.region.upper - self.region.lower, 1e-200)
+        model = expand(self.chain, self.functions, self.region.interior, np.diag(half), 1.0, order=1)
+        if model is None:
+            return np.zeros((0, len(half)))
+        row = self.chain.initial
+        directions: FloatArray = model.slope[row][None, :] / half
+        return directions
+
+    def _prove_vertices(self, node: Node, model: TaylorModel) -> None:
+        """Vertex proofs where an end is not yet attained to within rounding."""
+        if self.chain.phases:
+            return
+        frame = node.shape.frame
+        assert frame is not None
+        low, high = max(node.lower, node.own_lower), min(node.upper, node.own_upper)
+        small = 1e-9 * max(high - low, 0.0)
+        if self.low_excess(low) > small:
+            node.low_vertex = vertex_proof(self.chain, self.functions, frame, model, upper=False)
+            if node.low_vertex is not None:
+                node.own_lower = max(node.own_lower, node.low_vertex.bound)
+        if self.high_excess(high) > small:
+            node.high_vertex = vertex_proof(self.chain, self.functions, frame, model, upper=True)
+            if node.high_vertex is not None:
+                node.own_upper = min(node.own_upper, node.high_vertex.bound)
+
+    def _bend(self, model: TaylorModel) -> FloatArray:
+        """The direction in y in which the value bends most: the leading eigenvector of the curvature, or the
+        slope where the curvature is not known.
+        """
+        _, slope, curvature = model.at(self.chain.initial)
+        if model.order < 2:
+            return slope / max(float(np.linalg.norm(slope)), 1e-300)
+        value, vector = np.linalg.eigh(curvature)
+        leading: FloatArray = vector[:, int(np.abs(value).argmax())]
+        return leading
+
+    def _plane(self, node: Node, direction: FloatArray, slope: FloatArray | None) -> Split | None:
+        """The plane through the centre across a direction of y; across a free parameter where products are
+        relaxed, the one that contributes most to the relaxation.
+        """
+        frame = node.shape.frame
+        assert frame is not None
+        inverse = np.linalg.inv(frame.axes)
+        if not self.region.products:
+            normal = inverse.T @ direction
+            normal = normal / float(np.abs(normal).max())
+            return Split(normal, float(normal @ frame.centre), 1.0)
+        span = node.shape.upper - node.shape.lower
+        free = self.region.free
+        first = len(span) - len(self.region.products)
+        bend = np.abs(inverse.T @ direction)
+        score = bend[:free] * span[:free]
+        if slope is not None:
+            steep = np.abs(inverse.T @ slope)
+            score = 1e-3 * float(np.linalg.norm(slope)) * score / max(float(score.max()), 1e-300)
+            for j, (left, right) in enumerate(self.region.products):
+                relaxed = steep[first + j] * span[left] * span[right]
+                for factor in (left, right):
+                    for at in self._factors(factor):
+                        score[at] += relaxed
+        at = int(score.argmax())
+        if not span[at] > 0.0:
+            return None
+        normal = np.zeros(len(span))
+        normal[at] = 1.0
+        return Split(normal, float(0.5 * (node.shape.lower[at] + node.shape.upper[at])), 1.0)
+
+    def _factors(self, coordinate: int) -> list[int]:
+        """The free parameters that a coordinate is a product of."""
+        first = len(self.region.lower) - len(self.region.products)
+        if coordinate < first:
+            return [coordinate]
+        left, right = self.region.products[coordinate - first]
+        return [*self._factors(left), *self._factors(right)]

@@ -1,0 +1,132 @@
+"""What a coupled computation returns: the certified interval, the instantiations that bound it from inside,
+and the tree of cells that proves it.
+
+Everything in `Cell` and `Chain` speaks of the problem before `objective.complement`; the interval, the
+rectangular one and the witnesses are as reported, after it. How the claims of a cell are proved is said in
+`frame` (the cell lies in the hull of its points), `taylor` and `extremes` (its own bound) and `vertex_proof`.
+Models are not kept, as a large chain has much of them: `CoupledValue.model` computes that of a cell again,
+bit by bit the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from tightrope.coupled.cells import Emptiness, Split
+from tightrope.coupled.chain import Chain, Policy
+from tightrope.coupled.frame import Frame
+from tightrope.coupled.taylor import TaylorModel, expand, order_for
+from tightrope.coupled.vertex_proof import VertexProof
+from tightrope.model.objective import Objective
+from tightrope.numerics.arrays import FloatArray
+from tightrope.statistics.coordinates import AffineFunctions
+
+EXACT_SHARE = 1e-5
+"""An end counts as attained where an instantiation comes as close as this share of the width, …"""
+
+EXACT_RELATIVE = 2e-9
+"""… or this share of the value: what the solver's precision leaves of a rectangular bound."""
+
+
+class CoupledStatus(Enum):
+    """How the search ended. The interval is certified in every case."""
+
+    EXACT = "exact over the coupled set: both ends are attained by instantiations of the region"
+    CERTIFIED = "certified: the interval is within the gap asked for of instantiations of the region"
+    CELL_LIMIT = (
+        "the limit on cells was reached; the interval is certified but wider. "
+        "Try a larger gap (--coupled-gap)."
+    )
+    TIME_LIMIT = (
+        "the time limit was reached; the interval is certified but wider. Try raising it (--time-limit)."
+    )
+    PRECISION_LIMIT = "no cell could be refined further in float64; the interval is certified but wider."
+    RECTANGULAR = "only the rectangular interval could be certified"
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """An instantiation: parameters `theta`, their coordinates `x`, and the value there within [lower, upper].
+
+    x satisfies the rows of the region up to a relative 10⁻⁹ of its extent.
+    """
+
+    theta: FloatArray
+    x: FloatArray
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A node of the tree; `lower` and `upper` hold on it (before `complement`).
+
+    They are the better of `own_lower`/`own_upper` (from its model and its vertex proofs), of its parent's,
+    and of the worse of its two children's. Without frame and `emptiness` it has nothing of its own.
+    """
+
+    parent: int
+    split: Split | None
+    children: tuple[int, int] | None
+    lower: float
+    upper: float
+    own_lower: float
+    own_upper: float
+    frame: Frame | None
+    has_model: bool
+    low_vertex: VertexProof | None = None
+    high_vertex: VertexProof | None = None
+    emptiness: Emptiness | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledValue:
+    """The certified interval [lower, upper] of a policy's value at the initial state; see the module.
+
+    `gap` is the share of the width that no instantiation found accounts for. `rectangular_lost_nothing`: both
+    ends of the rectangular interval are attained, so that the coupled set is no smaller; `cells` is empty
+    then.
+    """
+
+    objective: Objective
+    policy: Policy
+    lower: float
+    upper: float
+    rectangular_lower: float
+    rectangular_upper: float
+    lowest: Witness | None
+    highest: Witness | None
+    status: CoupledStatus
+    reason: str
+    gap: float
+    rectangular_lost_nothing: bool
+    chain: Chain | None
+    cells: tuple[Cell, ...]
+    seconds: float
+    functions: AffineFunctions = field(repr=False)
+
+    @property
+    def width(self) -> float:
+        return self.upper - self.lower if self.upper > self.lower else 0.0
+
+    def model(self, cell: int) -> TaylorModel:
+        """The Taylor model of a cell that has one, computed again."""
+        frame = self.cells[cell].frame
+        assert frame is not None and self.chain is not None
+        order = order_for(self.chain, frame.axes)
+        model = expand(self.chain, self.functions, frame.centre, frame.axes, frame.radius, order)
+        assert model is not None
+        return model
+
+
+def attained(excess: float, lower: float, upper: float, unit: float) -> bool:
+    """Whether an end that is `excess` away from an instantiation counts as attained; `unit` is the size of
+    what values are made of, whose rounding is no loss.
+    """
+    if not np.isfinite(excess):
+        return False
+    scale = max(abs(lower), abs(upper))
+    return excess <= max(EXACT_SHARE * (upper - lower), EXACT_RELATIVE * scale, 1e-13 * unit)

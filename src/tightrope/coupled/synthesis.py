@@ -1,0 +1,201 @@
+"""`coupled_policy`: a policy with a good guarantee over the coupled set, and how far from the best it can be.
+
+Finding the best policy over P_U is NP-hard, but any policy's coupled interval is a guarantee, and for every
+parameter vector v of the region
+
+    max over policies of min over v' of V(policy, v')  ≤  max over policies of V(policy, v)  =  V*(v)
+
+(weak duality): no policy can guarantee more than the optimal value at any one instantiation. Candidates are
+the policy that is robust over the rectangular sets, then the one that is optimal where the last candidate was
+worst, and so on until a candidate comes back or the two bounds meet. The guarantee is certified; the limit is
+that of an instantiation which satisfies the region's rows up to a relative 10⁻⁹. An agent that minimises
+mirrors everything.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from tightrope.coupled.result import CoupledValue
+from tightrope.coupled.value import (
+    DEFAULT_GAP,
+    CoupledLimits,
+    checked_region,
+    coupled_value,
+    rectangular_solutions,
+)
+from tightrope.errors import InputError
+from tightrope.model.mdp import MDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.region.polytope import Polytope
+from tightrope.solver.solve import solve
+from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.statistics.coordinates import AffineFunctions
+from tightrope.uncertainty.sets import Sets
+
+MOST_CANDIDATES = 6
+_GOLDEN = 0.6180339887498949
+_SECTIONS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A policy that was tried: where it comes from, and what it guarantees over the coupled set."""
+
+    origin: str
+    policy: OffsetArray
+    guarantee: float
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledSynthesis:
+    """The best candidate: `value` is its certified interval, whose worse end is its `guarantee`.
+
+    No policy guarantees more than `limit` (less, where the agent minimises) over the coupled set.
+    """
+
+    policy: OffsetArray
+    value: CoupledValue
+    guarantee: float
+    limit: float
+    candidates: tuple[Candidate, ...]
+    seconds: float
+
+    @property
+    def optimality_gap(self) -> float:
+        """How much more than `guarantee` any policy could guarantee at most."""
+        return abs(self.limit - self.guarantee)
+
+
+def coupled_policy(
+    sets: Sets,
+    objective: Objective,
+    *,
+    gap: float = DEFAULT_GAP,
+    limits: CoupledLimits | None = None,
+    precision: float = 1e-9,
+    robust: OffsetArray | None = None,
+) -> CoupledSynthesis:
+    """A policy for the coupled set of a region; `robust` is the rectangular sets' robust policy where it is
+    known.
+
+    `limits` are those of all candidates together.
+    """
+    begin = time.perf_counter()
+    limits = limits or CoupledLimits()
+    polytope = checked_region(sets)
+    if objective.kind is not ObjectiveKind.NEXT and (objective.is_bounded or objective.lower_steps):
+        raise InputError(
+            "the best policy of a step-bounded property depends on the step, and the coupled set is computed "
+            "for policies that do not",
+            hint="give a policy, or use rectangular sets",
+        )
+    kernel = kernel_of(sets)
+    if robust is None:
+        against = replace(objective, nature=objective.agent.opposite)
+        robust = solve_sets(kernel, against, precision=precision).policy
+    optimum = _Optimum(sets, objective, precision, polytope)
+    maximises = optimum.maximises
+    best: Candidate | None = None
+    best_value: CoupledValue | None = None
+    limit = np.inf if maximises else -np.inf
+    tried: list[Candidate] = []
+    worst_points: list[FloatArray] = []
+    origin, policy = "robust over the rectangular sets", robust.astype(np.int64)
+    while True:
+        left = begin + limits.seconds - time.perf_counter()
+        value = coupled_value(
+            sets,
+            objective,
+            policy,
+            gap=gap,
+            limits=replace(limits, seconds=max(left, 0.0)),
+            rectangular=rectangular_solutions(kernel, objective, policy, precision),
+        )
+        guarantee = value.lower if maximises else value.upper
+        tried.append(Candidate(origin, policy, guarantee))
+        if best is None or best_value is None or _better(guarantee, best.guarantee, maximises):
+            best, best_value = tried[-1], value
+        worst = value.lowest if maximises else value.highest
+        if worst is None:
+            break
+        worst_points.append(worst.theta)
+        value_there, there = optimum.at(worst.x)
+        limit = min(limit, value_there) if maximises else max(limit, value_there)
+        repeated = any(np.array_equal(there, candidate.policy) for candidate in tried)
+        close = abs(limit - best.guarantee) <= gap * best_value.width
+        if close or left <= 0.0:
+            break
+        if repeated or len(tried) == MOST_CANDIDATES:
+            limit = optimum.between(worst_points, limit)
+            break
+        origin, policy = f"optimal where candidate {len(tried)} is worst", there
+    return CoupledSynthesis(
+        best.policy, best_value, best.guarantee, limit, tuple(tried), time.perf_counter() - begin
+    )
+
+
+def _better(guarantee: float, than: float, maximises: bool) -> bool:
+    return guarantee > than if maximises else guarantee < than
+
+
+@dataclass(frozen=True, eq=False)
+class _Optimum:
+    """The optimal value at single instantiations: what no guarantee can exceed."""
+
+    sets: Sets
+    objective: Objective
+    precision: float
+    polytope: Polytope
+
+    @property
+    def maximises(self) -> bool:
+        return (self.objective.agent is Direction.MAX) != self.objective.complement
+
+    @cached_property
+    def functions(self) -> AffineFunctions:
+        return self.polytope.coordinates.functions(self.sets.model.expressions)
+
+    def at(self, x: FloatArray) -> tuple[float, OffsetArray]:
+        """The optimal value at coordinates x, on the side that cannot be beaten, and an optimal policy."""
+        model = self.sets.model
+        probability = np.clip(self.functions.constant + self.functions.linear @ x, 0.0, 1.0)
+        plain = MDP(model.structure, probability[model.expression])
+        solution = solve(plain, self.objective, precision=self.precision)
+        end = solution.upper if self.maximises else solution.lower
+        return float(end[model.initial]), solution.policy.astype(np.int64)
+
+    def between(self, points: list[FloatArray], limit: float) -> float:
+        """A better limit between the points where candidates were worst: on the way from the last to each
+        other one, by golden section. Policies that are good at one end are bad at the other, so V* is lower
+        between.
+        """
+        sign = 1.0 if self.maximises else -1.0
+        for other in points[:-1]:
+            low, high = 0.0, 1.0
+            ends = [1.0 - _GOLDEN, _GOLDEN]
+            values = [self._signed(points[-1], other, share) for share in ends]
+            for _ in range(_SECTIONS):
+                if values[0] <= values[1]:
+                    high, ends[1], values[1] = ends[1], ends[0], values[0]
+                    ends[0] = high - _GOLDEN * (high - low)
+                    values[0] = self._signed(points[-1], other, ends[0])
+                else:
+                    low, ends[0], values[0] = ends[0], ends[1], values[1]
+                    ends[1] = low + _GOLDEN * (high - low)
+                    values[1] = self._signed(points[-1], other, ends[1])
+            limit = sign * min(sign * limit, *values)
+        return limit
+
+    def _signed(self, start: FloatArray, end: FloatArray, share: float) -> float:
+        """±V* at a point between two others; ∞ where it is not in the region."""
+        theta = start + share * (end - start)
+        if not self.polytope.contains(theta.tolist()):
+            return np.inf
+        value, _ = self.at(self.polytope.coordinates.lift(theta[None, :])[0])
+        return value if self.maximises else -value

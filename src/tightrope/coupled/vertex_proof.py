@@ -1,0 +1,183 @@
+"""The vertex certificate: an end of the value's range over a cell is its value at one point of the cell.
+
+Let x_k be a point of the cell's hull, P_k the chain there, V_k its values and η ≈ the expected visits of
+every row from the initial one, with residual ρᵀ = ηᵀ(I−P_k) − e₀ᵀ. Multiplying (I−P_k)V(x) = r +
+(P(x)−P_k)V(x) by η, for x and for x_k, and subtracting,
+
+    V₀(x) − V₀(x_k) = Σ η_s w (f(x) − f(x_k)) V_t(x)  −  ρ·(V(x) − V(x_k))                        (*)
+
+f(x) − f(x_k) = g·z with z = y − y_k, and the cell's Taylor model gives V_t(x) = V_t + b_t·y ± d_t with
+d_t = R²‖H_t‖ + c_t. So the sum is a quadratic in z that vanishes at z = 0, up to Σ η w |g·z| d_t, which is
+convex in z and vanishes there too. With z = Σ λ_l Z_l, Z_l = y_l − y_k, its Bernstein coefficients are
+
+    D_lm = ½(a_l + a_m) + Z_lᵀMZ_m ∓ ½(E_l + E_m),     a_l = Σ η w (g·Z_l)(V_t + b_t·y_k),
+    M = Σ η w sym(g⊗b_t),     E_l = Σ η w |g·Z_l| d_t.
+
+The quadratic is also at least Σ λ_l (a_l + Z_lᵀMZ_l − μ|Z_l|² − E_l) for any μ ≥ 0 with μI − M positive
+semidefinite: what is left after taking μ|z|² away is concave. That looks at every point once.
+
+If all of them are ≥ 0 the minimum is attained at x_k; otherwise the value at x_k less the largest violation
+is still a lower bound. What is rounded, and ρ, enter the violation. In contrast to a Taylor model alone
+nothing is lost at the extreme point: the claim "the minimum is V(x_k)" is exact up to rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.coupled.affine import Affine, affine_at
+from tightrope.coupled.chain import Chain
+from tightrope.coupled.extremes import MOST_PAIRED
+from tightrope.coupled.frame import Frame
+from tightrope.coupled.linear_systems import ErrorSystem
+from tightrope.coupled.rows import visits
+from tightrope.coupled.taylor import TaylorModel, expand
+from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.rounding import down, error_factor, up
+from tightrope.statistics.coordinates import AffineFunctions
+
+_BLOCK = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class VertexProof:
+    """`bound` holds on the cell: the value at point number `point` (at most `error` off `value`), and no
+    more than `violation` beyond it.
+    """
+
+    point: int
+    value: float
+    error: float
+    violation: float
+    bound: float
+
+
+def vertex_proof(
+    chain: Chain, functions: AffineFunctions, frame: Frame, model: TaylorModel, upper: bool
+) -> VertexProof | None:
+    """The proof at the point where the model is lowest (or highest); None where it cannot be made."""
+    row = chain.initial
+    sign = -1.0 if upper else 1.0
+    _, slope, curvature = model.at(row)
+    values = frame.points @ slope + np.einsum("ki,ij,kj->k", frame.points, curvature, frame.points)
+    point = int((sign * values).argmin())
+    at = point_model(chain, functions, frame, point)
+    if at is None:
+        return None
+    here = affine_at(functions, at.centre, at.axes, 0.0)
+    eta = occupancy(chain, here)
+    if eta is None:
+        return None
+    affine = affine_at(functions, frame.centre, frame.axes, frame.radius)
+    violation = _violation(chain, affine, here, frame, model, at, point, eta, sign)
+    value, error = float(at.constant[row]), float(at.error[row])
+    bound = up(value + error + violation) if upper else down(value - error - violation)
+    return VertexProof(point, value, error, violation, bound)
+
+
+def point_model(chain: Chain, functions: AffineFunctions, frame: Frame, point: int) -> TaylorModel | None:
+    """The values at the float64 point nearest to a point of the frame (how far it may be off enters the
+    rounding of the proof).
+    """
+    x = frame.to_x(frame.points[point : point + 1])[0]
+    return expand(chain, functions, x, np.zeros((len(x), 0)), 0.0, order=0)
+
+
+def occupancy(chain: Chain, here: Affine) -> FloatArray | None:
+    """Expected visits of every row from the initial one, in plain float64."""
+    probability = chain.weight * here.middle[chain.expression]
+    if chain.acyclic:
+        eta = np.zeros(chain.rows)
+        visits(chain.row_start, chain.successor, probability, chain.fixed, chain.initial, eta)
+        return eta
+    system = ErrorSystem.of(chain, here)
+    if system is None:
+        return None
+    start = (system.free == chain.initial).astype(np.float64)
+    eta = np.zeros(chain.rows)
+    eta[system.free] = np.maximum(system.factor.solve(start, trans="T"), 0.0)
+    return eta
+
+
+def _violation(
+    chain: Chain,
+    affine: Affine,
+    here: Affine,
+    frame: Frame,
+    model: TaylorModel,
+    at: TaylorModel,
+    point: int,
+    eta: FloatArray,
+    sign: float,
+) -> float:
+    radius = frame.radius
+    row = chain.row_of_entry
+    used = ~chain.fixed[row] & (eta[row] > 0)
+    s, t, e = row[used], chain.successor[used], chain.expression[used]
+    mass = eta[s] * chain.weight[used]
+    bend = np.linalg.norm(model.curvature.reshape(chain.rows, -1), axis=1)
+    spread = (radius**2 * bend + model.error) * (1.0 + 1e-9)
+    y = frame.points[point]
+    there = model.constant + model.slope @ y
+
+    count, size = len(affine.middle), len(y)
+    level, most = _summed(e, mass * there[t], count)
+    width, _ = _summed(e, mass * spread[t], count)
+    tilt = np.stack([_summed(e, mass * model.slope[t, j], count)[0] for j in range(size)], axis=1)
+    bent = affine.gradient.T @ tilt
+    away = frame.points - y
+    linear = away @ (affine.gradient.T @ level)
+    loss = np.abs(away @ affine.gradient.T) @ width
+    symmetric = sign * 0.5 * (bent + bent.T)
+    lowest = _least(sign * linear - loss, symmetric, away)
+
+    # Rounding: every term of the sums above, and what is fuzzy about expressions and about x_k itself.
+    reach = np.abs(model.constant) + radius * np.linalg.norm(model.slope, axis=1) + spread
+    terms = most + count + size * size + 40
+    scale = mass * reach[t] * (2.0 * radius * affine.steepness[e])
+    rounding = error_factor(terms) * 4.0 * float(scale.sum())
+    rounding += 2.0 * float((mass * reach[t] * (affine.fuzz[e] + here.fuzz[e])).sum())
+    rounding += _residual(chain, here, eta, reach, at) * (1.0 + 1e-9)
+    return max(-lowest, 0.0) + rounding * (1.0 + 1e-6) + 1e-300
+
+
+def _least(edge: FloatArray, curvature: FloatArray, away: FloatArray) -> float:
+    """A lower bound of edge + zᵀMz over the hull of the points `away`, one edge a point."""
+    own = edge + np.einsum("ki,ij,kj->k", away, curvature, away)
+    steepest = float(np.linalg.eigvalsh(curvature)[-1]) + 1e-12 * float(np.linalg.norm(curvature))
+    lowest = float((own - max(steepest, 0.0) * (away**2).sum(axis=1)).min())
+    if len(away) <= MOST_PAIRED:
+        table = (away @ curvature) @ away.T
+        table += 0.5 * edge[:, None]
+        table += 0.5 * edge
+        lowest = max(lowest, float(table.min()))
+    return lowest
+
+
+def _summed(index: IndexArray, terms: FloatArray, count: int) -> tuple[FloatArray, int]:
+    """Sums by index, a block at a time, and how many additions the longest took."""
+    total = np.zeros(count)
+    blocks = range(0, len(index), _BLOCK)
+    for start in blocks:
+        part = slice(start, start + _BLOCK)
+        total += np.bincount(index[part], terms[part], count)
+    return total, min(_BLOCK, len(index)) + len(blocks)
+
+
+def _residual(chain: Chain, here: Affine, eta: FloatArray, reach: FloatArray, at: TaylorModel) -> float:
+    """A bound on |ρ·(V(x) − V(x_k))|."""
+    row = chain.row_of_entry
+    flow = np.where(chain.fixed[row], 0.0, eta[row]) * chain.weight
+    into = np.bincount(chain.successor, flow * here.middle[chain.expression], chain.rows)
+    blur = np.bincount(chain.successor, flow * here.fuzz[chain.expression], chain.rows)
+    size = np.bincount(chain.successor, flow * np.abs(here.middle[chain.expression]), chain.rows)
+    rho, extent = eta - into, size + eta
+    rho[chain.initial] -= 1.0
+    extent[chain.initial] += 1.0
+    arrivals = np.bincount(chain.successor, minlength=chain.rows)
+    arrivals[chain.fixed] = 0
+    rho = np.abs(rho) + error_factor(int(arrivals.max(initial=1)) + 16) * extent + blur
+    rho[chain.fixed] = 0.0
+    return float(rho @ (reach + np.abs(at.constant) + at.error))

@@ -1,0 +1,196 @@
+"""Writing DRN files that Storm reads, and that we read back as the same model.
+
+Every expression is a placeholder, in the order of the model's table, so that the table is rebuilt as
+it was. Doubles are written with the fewest digits that give the same double back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.formats.atomic import atomic_write
+from tightrope.formats.drn.body import NO_LABEL
+from tightrope.formats.drn.notes import Notes, valuation_text
+from tightrope.formats.drn.values import Model
+from tightrope.formats.number_text import decimal_text
+from tightrope.formats.written_by import DRN_MARK
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.polynomial import Polynomial, monomial_degree, monomial_text
+from tightrope.model.structure import UNLABELLED, Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray
+
+_STATES_AT_ONCE = 4096
+
+
+def write_drn(model: Model, path: str | Path) -> None:
+    """The file appears whole or not at all."""
+    structure = model.structure
+    header = "".join(f"{line}\n" for line in _header(model))
+    value_texts, values = _values(model)
+    lines = _StateLines(structure, value_texts, values)
+    with atomic_write(path) as file:
+        file.write(header)
+        for start in range(0, structure.states, _STATES_AT_ONCE):
+            file.write(lines.of(start, min(start + _STATES_AT_ONCE, structure.states)))
+
+
+def drn_polynomial(polynomial: Polynomial, names: Sequence[str]) -> str:
+    """`-1*p^2 + 1/2*p + 3/10`. Storm takes `-p^2` for (−p)², so a leading sign gets a number."""
+    parts: list[str] = []
+    for monomial in sorted(polynomial.terms, key=lambda m: (-monomial_degree(m), m)):
+        coefficient = polynomial.terms[monomial]
+        size = abs(coefficient)
+        leading = not parts and coefficient < 0
+        factors = [str(size)] if size != 1 or not monomial or leading else []
+        if monomial:
+            factors.append(monomial_text(monomial, names))
+        sign = "-" if coefficient < 0 else ("+" if parts else "")
+        parts.append(f"{sign} {'*'.join(factors)}" if parts else f"{sign}{'*'.join(factors)}")
+    return " ".join(parts) or "0"
+
+
+def _header(model: Model) -> Iterator[str]:
+    structure = model.structure
+    for kind, names in (("reward structure", tuple(structure.rewards)), ("action", structure.action_names)):
+        for name in names:
+            if any(character.isspace() for character in name) or name == NO_LABEL:
+                raise InputError(f"DRN cannot hold the {kind} name '{name}'", hint="it must have no spaces")
+    parameters = model.parameters if isinstance(model, ParametricMDP) else Parameters()
+    yield DRN_MARK
+    yield Notes(
+        parameters.text(),
+        tuple(_labels(structure)),
+        structure.action_names,
+        {
+            name: ("state",) * (reward.state is not None) + ("choice",) * (reward.choice is not None)
+            for name, reward in structure.rewards.items()
+        },
+    ).text()
+    yield f"@type: {'DTMC' if structure.is_chain else 'MDP'}"
+    yield f"@value_type: {_value_type(model)}"
+    yield "@parameters"
+    yield " ".join(parameters.names)
+    if isinstance(model, ParametricMDP) and (placeholders := list(_placeholders(model))):
+        yield "@placeholders"
+        yield from placeholders
+    yield "@reward_models"
+    yield "".join(f"{name} " for name in structure.rewards)
+    yield "@nr_states"
+    yield str(structure.states)
+    yield "@nr_choices"
+    yield str(structure.choices)
+    yield "@model"
+
+
+def _value_type(model: Model) -> str:
+    if isinstance(model, MDP):
+        return "double"
+    if isinstance(model, IntervalMDP):
+        return "double-interval"
+    return "parametric" if model.parameters.names else "rational"
+
+
+def _is_inline(polynomial: Polynomial) -> bool:
+    """0 and 1 stand at the head of every table and need no placeholder to keep their places."""
+    return polynomial.is_constant and polynomial.constant_term in (Fraction(0), Fraction(1))
+
+
+def _placeholders(model: ParametricMDP) -> Iterator[str]:
+    for index in range(len(model.expressions)):
+        polynomial = model.expressions.polynomial(index)
+        if not _is_inline(polynomial):
+            yield f"${index} : {drn_polynomial(polynomial, model.parameters.names)}"
+
+
+def _values(model: Model) -> tuple[list[str], Sequence[int]]:
+    """The distinct texts behind the colons, and which of them each transition has."""
+    if isinstance(model, ParametricMDP):
+        texts = []
+        for index in range(len(model.expressions)):
+            polynomial = model.expressions.polynomial(index)
+            texts.append(str(polynomial.constant_term) if _is_inline(polynomial) else f"${index}")
+        return texts, model.expression.tolist()
+    if isinstance(model, MDP):
+        distinct, inverse = np.unique(model.probability, return_inverse=True)
+        return [decimal_text(value) for value in distinct.tolist()], inverse.reshape(-1).tolist()
+    pairs = np.stack([model.lower, model.upper], axis=1)
+    distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
+    texts = [f"[{decimal_text(low)}, {decimal_text(high)}]" for low, high in distinct.tolist()]
+    return texts, inverse.reshape(-1).tolist()
+
+
+class _StateLines:
+    """The lines of the states, made in slices so that a large model does not stand in memory as text."""
+
+    def __init__(self, structure: Structure, value_texts: list[str], values: Sequence[int]):
+        self.structure, self.value_texts, self.values = structure, value_texts, values
+        self.choice_start = structure.choice_start.tolist()
+        self.transition_start = structure.transition_start.tolist()
+        self.successor = structure.successor.tolist()
+        self.action = structure.action_of_choice.tolist()
+        self.action_texts = [NO_LABEL if name == UNLABELLED else name for name in structure.action_names]
+        rewards = structure.rewards.values()
+        self.state_rewards = _cells([reward.state for reward in rewards], structure.states)
+        self.choice_rewards = _cells([reward.choice for reward in rewards], structure.choices)
+        self.label_texts = _label_texts(structure)
+        self.names = tuple(structure.valuations)
+        self.columns = [structure.valuations[name].tolist() for name in self.names]
+
+    def of(self, first: int, last: int) -> str:
+        lines: list[str] = []
+        for state in range(first, last):
+            lines.append(f"state {state}{self.state_rewards(state)}{self.label_texts(state)}\n")
+            if self.names:
+                lines.append(valuation_text(self.names, [column[state] for column in self.columns]) + "\n")
+            for choice in range(self.choice_start[state], self.choice_start[state + 1]):
+                action = self.action_texts[self.action[choice]]
+                lines.append(f"\taction {action}{self.choice_rewards(choice)}\n")
+                start, end = self.transition_start[choice], self.transition_start[choice + 1]
+                for successor, value in zip(self.successor[start:end], self.values[start:end], strict=True):
+                    lines.append(f"\t\t{successor} : {self.value_texts[value]}\n")
+        return "".join(lines)
+
+
+def _cells(columns: Sequence[FloatArray | None], size: int) -> Callable[[int], str]:
+    """` [1, 0.5]` for each row, nothing where the model has no rewards at all."""
+    if not columns:
+        return lambda row: ""
+    table = np.stack([np.zeros(size) if column is None else column for column in columns], axis=1)
+    distinct, inverse = np.unique(table, axis=0, return_inverse=True)
+    texts = [f" [{', '.join(decimal_text(value) for value in row)}]" for row in distinct.tolist()]
+    which = inverse.reshape(-1).tolist()
+    return lambda row: texts[which[row]]
+
+
+def _labels(structure: Structure) -> dict[str, BoolArray]:
+    """The model's, and always "init", by which a file names the initial state."""
+    start = np.zeros(structure.states, dtype=np.bool_)
+    start[structure.initial] = True
+    return {**structure.labels, "init": start}
+
+
+def _needs_quotes(name: str) -> bool:
+    """Whether a label would read as something else."""
+    return name.startswith(("!", "//")) or any(c.isspace() or c in '[]{}"' for c in name)
+
+
+def _label_texts(structure: Structure) -> Callable[[int], str]:
+    labels = _labels(structure)
+    names = list(labels)
+    for name in names:
+        if not name or '"' in name or "\n" in name or "\r" in name:
+            raise InputError(f"DRN cannot hold the label name '{name}'")
+    plain = [f'"{name}"' if _needs_quotes(name) else name for name in names]
+    packed = np.packbits(np.stack(list(labels.values()), axis=1), axis=1)
+    distinct, inverse = np.unique(packed, axis=0, return_inverse=True)
+    has = np.unpackbits(distinct, axis=1, count=len(names))
+    texts = ["".join(f" {name}" for name, yes in zip(plain, row, strict=True) if yes) for row in has.tolist()]
+    which = inverse.reshape(-1).tolist()
+    return lambda state: texts[which[state]]

@@ -1,0 +1,152 @@
+"""PRISM's `.srew` and `.trew` files: rewards of states and of transitions.
+
+    # Reward structure "steps"
+    4 2                      states, entries           4 5 7            as in the `.tra` file
+    0 1.5                    state, reward             0 0 1 2          from, choice, to, reward
+
+States and transitions that are not listed earn 0. Our models hold rewards of choices, not of single
+transitions: a `.trew` file is folded into them, and refused where the transitions of a choice earn
+different rewards, since their expectation would depend on probabilities that may be unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tightrope.errors import InputError, Location
+from tightrope.formats.explicit.transitions import Transitions, counts_line, is_content
+from tightrope.formats.number_text import nearest_double
+from tightrope.formats.text_file import fail, reading, shortened
+from tightrope.numerics.arrays import FloatArray
+
+_NAME = re.compile(r'#\s*Reward structure\s*:?\s*"([^"]*)"')
+
+
+def read_state_rewards(path: Path, states: int) -> tuple[str | None, FloatArray]:
+    """The name in the file's comment, and the rewards."""
+    rewards = np.zeros(states)
+    seen: set[int] = set()
+    with reading(path) as file:
+        name, lines = _named_content(file)
+        entries = _announced(path, lines, (2,), "the numbers of states and entries", states)[-1]
+        for number, line in lines:
+            (state,), reward = _row(path, number, line, 1)
+            if state >= states:
+                fail(path, number, line, f"there is no state {state}: the states are 0 to {states - 1}")
+            if state in seen:
+                fail(path, number, line, f"a second reward for state {state}")
+            seen.add(state)
+            rewards[state] = reward
+    _check_entries(path, len(seen), entries)
+    return name, rewards
+
+
+def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str | None, FloatArray]:
+    """The name in the file's comment, and the rewards of the choices."""
+    width = 2 if transitions.is_chain else 3
+    index = _TransitionIndex(transitions)
+    rewards = np.zeros(len(transitions.successor))
+    place: dict[int, tuple[int, str]] = {}
+    with reading(path) as file:
+        name, lines = _named_content(file)
+        expected = "the numbers of states, choices and entries"
+        entries = _announced(path, lines, (2, 3), expected, index.states)[-1]
+        for number, line in lines:
+            numbers, reward = _row(path, number, line, width)
+            transition = index.find(numbers[0], 0 if transitions.is_chain else numbers[1], numbers[-1])
+            if transition is None:
+                fail(path, number, line, "a reward for a transition that the model does not have")
+            if transition in place:
+                fail(path, number, line, "a second reward for the same transition")
+            place[transition] = number, line
+            rewards[transition] = reward
+    _check_entries(path, len(place), entries)
+    start = transitions.transition_start
+    low, high = np.minimum.reduceat(rewards, start[:-1]), np.maximum.reduceat(rewards, start[:-1])
+    if (low != high).any():
+        choice = int(np.argmax(low != high))
+        for transition in range(start[choice], start[choice + 1]):
+            if transition in place:
+                fail(
+                    path,
+                    *place[transition],
+                    "the transitions of this choice earn different rewards, which is not supported",
+                    hint="give the reward to the choice: the same number on all of its transitions",
+                )
+    return name, low
+
+
+class _TransitionIndex:
+    """Finds the transition (from, choice, to)."""
+
+    def __init__(self, transitions: Transitions):
+        self.states = len(transitions.choice_start) - 1
+        self.choice_start = transitions.choice_start.tolist()
+        start = transitions.transition_start
+        choice = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        keys = zip(choice.tolist(), transitions.successor.tolist(), strict=True)
+        self.transition = {key: t for t, key in enumerate(keys)}
+
+    def find(self, state: int, choice: int, target: int) -> int | None:
+        if state >= self.states or choice >= self.choice_start[state + 1] - self.choice_start[state]:
+            return None
+        return self.transition.get((self.choice_start[state] + choice, target))
+
+
+def _named_content(file: Any) -> tuple[str | None, Iterator[tuple[int, str]]]:
+    """The name in the comments before the first line of content, and the content."""
+    name = None
+    lines = enumerate(file, 1)
+    for number, line in lines:
+        if match := _NAME.match(line.strip()):
+            name = match.group(1)
+        if is_content(line):
+            rest = (entry for entry in lines if is_content(entry[1]))
+            return name, _chain((number, line), rest)
+    return name, iter(())
+
+
+def _chain(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield first
+    yield from rest
+
+
+def _announced(
+    path: Path, lines: Iterator[tuple[int, str]], widths: tuple[int, ...], expected: str, states: int
+) -> list[int]:
+    number, line = next(lines, (0, ""))
+    if number == 0:
+        raise InputError("the file is empty", Location(str(path)))
+    counts = counts_line(path, number, line, expected)
+    if len(counts) not in widths:
+        fail(path, number, line, f"{expected} expected, found {shortened(line)}")
+    if counts[0] != states:
+        fail(path, number, line, f"rewards for {counts[0]} states, but the model has {states}")
+    return counts
+
+
+def _row(path: Path, number: int, line: str, width: int) -> tuple[list[int], float]:
+    words = line.split()
+    if len(words) != width + 1:
+        fail(path, number, line, f"{width} numbers and a reward expected, found {shortened(line)}")
+    for word in words[:width]:
+        if not (word.isascii() and word.isdecimal()) or len(word) > 9:
+            fail(path, number, line, f"{shortened(word)} is not a number of a state or choice", word)
+    try:
+        return [int(word) for word in words[:width]], nearest_double(words[width])
+    except ValueError as error:
+        fail(path, number, line, f"{shortened(words[width])}: {error}", words[width])
+
+
+def _check_entries(path: Path, found: int, announced: int) -> None:
+    if found != announced:
+        raise InputError(
+            f"the first line announces {announced} rewards, the file has {found}",
+            Location(str(path)),
+            hint="the file may be cut off" if found < announced else None,
+        )

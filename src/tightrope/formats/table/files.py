@@ -1,0 +1,314 @@
+"""Which files a user means by `--data`, and what kind each of them is.
+
+A place is a file, a glob pattern, a directory (searched in full; `key=value` folders in it become columns),
+an address of an object store (`s3://…`, through fsspec or pyarrow) or `-` for standard input. Files come in
+the order given; those of a pattern or directory in the order of their names. That order is taken for their
+order in time.
+
+The name's ending says what a file is (`.csv.gz`); standard input, which has none, is looked at.
+"""
+
+from __future__ import annotations
+
+import atexit
+import glob
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote
+
+from tightrope.errors import InputError, Location
+
+STDIN = "-"
+STDIN_NAME = "standard input"
+
+
+class DataFormat(Enum):
+    """What the bytes of a file are, once decompressed."""
+
+    CSV = "csv"
+    JSON_LINES = "jsonl"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+_ENDINGS = {
+    ".csv": DataFormat.CSV,
+    ".tsv": DataFormat.CSV,
+    ".jsonl": DataFormat.JSON_LINES,
+    ".ndjson": DataFormat.JSON_LINES,
+    ".parquet": DataFormat.PARQUET,
+    ".pq": DataFormat.PARQUET,
+    ".arrow": DataFormat.ARROW,
+    ".feather": DataFormat.ARROW,
+    ".ipc": DataFormat.ARROW,
+}
+_COMPRESSION = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+_MAGIC = (
+    (b"PAR1", DataFormat.PARQUET, None),
+    (b"ARROW1", DataFormat.ARROW, None),
+    (b"\xff\xff\xff\xff", DataFormat.ARROW, None),
+    (b"\x1f\x8b", None, "gzip"),
+    (b"\x28\xb5\x2f\xfd", None, "zstd"),
+    (b"BZh", None, "bz2"),
+)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file: where it is, how it is called in messages, what it is; `keys` come from its folders' names.
+
+    Plain data, so that another process can open it.
+    """
+
+    path: str
+    name: str
+    format: DataFormat
+    compression: str | None = None
+    keys: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_remote(self) -> bool:
+        return "://" in self.path
+
+    def size(self) -> int | None:
+        """Bytes on disk; None where that is not known."""
+        try:
+            if self.is_remote:
+                system, path = open_store(self.path)
+                return int(system.size(path) or 0)
+            return os.stat(self.path).st_size
+        except OSError:
+            return None
+
+    def open(self) -> Any:
+        """The bytes as they are, seekable, for pyarrow."""
+        import pyarrow as pa
+
+        if self.is_remote:
+            system, path = open_store(self.path)
+            return pa.PythonFile(system.open(path, "rb"), mode="r")
+        return pa.OSFile(self.path, "rb")
+
+    def open_text(self) -> Any:
+        """The decompressed bytes, as a stream."""
+        import pyarrow as pa
+
+        raw = self.open()
+        return raw if self.compression is None else pa.CompressedInputStream(raw, self.compression)
+
+
+def find_files(places: str | Path | Sequence[str | Path], format: str | None = None) -> tuple[DataFile, ...]:
+    """Every file that is meant, in order; a place without any is an `InputError`."""
+    listed = [places] if isinstance(places, str | Path) else list(places)
+    if not listed:
+        raise InputError("no data: the list of files is empty")
+    stated = _stated(format)
+    files: list[DataFile] = []
+    for place in listed:
+        files.extend(_of_place(os.fspath(place), stated))
+    seen: set[str] = set()
+    for file in files:
+        if file.path in seen:
+            raise InputError(
+                "the file is given twice: its rows would count twice",
+                Location(file.name),
+                "name it once; patterns and directories may overlap",
+            )
+        seen.add(file.path)
+    return tuple(files)
+
+
+def format_of(name: str) -> tuple[DataFormat, str | None] | None:
+    """What an ending says: the format and the compression; None where it says nothing."""
+    path = PurePosixPath(name.lower())
+    compression = _COMPRESSION.get(path.suffix)
+    if compression is not None:
+        path = path.with_suffix("")
+    kind = _ENDINGS.get(path.suffix)
+    if kind is None or (compression is not None and kind in (DataFormat.PARQUET, DataFormat.ARROW)):
+        return None
+    return kind, compression
+
+
+def open_store(address: str) -> tuple[Any, str]:
+    """The file system of an address and the path in it: fsspec's where it knows it, else pyarrow's."""
+    from tightrope.formats.table.stores import ArrowStore
+
+    scheme = address.partition("://")[0]
+    try:
+        try:
+            import fsspec
+
+            system, path = fsspec.core.url_to_fs(address)
+        except ImportError:
+            system, path = ArrowStore.of(address)
+    except ValueError as error:
+        raise InputError(
+            f"no file system is known for {scheme}://: {error}",
+            hint="pip install 'tightrope[stores]' and the file system's package (s3fs, gcsfs, adlfs, …)",
+        ) from error
+    return system, path
+
+
+def _stated(format: str | None) -> tuple[DataFormat, str | None] | None:
+    if format is None:
+        return None
+    found = format_of(f"x.{format.lstrip('.')}")
+    if found is None:
+        known = ", ".join(kind.lstrip(".") for kind in _ENDINGS)
+        raise InputError(f"'{format}' is no data format", hint=f"known are {known}; csv.gz, jsonl.zst, …")
+    return found
+
+
+def _of_place(place: str, stated: tuple[DataFormat, str | None] | None) -> list[DataFile]:
+    if place == STDIN:
+        return [_spooled_stdin(stated)]
+    if "://" in place:
+        return _of_store(place, stated)
+    if os.path.isdir(place):
+        return _of_directory(place, stated)
+    if not os.path.lexists(place) and glob.has_magic(place):
+        found = sorted(glob.glob(place, recursive=True), key=_natural)
+        base = _fixed_part(place)
+        files = [file for path in found for file in _of_found(path, stated, base)]
+        if not files:
+            raise InputError("no file matches the pattern", Location(place))
+        return files
+    return [_file(place, stated)]
+
+
+def _of_found(path: str, stated: tuple[DataFormat, str | None] | None, base: str) -> list[DataFile]:
+    return _of_directory(path, stated, base) if os.path.isdir(path) else [_file(path, stated, base)]
+
+
+def _of_directory(
+    place: str, stated: tuple[DataFormat, str | None] | None, base: str | None = None
+) -> list[DataFile]:
+    found: list[str] = []
+    for folder, folders, names in os.walk(place):
+        folders[:] = sorted(name for name in folders if not _is_hidden(name))
+        found.extend(os.path.join(folder, name) for name in names if not _is_hidden(name))
+    return _of_tree(place, sorted(found, key=_natural), stated, place if base is None else base)
+
+
+def _of_store(place: str, stated: tuple[DataFormat, str | None] | None) -> list[DataFile]:
+    system, path = open_store(place)
+    scheme = place.partition("://")[0]
+    try:
+        if glob.has_magic(path):
+            found = sorted(system.glob(path), key=_natural)
+        elif system.isdir(path):
+            found = sorted(system.find(path), key=_natural)
+        else:
+            return [_file(place, stated)]
+    except OSError as error:
+        raise InputError(f"the store cannot be read: {error}", Location(place)) from error
+    found = [name for name in found if not any(_is_hidden(part) for part in PurePosixPath(name).parts[1:])]
+    addresses = [f"{scheme}://{name}" for name in found]
+    return _of_tree(place, addresses, stated, f"{scheme}://{_fixed_part(path)}")
+
+
+def _of_tree(
+    place: str, found: list[str], stated: tuple[DataFormat, str | None] | None, base: str
+) -> list[DataFile]:
+    """The data files among all files of a tree; other files beside them are no data."""
+    data = [path for path in found if stated is not None or format_of(path) is not None]
+    if not data:
+        raise InputError(
+            "there is no data file in the directory",
+            Location(place),
+            f"looked for files that end in {', '.join(_ENDINGS)}",
+        )
+    return [_file(path, stated, base) for path in data]
+
+
+def _file(path: str, stated: tuple[DataFormat, str | None] | None, base: str | None = None) -> DataFile:
+    """One file; folders below `base` may add columns, those above it and those of a file by name never do."""
+    known = stated or format_of(path)
+    if known is None:
+        suffix = "".join(PurePosixPath(path).suffixes[-2:])
+        raise InputError(
+            f"a data file ends in {', '.join(_ENDINGS)} (text also .gz, .zst), not {suffix or 'nothing'!r}",
+            Location(path),
+            "say what it is with --data-format csv (format='csv')",
+        )
+    keys = _keys(path[len(base) :]) if base is not None else ()
+    return DataFile(path, path, *known, keys=keys)
+
+
+def _fixed_part(pattern: str) -> str:
+    """The folders of a pattern before its first wildcard; all of a path without any."""
+    if not glob.has_magic(pattern):
+        return pattern
+    first = min(pattern.find(mark) for mark in "*?[" if mark in pattern)
+    return pattern[: pattern.rfind("/", 0, first) + 1]
+
+
+def _keys(path: str) -> tuple[tuple[str, str], ...]:
+    """`run=3/day=2/part.parquet` as (("run", "3"), ("day", "2"))."""
+    parts = PurePosixPath(path.replace(os.sep, "/")).parts[:-1]
+    pairs = [part.partition("=") for part in parts if "=" in part]
+    return tuple((unquote(key), unquote(value)) for key, _, value in pairs if key.isidentifier())
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def _natural(path: str) -> list[tuple[int, int | str]]:
+    """Sorts part-2 before part-10."""
+    pieces = re.split(r"([0-9]+)", path)
+    return [(0, int(piece)) if piece.isdigit() else (1, piece) for piece in pieces]
+
+
+def _spooled_stdin(stated: tuple[DataFormat, str | None] | None) -> DataFile:
+    """Standard input, copied to a file that lives as long as the process: rows may be needed twice."""
+    with tempfile.NamedTemporaryFile(prefix="tightrope-", delete=False) as target:
+        atexit.register(_forget, target.name)
+        shutil.copyfileobj(sys.stdin.buffer, target)
+    if stated is not None:
+        return DataFile(target.name, STDIN_NAME, *stated)
+    return DataFile(target.name, STDIN_NAME, *_looked_at(target.name))
+
+
+def _forget(path: str) -> None:
+    Path(path).unlink(missing_ok=True)
+
+
+def _looked_at(path: str) -> tuple[DataFormat, str | None]:
+    """The format that the first bytes speak of."""
+    import pyarrow as pa
+
+    with open(path, "rb") as file:
+        begin = file.read(1 << 12)
+    compression = None
+    for magic, kind, packed in _MAGIC:
+        if begin.startswith(magic):
+            if kind is not None:
+                return kind, None
+            compression = packed
+    if compression is not None:
+        with pa.CompressedInputStream(pa.OSFile(path, "rb"), compression) as stream:
+            begin = stream.read(1 << 12)
+    text = begin.lstrip(b"\xef\xbb\xbf \t\r\n")
+    return (DataFormat.JSON_LINES if text.startswith(b"{") else DataFormat.CSV), compression
+
+
+def spooled(write: Iterable[Any], schema: Any) -> DataFile:
+    """Record batches that can be read only once, kept in a file that lives as long as the process."""
+    import pyarrow as pa
+
+    with tempfile.NamedTemporaryFile(prefix="tightrope-", suffix=".arrow", delete=False) as target:
+        atexit.register(_forget, target.name)
+        with pa.ipc.new_file(target, schema) as writer:
+            for batch in write:
+                writer.write_batch(batch)
+    return DataFile(target.name, "the record batches", DataFormat.ARROW)

@@ -1,0 +1,74 @@
+"""From what a user calls data to opened tables: files of any kind, or tables that are in memory.
+
+Anything that speaks Arrow's C interface is a table: those of pandas, polars, pyarrow and DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tightrope.errors import InputError, Location
+from tightrope.formats.table.arrow import in_memory, open_arrow, open_parquet
+from tightrope.formats.table.csv_text import open_csv
+from tightrope.formats.table.data_table import DataTable
+from tightrope.formats.table.files import DataFile, DataFormat, find_files, spooled
+from tightrope.formats.table.json_lines import open_json_lines
+
+_OPENERS = {
+    DataFormat.CSV: open_csv,
+    DataFormat.JSON_LINES: open_json_lines,
+    DataFormat.PARQUET: open_parquet,
+    DataFormat.ARROW: open_arrow,
+}
+
+
+def open_tables(data: Any, format: str | None = None) -> tuple[DataTable, ...]:
+    """Every table that is meant, in the order given."""
+    if isinstance(data, str | Path):
+        return tuple(open_table(file) for file in find_files(data, format))
+    if is_table(data):
+        return (_of_memory(data, "the table"),)
+    if isinstance(data, Sequence) and data and all(isinstance(entry, str | Path) for entry in data):
+        return tuple(open_table(file) for file in find_files(data, format))
+    if isinstance(data, Sequence) and data and all(is_table(entry) for entry in data):
+        return tuple(_of_memory(entry, f"table {number}") for number, entry in enumerate(data))
+    raise InputError(
+        f"data of the type {type(data).__name__} cannot be read",
+        hint="give paths or patterns, a table (pandas, polars, pyarrow) or an iterable of episodes",
+    )
+
+
+def is_table(data: Any) -> bool:
+    """Whether it is a table of some library, or a reader of record batches."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def open_table(file: DataFile) -> DataTable:
+    """Look at a file's header and metadata."""
+    table = _OPENERS[file.format](file)
+    _check_names(table)
+    return table
+
+
+def _of_memory(data: Any, name: str) -> DataTable:
+    import pyarrow as pa
+
+    if isinstance(data, pa.RecordBatchReader):
+        return open_table(spooled(data, data.schema))
+    if isinstance(data, pa.Table):
+        table = data
+    elif hasattr(data, "__arrow_c_stream__"):
+        table = pa.RecordBatchReader.from_stream(data).read_all()
+    else:
+        table = pa.Table.from_batches([pa.record_batch(data)])
+    opened = in_memory(table, name)
+    _check_names(opened)
+    return opened
+
+
+def _check_names(table: DataTable) -> None:
+    repeated = sorted({name for name in table.columns if table.columns.count(name) > 1})
+    if repeated:
+        raise InputError(f"the header names column '{repeated[0]}' more than once", Location(table.path))

@@ -1,0 +1,132 @@
+"""From a model as written to a program ready to explore.
+
+Formulas and renamed modules are written out, constants get their values (from the file and from
+`--const`), types are checked, and every expression is folded; parameters may remain in
+probabilities, as polynomials. Every error says where in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tightrope.prism.expand.commands import CommandExpander
+from tightrope.prism.expand.constants import resolve_constants
+from tightrope.prism.expand.declarations import check_file, check_variables, state_variable
+from tightrope.prism.expand.expressions import Expander
+from tightrope.prism.expand.initial import initial_state
+from tightrope.prism.expand.inline import Inliner
+from tightrope.prism.expand.program import Program, StateVariable
+from tightrope.prism.expand.renaming import copy_out
+from tightrope.prism.parse.diagnostics import Complaint, Source, suggestion
+from tightrope.prism.parse.syntax import (
+    LabelDefinition,
+    Model,
+    Module,
+    ModuleRenaming,
+    RewardItem,
+    Rewards,
+    Type,
+)
+
+
+def expand(model: Model, constants: Mapping[str, str] | None = None) -> Program:
+    """The program of a model; `constants` are the texts given by `--const`, by name."""
+    try:
+        return _expand(model, constants or {})
+    except Complaint as complaint:
+        raise complaint.in_source(Source(model.source, model.file)) from None
+
+
+def _expand(model: Model, given: Mapping[str, str]) -> Program:
+    check_file(model)
+    formulas = Inliner({formula.name: formula.expression for formula in model.formulas}, "formulas")
+    modules = copy_out(model, formulas)
+    check_variables(model, modules)
+    variable_types = {
+        variable.name: variable.type
+        for variables in (model.globals, *(module.variables for module in modules))
+        for variable in variables
+    }
+    constants = resolve_constants(model.constants, given, formulas, variable_types)
+    scope = {**constants.types, **variable_types}
+    expander = Expander(formulas, constants, scope)
+    expanded_formulas = {formula.name: expander.formula(formula.expression) for formula in model.formulas}
+    variables = _variables(model, modules, expander)
+    expanded = _modules(model, modules, variables, expander)
+    return Program(
+        type=model.type,
+        parameters=constants.parameters,
+        variables=variables,
+        modules=expanded,
+        labels=tuple(_label(label, expander) for label in model.labels),
+        rewards=_rewards(model, expanded, expander),
+        constants=MappingProxyType(constants.plain()),
+        is_interval=any(
+            update.upper is not None
+            for module in expanded
+            for command in module.commands
+            for update in command.updates
+        ),
+        source=model.source,
+        file=model.file,
+        formulas=MappingProxyType(expanded_formulas),
+    )
+
+
+def _variables(model: Model, modules: tuple[Module, ...], expander: Expander) -> tuple[StateVariable, ...]:
+    has_init = model.init is not None
+    variables = [state_variable(variable, None, expander, has_init) for variable in model.globals]
+    for module in modules:
+        variables += [
+            state_variable(variable, module.name, expander, has_init) for variable in module.variables
+        ]
+    if not variables:
+        raise Complaint("the model has no variables", modules[0].position)
+    if model.init is None:
+        return tuple(variables)
+    predicate = expander.plain(
+        model.init, Type.BOOL, "the condition between init and endinit", "init … endinit"
+    )
+    return initial_state(predicate, variables)
+
+
+def _modules(
+    model: Model, modules: tuple[Module, ...], variables: tuple[StateVariable, ...], expander: Expander
+) -> tuple[Module, ...]:
+    commands = CommandExpander(modules, variables, expander)
+    result = []
+    for written, module in zip(model.modules, modules, strict=True):
+        try:
+            result.append(commands.module(module))
+        except Complaint as complaint:
+            if not isinstance(written, ModuleRenaming):
+                raise
+            note = f" (in module '{written.name}', renamed from '{written.base}')"
+            raise Complaint(complaint.message + note, complaint.position, complaint.hint) from None
+    return tuple(result)
+
+
+def _label(label: LabelDefinition, expander: Expander) -> LabelDefinition:
+    expression = expander.plain(label.expression, Type.BOOL, f'label "{label.name}"', "a label")
+    return LabelDefinition(label.name, expression, label.position)
+
+
+def _rewards(model: Model, modules: tuple[Module, ...], expander: Expander) -> tuple[Rewards, ...]:
+    actions = {command.action for module in modules for command in module.commands if command.action}
+
+    def item_of(item: RewardItem) -> RewardItem:
+        if item.action is not None and item.action not in actions:
+            raise Complaint(
+                f"no command has the action '{item.action}'",
+                item.position,
+                suggestion(item.action, actions, "actions"),
+            )
+        guard = expander.plain(item.guard, Type.BOOL, "the condition of a reward", "a reward's condition")
+        reward = expander.plain(item.reward, Type.DOUBLE, "a reward", "a reward")
+        return RewardItem(item.is_choice, item.action, guard, reward, item.position)
+
+    return tuple(
+        Rewards(rewards.name, tuple(item_of(item) for item in rewards.items), rewards.position)
+        for rewards in model.rewards
+    )

@@ -1,0 +1,75 @@
+"""A PRISM program ready to explore: nothing left to look up.
+
+`expand` turns the file as written (`syntax.Model`) into a `Program`. Constants and formulas are
+substituted, renamed modules copied out, types checked, and subtrees without variables or
+parameters folded into literals. What remains in an expression is `Literal`, `Name` (of a state
+variable or a parameter), `Unary`, `Binary`, `Conditional` and `Call`. Positions still point into
+the source, so the explorer's errors can say where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from tightrope.errors import InputError, Location
+from tightrope.prism.parse.diagnostics import Source
+from tightrope.prism.parse.syntax import (
+    Expression,
+    LabelDefinition,
+    ModelType,
+    Module,
+    Position,
+    Rewards,
+    Type,
+)
+
+Value = int | Fraction | bool
+"""What a constant can be: an int, an exact rational (type double) or a bool."""
+
+
+@dataclass(frozen=True)
+class StateVariable:
+    """A variable with its range and initial value as integers; a bool ranges over 0..1.
+
+    `module` is None for a global variable.
+    """
+
+    name: str
+    type: Type
+    low: int
+    high: int
+    initial: int
+    module: str | None
+    position: Position
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything the explorer needs. `variables` are in declaration order, globals first.
+
+    In `modules` only `name` and `commands` matter: their variables have moved to `variables`.
+    `constants` are the values of all constants that do not depend on a parameter; `formulas` are kept
+    for properties, which may use them.
+    """
+
+    type: ModelType
+    parameters: tuple[str, ...]
+    variables: tuple[StateVariable, ...]
+    modules: tuple[Module, ...]
+    labels: tuple[LabelDefinition, ...]
+    rewards: tuple[Rewards, ...]
+    constants: Mapping[str, Value]
+    is_interval: bool
+    source: str
+    file: str
+    formulas: Mapping[str, Expression] = field(default_factory=dict)
+
+    def location(self, position: Position | None) -> Location:
+        """The place in the source, with its line of text."""
+        return Source(self.source, self.file).location(position)
+
+    def error(self, message: str, position: Position | None, hint: str | None = None) -> InputError:
+        """An error that points into the source."""
+        return Source(self.source, self.file).error(message, position, hint)

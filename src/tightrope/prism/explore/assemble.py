@@ -1,0 +1,206 @@
+"""From the alternatives of frame after frame to the rows of the finished model.
+
+For every frame: choices in order of state, successors numbered, equal successors of a choice merged
+with their probabilities added, outcomes of probability 0 dropped. A state in which nothing is
+enabled gets a self-loop. In a Markov chain a state with several enabled commands takes each of them
+with the same probability, as PRISM does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.prism.explore.alternatives import Alternatives, row_order
+from tightrope.prism.explore.key_index import KeyIndex
+from tightrope.prism.explore.merge import merge_successors, possible_outcomes
+from tightrope.prism.explore.probabilities import ONE, Probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The finished rows of all states, as `Structure` wants them, and what is worth a warning.
+
+    `stopped` are states whose commands were not looked at. `mixed_state` and `mixed_action` list the
+    commands of states in which a Markov chain had to draw among several.
+    """
+
+    choice_start: OffsetArray
+    transition_start: OffsetArray
+    successor: IndexArray
+    probability: IndexArray
+    action: IndexArray
+    deadlock: BoolArray
+    stopped: BoolArray
+    mixed_state: IndexArray
+    mixed_action: IndexArray
+
+
+def without(rows: Rows, dropped: BoolArray) -> Rows:
+    """The rows less some transitions."""
+    kept: OffsetArray = np.zeros(len(dropped) + 1, dtype=np.int64)
+    np.cumsum(~dropped, out=kept[1:])
+    return replace(
+        rows,
+        transition_start=kept[rows.transition_start],
+        successor=rows.successor[~dropped],
+        probability=rows.probability[~dropped],
+    )
+
+
+class Assembler:
+    """Collects the rows of a model in the order of its states."""
+
+    def __init__(self, states: KeyIndex, probabilities: Probabilities, is_chain: bool):
+        self._states = states
+        self._probabilities = probabilities
+        self._is_chain = is_chain
+        self._choices = Pieces(np.int32)
+        self._widths = Pieces(np.int32)
+        self._successor = Pieces(np.int32)
+        self._probability = Pieces(np.int32)
+        self._action = Pieces(np.int32)
+        self._deadlock = Pieces(np.bool_)
+        self._stopped = Pieces(np.bool_)
+        self._mixed_state = Pieces(np.int32)
+        self._mixed_action = Pieces(np.int32)
+        self.rows_done = 0
+
+    @property
+    def transitions(self) -> int:
+        return len(self._successor)
+
+    def add(
+        self,
+        keys: OffsetArray,
+        parts: list[Alternatives],
+        actions: list[int],
+        stopped: BoolArray | None = None,
+    ) -> int:
+        """Append the states with these keys; the number of outcomes that were looked at.
+
+        States in which nothing is enabled get a self-loop; they are deadlocks unless `stopped`."""
+        size = len(keys)
+        action = np.repeat(np.array(actions, dtype=np.int32), [len(part) for part in parts])
+        rows = np.concatenate([part.rows for part in parts]) if parts else np.zeros(0, dtype=np.int64)
+        count, order = row_order(rows, size)
+        dead = count == 0
+        if stopped is None:
+            stopped = np.zeros(size, dtype=np.bool_)
+        self._deadlock.append(dead & ~stopped)
+        self._stopped.append(stopped)
+        if dead.any():
+            parts = [*parts, _self_loops(np.flatnonzero(dead), keys.shape[1])]
+            action = np.concatenate([action, np.zeros(int(dead.sum()), dtype=np.int32)])
+            rows = np.concatenate([rows, parts[-1].rows])
+            count, order = row_order(rows, size)
+        everything = Alternatives.concatenate(parts)
+        start, successor_keys, number = possible_outcomes(
+            order, everything.rows, everything.start, everything.step, everything.probability, keys
+        )
+        action = action[order]
+        if self._is_chain and len(order) > size:
+            start, number, action = self._mix(count, start, number, action)
+            count = np.ones(size, dtype=np.int64)
+        self._append(count, start, self._states.insert(successor_keys), number, action)
+        self.rows_done += size
+        return len(number)
+
+    def _mix(
+        self, count: OffsetArray, start: OffsetArray, number: IndexArray, action: IndexArray
+    ) -> tuple[OffsetArray, IndexArray, IndexArray]:
+        """One choice a state: the uniform mixture of those it has."""
+        first = np.cumsum(count) - count
+        mixed_choice = np.repeat(count > 1, count)
+        state = self.rows_done + np.repeat(np.arange(len(count)), count)
+        self._mixed_state.append(state[mixed_choice].astype(np.int32))
+        self._mixed_action.append(action[mixed_choice])
+        share = np.repeat(np.repeat(count, count), np.diff(start)).astype(np.int32)
+        divided = np.flatnonzero(share > 1)
+        number[divided] = self._probabilities.share(number[divided], share[divided])
+        own_action = np.where(count > 1, 0, action[first]).astype(np.int32)
+        return np.append(start[first], start[-1]), number, own_action
+
+    def _append(
+        self,
+        count: OffsetArray,
+        start: OffsetArray,
+        successor: IndexArray,
+        number: IndexArray,
+        action: IndexArray,
+    ) -> None:
+        into: IndexArray = np.empty(len(number), dtype=np.int32)
+        added: IndexArray = np.empty(len(number), dtype=np.int32)
+        width: IndexArray = np.empty(len(start) - 1, dtype=np.int32)
+        written, merged = merge_successors(start, successor, number, width, into, added)
+        successor, number = successor[:written], number[:written]
+        if merged:
+            self._add_merged(number, into[:merged], added[:merged])
+        self._choices.append(count.astype(np.int32))
+        self._widths.append(width)
+        self._successor.append(successor)
+        self._probability.append(number)
+        self._action.append(action)
+
+    def _add_merged(self, number: IndexArray, into: IndexArray, added: IndexArray) -> None:
+        """number[into] += added, where an entry may receive several."""
+        while len(into):
+            target, first = np.unique(into, return_index=True)
+            number[target] = self._probabilities.sum(number[target], added[first])
+            rest = np.ones(len(into), dtype=np.bool_)
+            rest[first] = False
+            into, added = into[rest], added[rest]
+
+    def finish(self) -> Rows:
+        return Rows(
+            self._choices.offsets(),
+            self._widths.offsets(),
+            self._successor.joined(),
+            self._probability.joined(),
+            self._action.joined(),
+            self._deadlock.joined(),
+            self._stopped.joined(),
+            self._mixed_state.joined(),
+            self._mixed_action.joined(),
+        )
+
+
+class Pieces:
+    """An array that grows piece by piece."""
+
+    def __init__(self, dtype: npt.DTypeLike):
+        self._dtype = dtype
+        self._pieces: list[npt.NDArray[Any]] = []
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, piece: npt.NDArray[Any]) -> None:
+        # A view would keep the larger array behind it alive.
+        self._pieces.append(piece.copy() if piece.base is not None else piece)
+        self._length += len(piece)
+
+    def joined(self) -> npt.NDArray[Any]:
+        """The whole array; the pieces are given up."""
+        pieces, self._pieces = self._pieces, []
+        return np.concatenate(pieces).astype(self._dtype, copy=False) if pieces else np.empty(0, self._dtype)
+
+    def offsets(self) -> OffsetArray:
+        """0 and the running sums."""
+        result: OffsetArray = np.zeros(self._length + 1, dtype=np.int64)
+        np.cumsum(self.joined(), out=result[1:])
+        return result
+
+
+def _self_loops(rows: OffsetArray, words: int) -> Alternatives:
+    return Alternatives(
+        rows,
+        np.arange(len(rows) + 1, dtype=np.int64),
+        np.zeros((len(rows), words), dtype=np.int64),
+        np.full(len(rows), ONE, dtype=np.int32),
+    )

@@ -1,0 +1,311 @@
+"""From a checked expression to nodes: what the explorer runs on every frame.
+
+Expressions over variables become integer and truth-valued nodes; expressions with parameters become
+one number a monomial, so that a polynomial's coefficients are computed like any other number.
+What is not polynomial in the parameters is refused here with its place in the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb
+from typing import TypeVar
+
+from tightrope.model.polynomial import Monomial, monomial_degree, multiply_monomials
+from tightrope.prism.explore.graph import Graph
+from tightrope.prism.explore.nodes import Boolean
+from tightrope.prism.explore.ratio import Arithmetic, Number
+from tightrope.prism.parse.diagnostics import Complaint, position_of
+from tightrope.prism.parse.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    Literal,
+    Name,
+    Position,
+    Type,
+    Unary,
+)
+
+T = TypeVar("T")
+
+Terms = dict[Monomial, Number]
+"""A polynomial in the parameters: the coefficient of each monomial."""
+
+Compiled = Boolean | Number | Terms
+
+_LARGEST_DEGREE = 1000
+_LARGEST_SIZE = 12_000
+"""Terms times degree of a product: beyond this, a single probability takes seconds to build and to prove."""
+
+_CHAINS = ({"+", "-"}, {"*"}, {"&"}, {"|"})
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What names mean: the number of each variable, which of them are bools, and the parameters."""
+
+    variables: Mapping[str, int]
+    booleans: frozenset[str]
+    parameters: Mapping[str, int]
+
+
+class Compiler:
+    """Compiles expressions of one scope into one graph."""
+
+    def __init__(self, scope: Scope, ranges: Sequence[tuple[int, int]]):
+        self.scope = scope
+        self.graph = Graph(ranges)
+        self.arithmetic = Arithmetic(self.graph)
+
+    def compile(self, expression: Expression) -> Compiled:
+        match expression:
+            case Literal():
+                return self._literal(expression)
+            case Name():
+                return self._name(expression)
+            case Unary("!", operand):
+                return self.graph.negation(self.truth(operand))
+            case Unary("-", operand):
+                return self._negated(self.compile(operand))
+            case Binary():
+                return self._binary(expression)
+            case Conditional():
+                return self._conditional(expression)
+            case Call():
+                return self._call(expression)
+        raise Complaint("this is not allowed here", position_of(expression))
+
+    def truth(self, expression: Expression) -> Boolean:
+        value = self.compile(expression)
+        if not isinstance(value, Boolean):
+            raise Complaint("a truth value is expected here, not a number", position_of(expression))
+        return value
+
+    def number(self, expression: Expression) -> Number:
+        """A number that does not depend on parameters."""
+        value = self.compile(expression)
+        if isinstance(value, Boolean):
+            raise Complaint("a number is expected here, not a truth value", position_of(expression))
+        if isinstance(value, dict):
+            names = {i: name for name, i in self.scope.parameters.items()}
+            used = sorted({names[i] for monomial in value for i, _ in monomial})
+            raise Complaint(
+                f"this depends on the parameter {', '.join(used)}, but must be a number",
+                position_of(expression),
+                "parameters may occur in probabilities, as polynomials",
+            )
+        return value
+
+    def terms(self, expression: Expression) -> Terms:
+        """A polynomial in the parameters, of degree 0 where none occurs."""
+        return self._terms(self.compile(expression), expression)
+
+    # --- leaves ----------------------------------------------------------------------------
+
+    def _literal(self, literal: Literal) -> Compiled:
+        if literal.type is Type.BOOL:
+            return self.graph.truth(bool(literal.value))
+        return self.arithmetic.literal(Fraction(literal.value), literal.type is Type.INT)
+
+    def _name(self, name: Name) -> Compiled:
+        variable = self.scope.variables.get(name.name)
+        if variable is not None:
+            if name.name in self.scope.booleans:
+                return self.graph.boolean_variable(variable)
+            return self.arithmetic.integer(self.graph.variable(variable))
+        parameter = self.scope.parameters.get(name.name)
+        if parameter is None:
+            raise Complaint(f"'{name.name}' is neither a variable nor a parameter", name.position)
+        return {((parameter, 1),): self.arithmetic.literal(1, False)}
+
+    # --- operators -------------------------------------------------------------------------
+
+    def _binary(self, expression: Binary) -> Compiled:
+        graph = self.graph
+        match expression.operator:
+            case "+" | "-" | "*":
+                parts = [
+                    (self.compile(operand), operand, negative) for operand, negative in _chain(expression)
+                ]
+                if expression.operator == "*":
+                    place = expression.position
+                    return balanced([value for value, _, _ in parts], lambda a, b: self._product(a, b, place))
+                signed = [self._negated(value) if negative else value for value, _, negative in parts]
+                return balanced(signed, self._sum)
+            case "&":
+                return balanced([self.truth(operand) for operand, _ in _chain(expression)], graph.both)
+            case "|":
+                return balanced([self.truth(operand) for operand, _ in _chain(expression)], graph.either)
+            case "/":
+                return self._quotient(expression)
+            case "=>":
+                return graph.either(graph.negation(self.truth(expression.left)), self.truth(expression.right))
+            case "<=>":
+                return graph.same(self.truth(expression.left), self.truth(expression.right))
+            case relation:
+                return self._comparison(relation, expression)
+
+    def _comparison(self, relation: str, expression: Binary) -> Boolean:
+        left = self.compile(expression.left)
+        if isinstance(left, Boolean):
+            same = self.graph.same(left, self.truth(expression.right))
+            return same if relation == "=" else self.graph.negation(same)
+        right = self.number(expression.right)
+        return self.arithmetic.compare(relation, self.number(expression.left), right)
+
+    def _sum(self, left: Compiled, right: Compiled) -> Compiled:
+        if isinstance(left, Number) and isinstance(right, Number):
+            return self.arithmetic.add(left, right)
+        total = dict(self._terms(left))
+        for monomial, coefficient in self._terms(right).items():
+            known = total.get(monomial)
+            total[monomial] = self.arithmetic.add(known, coefficient) if known else coefficient
+        return total
+
+    def _product(self, left: Compiled, right: Compiled, place: Position | None) -> Compiled:
+        if isinstance(left, Number) and isinstance(right, Number):
+            return self.arithmetic.multiply(left, right)
+        total: Terms = {}
+        first, second = self._terms(left), self._terms(right)
+        refuse_large(first, second, place)
+        for m1, c1 in first.items():
+            for m2, c2 in second.items():
+                monomial = multiply_monomials(m1, m2)
+                product = self.arithmetic.multiply(c1, c2)
+                known = total.get(monomial)
+                total[monomial] = self.arithmetic.add(known, product) if known else product
+        return total
+
+    def _negated(self, value: Compiled) -> Compiled:
+        if isinstance(value, Number):
+            return self.arithmetic.negate(value)
+        return {m: self.arithmetic.negate(c) for m, c in self._terms(value).items()}
+
+    def _quotient(self, expression: Binary) -> Compiled:
+        left = self.compile(expression.left)
+        right = self.compile(expression.right)
+        if isinstance(right, dict):
+            raise Complaint(
+                "division by an expression with parameters is not polynomial", position_of(expression.right)
+            )
+        divisor = self.number(expression.right)
+        if isinstance(left, dict):
+            return {m: self.arithmetic.divide(c, divisor, expression.position) for m, c in left.items()}
+        return self.arithmetic.divide(self.number(expression.left), divisor, expression.position)
+
+    def _conditional(self, expression: Conditional) -> Compiled:
+        condition = self.truth(expression.condition)
+        then, otherwise = self.compile(expression.then), self.compile(expression.otherwise)
+        if isinstance(then, Boolean):
+            return self.graph.choose_truth(condition, then, self.truth(expression.otherwise))
+        if isinstance(then, Number) and isinstance(otherwise, Number):
+            return self.arithmetic.choose(condition, then, otherwise)
+        left = self._terms(then, expression.then)
+        right = self._terms(otherwise, expression.otherwise)
+        return self._chosen(condition, left, right)
+
+    def _chosen(self, condition: Boolean, left: Terms, right: Terms) -> Terms:
+        zero = self.arithmetic.literal(0, True)
+        return {
+            m: self.arithmetic.choose(condition, left.get(m, zero), right.get(m, zero))
+            for m in {**left, **right}
+        }
+
+    # --- functions -------------------------------------------------------------------------
+
+    def _call(self, call: Call) -> Compiled:
+        if call.function == "pow":
+            return self._power(call)
+        arithmetic = self.arithmetic
+        values = [self.number(argument) for argument in call.arguments]
+        match call.function:
+            case "min":
+                return balanced(values, arithmetic.minimum)
+            case "max":
+                return balanced(values, arithmetic.maximum)
+            case "floor":
+                return arithmetic.floor(values[0])
+            case "ceil":
+                return arithmetic.ceil(values[0])
+            case "round":
+                return arithmetic.round(values[0])
+            case "mod":
+                return arithmetic.modulo(values[0], values[1], call.position)
+            case "log":
+                return arithmetic.logarithm(values[0], values[1], call)
+        raise Complaint(f"the function '{call.function}' is unknown", call.position)
+
+    def _power(self, call: Call) -> Compiled:
+        base = self.compile(call.arguments[0])
+        exponent = self.number(call.arguments[1])
+        if not isinstance(base, dict):
+            return self.arithmetic.power(self.number(call.arguments[0]), exponent, call)
+        if exponent.denominator.constant != 1:
+            raise Complaint("a power of parameters needs a whole exponent", call.position)
+        message = "a power of parameters with a negative exponent"
+        times = self.graph.checked(exponent.numerator, "<", 0, message, call.position)
+        if times.high > _LARGEST_DEGREE:
+            raise Complaint(f"a polynomial of degree {times.high} is beyond {_LARGEST_DEGREE}", call.position)
+        power: Terms = {(): self.arithmetic.literal(1, False)}
+        for _ in range(times.low):
+            power = self._terms(self._product(power, base, call.position))
+        result = power
+        for k in range(times.low + 1, times.high + 1):
+            power = self._terms(self._product(power, base, call.position))
+            reached = self.graph.compare(">=", times, self.graph.constant(k))
+            result = self._chosen(reached, power, result)
+        return result
+
+    def _terms(self, value: Compiled, expression: Expression | None = None) -> Terms:
+        if isinstance(value, Boolean):
+            raise Complaint("a number is expected here, not a truth value", position_of_optional(expression))
+        return {(): value} if isinstance(value, Number) else value
+
+
+def refuse_large(
+    left: Mapping[Monomial, object], right: Mapping[Monomial, object], place: Position | None
+) -> None:
+    """Complain about a product that would be too large to handle, before it is computed."""
+    degree = sum(max(map(monomial_degree, each), default=0) for each in (left, right))
+    variables = {index for each in (left, right) for monomial in each for index, _ in monomial}
+    most = len(left) * len(right)
+    terms = min(most, comb(degree + len(variables), len(variables)))  # so many monomials there are
+    if most > 1 and terms * degree > _LARGEST_SIZE:
+        raise Complaint(
+            f"this product is a polynomial of degree {degree} with up to {terms} terms, which is more than "
+            f"tightrope computes with (terms times degree may be {_LARGEST_SIZE})",
+            place,
+            "let a variable of the model count the steps that the factors stand for, or give a parameter "
+            "a value with --const",
+        )
+
+
+def position_of_optional(expression: Expression | None) -> Position | None:
+    return None if expression is None else position_of(expression)
+
+
+def _chain(expression: Binary) -> list[tuple[Expression, bool]]:
+    """The operands of `a + b - c …`, flattened on the left; true where one is subtracted."""
+    operators = next(group for group in _CHAINS if expression.operator in group)
+    operands: list[tuple[Expression, bool]] = []
+    rest: Expression = expression
+    while isinstance(rest, Binary) and rest.operator in operators:
+        operands.append((rest.right, rest.operator == "-"))
+        rest = rest.left
+    operands.append((rest, False))
+    return operands[::-1]
+
+
+def balanced(values: Sequence[T], combine: Callable[[T, T], T]) -> T:
+    """a ∘ b ∘ … from left to right; long chains as a balanced tree, to keep it shallow."""
+    while len(values) > 8:
+        pairs = [combine(values[i], values[i + 1]) for i in range(0, len(values) - 1, 2)]
+        values = [*pairs, *values[len(pairs) * 2 :]]
+    result = values[0]
+    for value in values[1:]:
+        result = combine(result, value)
+    return result

@@ -1,0 +1,125 @@
+"""One command, run on all states of a frame at once.
+
+The guard is evaluated on every row; probabilities and updates on those where it holds, in a graph
+whose ranges are those that the guard leaves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.prism.explore.alternatives import Alternatives
+from tightrope.prism.explore.compile import Compiler
+from tightrope.prism.explore.distribution_memory import DistributionMemory
+from tightrope.prism.explore.frame import Frame
+from tightrope.prism.explore.guard_ranges import ranges_under
+from tightrope.prism.explore.nodes import Boolean, Integer, machine
+from tightrope.prism.explore.probabilities import ZERO, Probabilities
+from tightrope.prism.explore.ratio import Number, integers
+from tightrope.prism.explore.state_space import StateSpace
+from tightrope.prism.parse.diagnostics import Complaint
+from tightrope.prism.parse.syntax import Assignment, Binary, Command, Name, Position
+
+
+class CompiledCommand:
+    """`enabled(frame)` says where the guard holds, `alternatives` what the command does there."""
+
+    def __init__(self, command: Command, space: StateSpace, guards: Compiler, probabilities: Probabilities):
+        self.position = command.position
+        self._guard = guards.truth(command.guard)
+        self._words = space.layout.words
+        self.ranges = ranges_under(command.guard, space.ranges, space.number)
+        self._never = self._guard.constant is False or any(low > high for low, high in self.ranges)
+        if not self._never:
+            compiler = space.compiler(self.ranges)
+            distribution = probabilities.compile(compiler, command)
+            self._memory = DistributionMemory(distribution, self.ranges, space, len(command.updates))
+            self._updates = [
+                [CompiledAssignment(a, command, space, compiler) for a in update.assignments]
+                for update in command.updates
+            ]
+
+    def enabled(self, frame: Frame) -> BoolArray | None:
+        """In which rows the guard holds; None where in no state at all."""
+        return None if self._never else frame.mask(self._guard.value(frame))
+
+    def alternatives(self, frame: Frame, enabled: BoolArray) -> Alternatives | None:
+        rows = np.flatnonzero(enabled)
+        if not len(rows):
+            return None
+        inner = frame.select(rows)
+        probability = self._memory.numbers(inner)
+        step: OffsetArray = np.zeros((len(rows), len(self._updates), self._words), dtype=np.int64)
+        for column, assignments in enumerate(self._updates):
+            possible: Frame | None = inner
+            at: OffsetArray | slice = slice(None)
+            if self._memory.has_zero[column]:
+                # An update of probability 0 does not take place: its values may even be out of range.
+                at = np.flatnonzero(probability[:, column] != ZERO)
+                possible = inner.select(at) if len(at) else None
+            if possible is not None:
+                for assignment in assignments:
+                    step[at, column, assignment.word] += assignment.step(possible)
+        return Alternatives.uniform(rows, step, probability)
+
+
+class CompiledAssignment:
+    """`(x' = value)` as a step of the key, checked against the range of x where that is needed."""
+
+    def __init__(self, assignment: Assignment, command: Command, space: StateSpace, compiler: Compiler):
+        self._command = f"command [{command.action or ''}]"
+        number = space.number[assignment.name]
+        self._variable = space.variables[number]
+        self._position: Position = assignment.position
+        self.word = int(space.layout.word[number])
+        graph = compiler.graph
+        compiled = compiler.compile(assignment.value)
+        if isinstance(compiled, Boolean):
+            value = graph.choose(compiled, graph.constant(1), graph.constant(0))
+        elif isinstance(compiled, Number) and compiled.denominator.constant == 1:
+            value = compiled.numerator
+        else:
+            raise Complaint(f"'{assignment.name}' needs an integer", assignment.position)
+        low, high = self._variable.low, self._variable.high
+        self._checked = None if low <= value.low and value.high <= high and not value.fails else value
+        change = _increment(assignment, compiler)
+        if change is None:
+            change = graph.subtract(value, _as_integer(number, space, compiler))
+        self._step = graph.multiply(graph.constant(int(space.layout.stride[number])), change)
+
+    def step(self, frame: Frame) -> OffsetArray | int:
+        if self._checked is not None:
+            self._check(integers(self._checked, frame), frame)
+        result: OffsetArray | int = self._step.value(frame)
+        # In range, so the step fits whatever the bounds of the computation were.
+        return machine(result) if self._step.wide else result
+
+    def _check(self, values: OffsetArray, frame: Frame) -> None:
+        low, high = self._variable.low, self._variable.high
+        if values.min() >= low and values.max() <= high:
+            return
+        outside = (values < low) | (values > high)
+        value = int(values[np.flatnonzero(outside)[0]])
+        name = self._variable.name
+        message = f"{self._command}: '{name}' becomes {value}, outside its range {low}..{high},"
+        frame.fail(message, self._position, outside)
+
+
+def _increment(assignment: Assignment, compiler: Compiler) -> Integer | None:
+    """The change of x in `(x' = x + change)`, so that x itself need not be looked at."""
+    match assignment.value:
+        case Binary("+", Name(name), change) | Binary("+", change, Name(name)) if name == assignment.name:
+            number = compiler.number(change)
+        case Binary("-", Name(name), change) if name == assignment.name:
+            number = compiler.arithmetic.negate(compiler.number(change))
+        case _:
+            return None
+    return number.numerator if number.denominator.constant == 1 else None
+
+
+def _as_integer(number: int, space: StateSpace, compiler: Compiler) -> Integer:
+    graph = compiler.graph
+    if space.is_boolean[number]:
+        return graph.choose(graph.boolean_variable(number), graph.constant(1), graph.constant(0))
+    return graph.variable(number)

@@ -1,0 +1,87 @@
+"""Sums, products and shares of probabilities, written down during exploration and computed at its end.
+
+The explorer only needs to know which transitions carry the same combination of probabilities, not
+what it comes to. Each distinct combination gets the next number; in the end all combinations of the
+same depth are computed together, exactly, in a few vector operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+import numpy as np
+
+from tightrope.numerics.arrays import ExactIntegers, IndexArray, OffsetArray
+from tightrope.prism.explore.growing import Growing
+from tightrope.prism.explore.key_index import KeyIndex
+
+_LOW_WORD = 2**32 - 1
+
+
+class Operation(Enum):
+    """How two numbers are combined; the right side of SHARE is a plain divisor."""
+
+    SUM = 0
+    PRODUCT = 1
+    SHARE = 2
+
+
+Compute = Callable[[Operation, ExactIntegers, ExactIntegers], IndexArray]
+"""The table entries of the combinations of two arrays of table entries."""
+
+
+class Deferred:
+    """Numbers for entries of a table and for combinations of numbers."""
+
+    def __init__(self) -> None:
+        self._entries = KeyIndex()
+        self._number_of_entry = Growing(np.int32)
+        self._pairs = {operation: KeyIndex() for operation in Operation}
+        self._number_of_pair = {operation: Growing(np.int32) for operation in Operation}
+        self._depth = Growing(np.int32)
+
+    def entries(self, entries: IndexArray) -> IndexArray:
+        """The numbers of entries of the table."""
+        position = self._entries.insert(entries.reshape(-1, 1).astype(np.int64))
+        fresh = len(self._entries) - len(self._number_of_entry)
+        if fresh:
+            self._number_of_entry.append(self._numbered(np.zeros(fresh, dtype=np.int32)))
+        numbers: IndexArray = self._number_of_entry.values[position]
+        return numbers.reshape(entries.shape)
+
+    def combine(self, operation: Operation, left: IndexArray, right: IndexArray) -> IndexArray:
+        """The numbers of the combinations of two arrays of numbers."""
+        index, number = self._pairs[operation], self._number_of_pair[operation]
+        pair = index.insert(((left.astype(np.int64) << 32) | right).reshape(-1, 1))
+        if len(index) > len(number):
+            first, second = _sides(index.keys[len(number) :, 0])
+            depth = self._depth.values[first] + 1
+            if operation is not Operation.SHARE:
+                depth = np.maximum(depth, self._depth.values[second] + 1)
+            number.append(self._numbered(depth))
+        result: IndexArray = number.values[pair]
+        return result
+
+    def resolve(self, compute: Compute) -> IndexArray:
+        """The table entry behind every number."""
+        entry: IndexArray = np.zeros(len(self._depth), dtype=np.int32)
+        entry[self._number_of_entry.values] = self._entries.keys[:, 0]
+        for depth in range(1, int(self._depth.values.max(initial=0)) + 1):
+            for operation, index in self._pairs.items():
+                number = self._number_of_pair[operation].values
+                now = np.flatnonzero(self._depth.values[number] == depth)
+                if len(now):
+                    left, right = _sides(index.keys[now, 0])
+                    other = right if operation is Operation.SHARE else entry[right]
+                    entry[number[now]] = compute(operation, entry[left], other)
+        return entry
+
+    def _numbered(self, depth: IndexArray) -> IndexArray:
+        first = len(self._depth)
+        self._depth.append(depth)
+        return np.arange(first, len(self._depth), dtype=np.int32)
+
+
+def _sides(pairs: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+    return pairs >> 32, pairs & _LOW_WORD

@@ -1,0 +1,164 @@
+"""Labels, rewards and valuations of the states that were reached.
+
+The rewards of a state are those of all items whose guard holds there; the reward of a choice sums
+the items of its action. A sum is one exact number of the state, and only the result becomes a
+float64, the nearest one. The self-loop that a deadlock was given earns nothing by itself, and the
+mixed choice of a Markov chain earns the average of the commands it was mixed from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.model.structure import UNLABELLED, RewardStructure
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.prism.expand.program import Program
+from tightrope.prism.explore.assemble import Rows
+from tightrope.prism.explore.compile import Compiler, balanced
+from tightrope.prism.explore.frame import Frame
+from tightrope.prism.explore.ratio import Number, integers
+from tightrope.prism.explore.state_space import StateSpace
+from tightrope.prism.parse.syntax import RewardItem
+
+_CHUNK = 2**16
+_EXACT_IN_FLOAT = 2**53
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Named columns over the states, and reward structures."""
+
+    labels: Mapping[str, BoolArray]
+    rewards: Mapping[str, RewardStructure]
+    valuations: Mapping[str, npt.NDArray[Any]]
+
+
+def observe(
+    program: Program,
+    space: StateSpace,
+    keys: OffsetArray,
+    rows: Rows,
+    actions: Sequence[str],
+    narrow: bool = False,
+) -> Observations:
+    """Everything that is said of the states with these keys; `narrow` saves memory: the values of a variable
+    get the smallest type that its range fits.
+    """
+    compiler = space.compiler()
+    states = len(keys)
+    labels = [(label.name, compiler.truth(label.expression)) for label in program.labels]
+    members = {name: np.empty(states, dtype=np.bool_) for name, _ in labels}
+    rewards = [_Reward(items.name or "", items.items, compiler, rows, actions) for items in program.rewards]
+    columns: list[npt.NDArray[Any]] = [
+        np.empty(states, dtype=np.bool_ if is_boolean else _smallest(*bounds) if narrow else np.int32)
+        for is_boolean, bounds in zip(space.is_boolean, space.ranges, strict=True)
+    ]
+    for begin in range(0, states, _CHUNK):
+        part = slice(begin, min(begin + _CHUNK, states))
+        frame = space.frame(keys[part])
+        for variable, column in enumerate(columns):
+            column[part] = frame.column(variable)
+        for name, condition in labels:
+            members[name][part] = condition.value(frame)
+        for reward in rewards:
+            reward.observe(frame, part)
+    members.setdefault("init", np.arange(states) == 0)
+    members.setdefault("deadlock", rows.deadlock)
+    return Observations(
+        members,
+        {reward.name: reward.finish() for reward in rewards},
+        {variable.name: column for variable, column in zip(space.variables, columns, strict=True)},
+    )
+
+
+def _smallest(low: int, high: int) -> npt.DTypeLike:
+    for dtype in (np.int8, np.int16):
+        if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+            return dtype
+    return np.int32
+
+
+class _Reward:
+    """One reward structure, filled frame by frame."""
+
+    def __init__(
+        self, name: str, items: Sequence[RewardItem], compiler: Compiler, rows: Rows, actions: Sequence[str]
+    ):
+        self.name = name
+        self._rows = rows
+        on_states = [item for item in items if not item.is_choice]
+        self._state_value = _total(on_states, compiler) if on_states else None
+        self._state = np.zeros(len(rows.deadlock)) if on_states else None
+        by_action: dict[str, list[RewardItem]] = {}
+        for item in items:
+            if item.is_choice:
+                by_action.setdefault(item.action or UNLABELLED, []).append(item)
+        self._choice_value = {
+            actions.index(action): _total(group, compiler)
+            for action, group in by_action.items()
+            if action in actions
+        }
+        self._choice = np.zeros(len(rows.action)) if by_action else None
+
+    def observe(self, frame: Frame, part: slice) -> None:
+        if self._state is not None and self._state_value is not None:
+            self._state[part] = _nearest(self._state_value, frame)
+        if self._choice is None:
+            return
+        start = self._rows.choice_start[part.start : part.stop + 1]
+        choices = slice(int(start[0]), int(start[-1]))
+        action = self._rows.action[choices]
+        row = np.repeat(np.arange(frame.size), np.diff(start))
+        for number, value in self._choice_value.items():
+            taken = np.flatnonzero(action == number)
+            if len(taken):
+                self._choice[choices][taken] = _nearest(value, frame)[row[taken]]
+        self._correct_mixed(frame, part)
+
+    def _correct_mixed(self, frame: Frame, part: slice) -> None:
+        """Averages where a Markov chain drew among several commands; there a choice is a state."""
+        assert self._choice is not None
+        first, last = np.searchsorted(self._rows.mixed_state, (part.start, part.stop))
+        if first == last:
+            return
+        state = self._rows.mixed_state[first:last].astype(np.int64)
+        action = self._rows.mixed_action[first:last]
+        earned = np.zeros(len(state))
+        for number, value in self._choice_value.items():
+            own = np.flatnonzero(action == number)
+            earned[own] = _nearest(value, frame)[state[own] - part.start]
+        commands = np.bincount(state - part.start, minlength=frame.size)
+        total = np.bincount(state - part.start, weights=earned, minlength=frame.size)
+        mixed = np.flatnonzero(commands)
+        self._choice[part.start + mixed] = total[mixed] / commands[mixed]
+
+    def finish(self) -> RewardStructure:
+        if self._choice is not None:
+            without = self._rows.deadlock | self._rows.stopped
+            self._choice[self._rows.choice_start[:-1][without]] = 0.0
+        return RewardStructure(self._state, self._choice)
+
+
+def _total(items: Sequence[RewardItem], compiler: Compiler) -> Number:
+    """Σ reward over the items whose guard holds."""
+    arithmetic = compiler.arithmetic
+    zero = arithmetic.literal(0, True)
+    earned = [
+        arithmetic.choose(compiler.truth(item.guard), compiler.number(item.reward), zero) for item in items
+    ]
+    return balanced(earned, arithmetic.add)
+
+
+def _nearest(number: Number, frame: Frame) -> FloatArray:
+    """The float64 nearest to the exact value in each row."""
+    top, bottom = number.numerator, number.denominator
+    if bottom.high <= _EXACT_IN_FLOAT and top.low >= -_EXACT_IN_FLOAT and top.high <= _EXACT_IN_FLOAT:
+        # Both are exact in float64, so one division rounds once.
+        quotient: FloatArray = integers(top, frame) / integers(bottom, frame)
+        return quotient
+    return number.array(frame).to_float()

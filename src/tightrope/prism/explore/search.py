@@ -1,0 +1,188 @@
+"""All reachable states of a program, breadth first, a whole frontier at a time.
+
+States are keys in a hash index; the states not yet looked at are its newest rows. They are decoded
+into one array a variable, every command is run on all of them at once, and the successors that
+appear are numbered in order. Nothing is computed state by state, and exact arithmetic is done once
+for each distinct combination of the variables that a probability depends on.
+
+The work on one frame is bounded (`_OUTCOMES`), so memory beyond the finished model stays small.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import Structure, release
+from tightrope.prism.expand.program import Program
+from tightrope.prism.explore.assemble import Assembler, Rows, without
+from tightrope.prism.explore.interval_probabilities import IntervalProbabilities
+from tightrope.prism.explore.key_index import KeyIndex
+from tightrope.prism.explore.nodes import Boolean
+from tightrope.prism.explore.observe import Observations, observe
+from tightrope.prism.explore.probabilities import ZERO, PolynomialProbabilities, Probabilities
+from tightrope.prism.explore.relevance import Relevance
+from tightrope.prism.explore.state_space import StateSpace
+from tightrope.prism.explore.synchronise import Group, groups
+from tightrope.prism.parse.diagnostics import Complaint
+from tightrope.prism.parse.syntax import Expression, ModelType
+
+Progress = Callable[[int, int], None]
+"""Called now and then with the numbers of states and transitions found so far."""
+
+Warn = Callable[[str], None]
+"""Called with what the user should know though the model stands."""
+
+_ROWS = 2**14
+"""States looked at together at most: their columns fit the processor's caches."""
+
+_OUTCOMES = 2**18
+"""Outcomes held at a time, roughly; states with very many get smaller frames."""
+
+_PROGRESS_SECONDS = 0.1
+
+
+def explore(
+    program: Program,
+    parameters: Parameters | None = None,
+    progress: Progress | None = None,
+    warn: Warn | None = None,
+) -> ParametricMDP | IntervalMDP:
+    """The model of a program; its parameters lie in [0, 1] where nothing else is said."""
+    return explore_until(program, None, parameters, progress, warn)[0]
+
+
+def explore_until(
+    program: Program,
+    stop: Expression | None,
+    parameters: Parameters | None = None,
+    progress: Progress | None = None,
+    warn: Warn | None = None,
+) -> tuple[ParametricMDP | IntervalMDP, bool]:
+    """The model of a program in which states with `stop` only have a self-loop, and whether there are any."""
+    try:
+        return _explore(program, stop, parameters, progress, warn)
+    except Complaint as complaint:
+        raise program.error(complaint.message, complaint.position, complaint.hint) from None
+
+
+def _explore(
+    program: Program,
+    stop: Expression | None,
+    parameters: Parameters | None,
+    progress: Progress | None,
+    warn: Warn | None,
+) -> tuple[ParametricMDP | IntervalMDP, bool]:
+    space = StateSpace(program)
+    intervals = IntervalProbabilities()
+    polynomials = PolynomialProbabilities(program.parameters)
+    probabilities: Probabilities = intervals if program.is_interval else polynomials
+    commands, actions = groups(program, space, probabilities)
+    states = KeyIndex(space.layout.words)
+    states.insert(space.initial)
+    assembler = Assembler(states, probabilities, program.type is ModelType.DTMC)
+    condition = None if stop is None else space.compiler().truth(stop)
+    if condition is not None and condition.fails:
+        condition = None  # its errors belong to the property, and are reported with it
+    _run(space, commands, states, assembler, progress, condition)
+    rows = assembler.finish()
+    if not program.is_interval:
+        rows = replace(rows, probability=polynomials.resolve()[rows.probability])
+        if (cancelled := rows.probability == ZERO).any():
+            rows = without(rows, cancelled)
+    if warn is not None:
+        _warn(rows, space, states, warn)
+        if intervals.is_outer:
+            warn(
+                "commands with interval probabilities synchronise; the products of their bounds enclose "
+                "what they allow together"
+            )
+    seen = observe(program, space, states.keys, rows, actions, narrow=stop is not None)
+    structure = _structure(program, seen, rows, actions)
+    if program.is_interval:
+        lower, upper = intervals.lower(), intervals.upper()
+        model = IntervalMDP(structure, lower[rows.probability], upper[rows.probability])
+        return model, bool(rows.stopped.any())
+    expressions, expression = polynomials.table.freeze(rows.probability)
+    release(expression)
+    domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
+    return ParametricMDP(structure, expression, expressions, domain), bool(rows.stopped.any())
+
+
+def _structure(program: Program, seen: Observations, rows: Rows, actions: tuple[str, ...]) -> Structure:
+    release(rows.choice_start, rows.transition_start, rows.successor, rows.action)
+    release(*seen.labels.values(), *seen.valuations.values())
+    release(*(part for reward in seen.rewards.values() for part in (reward.state, reward.choice)))
+    return Structure(
+        rows.choice_start,
+        rows.transition_start,
+        rows.successor,
+        0,
+        rows.action,
+        actions,
+        seen.labels,
+        seen.rewards,
+        seen.valuations,
+        declared_mdp=program.type is ModelType.MDP,
+    )
+
+
+def _run(
+    space: StateSpace,
+    commands: tuple[Group, ...],
+    states: KeyIndex,
+    assembler: Assembler,
+    progress: Progress | None,
+    stop: Boolean | None,
+) -> None:
+    """Look at states until none is new; those with `stop` are left as they are."""
+    relevance = Relevance(commands, space.ranges)
+    limit = _ROWS
+    reported = time.monotonic()
+    while assembler.rows_done < len(states):
+        begin = assembler.rows_done
+        keys = states.keys[begin : begin + limit]
+        frame = space.frame(keys)
+        stopped = None if stop is None else frame.mask(stop.value(frame))
+        going_on = None
+        if stopped is not None and stopped.any():
+            going_on = np.flatnonzero(~stopped)
+            frame = frame.select(going_on)
+        parts, actions = [], []
+        for group, relevant in relevance.groups(frame) if frame.size else ():
+            found = group.alternatives(frame, relevant)
+            if found is not None:
+                parts.append(found if going_on is None else replace(found, rows=going_on[found.rows]))
+                actions.append(group.action)
+        outcomes = assembler.add(keys, parts, actions, stopped)
+        limit = max(1, min(_ROWS, _OUTCOMES * len(keys) // outcomes))
+        if progress is not None and time.monotonic() - reported > _PROGRESS_SECONDS:
+            progress(len(states), assembler.transitions)
+            reported = time.monotonic()
+    if progress is not None:
+        progress(len(states), assembler.transitions)
+
+
+def _warn(rows: Rows, space: StateSpace, states: KeyIndex, warn: Warn) -> None:
+    for wrong, one, many in (
+        (
+            rows.deadlock.nonzero()[0],
+            "state {} is a deadlock and was given a self-loop",
+            "{} states are deadlocks, such as {}; each was given a self-loop",
+        ),
+        (
+            sorted(set(rows.mixed_state.tolist())),
+            "in state {} several commands of the Markov chain are enabled; each is taken equally likely",
+            "in {} states, such as {}, several commands of the Markov chain are enabled; "
+            "each is taken equally likely",
+        ),
+    ):
+        if len(wrong):
+            name = space.describe(space.layout.decode(states.keys[int(wrong[0])].reshape(1, -1))[:, 0])
+            warn(one.format(name) if len(wrong) == 1 else many.format(len(wrong), name))

@@ -1,0 +1,129 @@
+"""From PRISM text to syntax trees.
+
+The grammar is in `grammar.lark`. The tables for models, properties and lone expressions are built
+on first use (some 0.15 s) and kept for later processes (`parser_tables`). All errors are `InputError`s with
+file, line and column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import cast
+
+from lark import Lark
+from lark.exceptions import UnexpectedInput
+from lark.lexer import PatternStr
+
+from tightrope.prism.parse.diagnostics import Complaint, Source
+from tightrope.prism.parse.expression_builder import ExpressionBuilder
+from tightrope.prism.parse.fast_parser import FastParser, NotParsedError
+from tightrope.prism.parse.model_builder import ModelBuilder
+from tightrope.prism.parse.parser_tables import load_tables
+from tightrope.prism.parse.property_builder import PropertyBuilder, Span
+from tightrope.prism.parse.refusals import syntax_error
+from tightrope.prism.parse.syntax import (
+    Constant,
+    Expression,
+    Formula,
+    LabelDefinition,
+    Model,
+    ModelType,
+    Module,
+    ModuleRenaming,
+    Position,
+    Property,
+    PropertyFile,
+    Rewards,
+    Variable,
+)
+
+_BUILDERS: dict[str, type[ExpressionBuilder]] = {
+    "model": ModelBuilder,
+    "properties": PropertyBuilder,
+    "lone_expression": ExpressionBuilder,
+}
+
+
+def parse_model(text: str, file: str) -> Model:
+    """A model file as written: nothing is looked up, substituted or typed yet."""
+    source = Source(text, file)
+    items = cast(list[object], _parse(source, "model"))
+    types = cast(list[tuple[ModelType, Position]], _tuples_of(items, ModelType))
+    inits = cast(list[tuple[Expression, Position]], _tuples_of(items, Expression))
+    if len(types) > 1:
+        raise source.error("the model type is given twice", types[1][1])
+    if len(inits) > 1:
+        raise source.error("there is a second init … endinit", inits[1][1])
+    modules = tuple(item for item in items if isinstance(item, Module | ModuleRenaming))
+    if not modules:
+        raise source.error("the model has no module", None, "a model looks like  mdp module m … endmodule")
+    return Model(
+        # PRISM takes a model without a type for an MDP.
+        type=types[0][0] if types else ModelType.MDP,
+        constants=tuple(item for item in items if isinstance(item, Constant)),
+        formulas=tuple(item for item in items if isinstance(item, Formula)),
+        labels=tuple(item for item in items if isinstance(item, LabelDefinition)),
+        globals=tuple(item for item in items if isinstance(item, Variable)),
+        modules=modules,
+        rewards=tuple(item for item in items if isinstance(item, Rewards)),
+        init=inits[0][0] if inits else None,
+        source=text,
+        file=file,
+    )
+
+
+def parse_properties(text: str, file: str) -> PropertyFile:
+    """Constants, labels and properties of a property file, or of an option's text."""
+    items = cast(list[object], _parse(Source(text, file), "properties"))
+    return PropertyFile(
+        constants=tuple(item for item in items if isinstance(item, Constant)),
+        labels=tuple(item for item in items if isinstance(item, LabelDefinition)),
+        properties=tuple(_with_text(item, text) for item in items if isinstance(item, Span)),
+        source=text,
+        file=file,
+    )
+
+
+def parse_expression(text: str, file: str) -> Expression:
+    """A lone expression, labels allowed."""
+    return cast(Expression, _parse(Source(text, file), "lone_expression"))
+
+
+def _with_text(span: Span, text: str) -> Property:
+    return replace(span.property, text=" ".join(text[span.start : span.end].split()))
+
+
+def _tuples_of(items: list[object], kind: type) -> list[tuple[object, ...]]:
+    return [item for item in items if isinstance(item, tuple) and isinstance(item[0], kind)]
+
+
+def _parse(source: Source, start: str) -> object:
+    try:
+        try:
+            return _fast_parser(start).parse(source.text)
+        except NotParsedError:
+            return _parser(start).parse(source.text)
+    except UnexpectedInput as error:
+        raise syntax_error(error, source, _spelling(start)) from None
+    except Complaint as complaint:
+        raise complaint.in_source(source) from None
+
+
+@cache
+def _parser(start: str) -> Lark:
+    return load_tables(start, _BUILDERS[start]())
+
+
+@cache
+def _fast_parser(start: str) -> FastParser:
+    return FastParser(_parser(start), start)
+
+
+@cache
+def _spelling(start: str) -> dict[str, str]:
+    """What the tokens with one spelling look like; the others have an empty text."""
+    return {
+        terminal.name: terminal.pattern.value if isinstance(terminal.pattern, PatternStr) else ""
+        for terminal in _parser(start).terminals
+    }

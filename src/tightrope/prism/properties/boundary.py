@@ -1,0 +1,134 @@
+"""States beyond which a question does not look: they need not be explored.
+
+What follows a target state, or a state that an until formula forbids, plays no part in the value of
+
+    F b, a U b        b or !a          (an upper bound on the steps changes nothing)
+    G b, a W b        !b;  !a or b     (the complement's target and forbidden states)
+    R [ F b ]         b
+
+because the value there is fixed: 1, 0, or the terminal reward. With a lower bound on the steps a target may
+be left again, and next-step and total rewards look at everything; such a question has no boundary. Nor has
+one that speaks of "init" or "deadlock", which no state knows of by itself, or whose formula may fail in a
+state (a division by zero): the whole model is built then, and errors are reported as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.structure import Structure
+from tightrope.prism.expand.check import check_type
+from tightrope.prism.expand.fold import fold
+from tightrope.prism.expand.program import Program
+from tightrope.prism.expand.traverse import children, with_children
+from tightrope.prism.parse.diagnostics import Complaint
+from tightrope.prism.parse.syntax import (
+    Binary,
+    Expression,
+    Label,
+    ModelType,
+    PathFormula,
+    PathOperator,
+    Property,
+    PropertyFile,
+    RewardOperator,
+    Type,
+    Unary,
+)
+from tightrope.prism.properties.state_formulas import Definitions, StateFormulas
+
+Boundary = Callable[[Program], Expression | None]
+"""For a program, where exploration may stop; None where all states count."""
+
+
+@dataclass(frozen=True)
+class BoundaryOf:
+    """The boundary of properties: a state is on it if it is on that of every property."""
+
+    files: Sequence[PropertyFile]
+    constants: Mapping[str, str]
+
+    def __call__(self, program: Program) -> Expression | None:
+        if program.is_interval and program.type is not ModelType.DTMC:
+            return None  # a property reads differently where no choice is left
+        try:
+            found = [
+                _boundary(p, file, program, self.constants) for file in self.files for p in file.properties
+            ]
+        except (Complaint, InputError, _NotLocalError):
+            return None
+        known = [expression for expression in found if expression is not None]
+        if not known or len(known) < len(found):
+            return None
+        return reduce(lambda a, b: Binary("&", a, b, None), known)
+
+
+class _NotLocalError(Exception):
+    """The formula speaks of more than a state's variables."""
+
+
+def _boundary(
+    property_: Property, file: PropertyFile, program: Program, constants: Mapping[str, str]
+) -> Expression | None:
+    formulas = StateFormulas(file, _no_states(program), Definitions.of(program), constants)
+    writer = _Writer(file, program, formulas)
+    path = property_.path
+    if not isinstance(path, PathFormula):
+        return writer.write(path.target) if path.operator is RewardOperator.REACH and path.target else None
+    if path.operator is PathOperator.NEXT or (path.bound is not None and path.bound.lower is not None):
+        return None
+    right = writer.write(path.right)
+    if path.operator is PathOperator.EVENTUALLY:
+        return right
+    if path.operator is PathOperator.GLOBALLY:
+        return Unary("!", right, None)
+    assert path.left is not None  # until, and weak until: the same states
+    return Binary("|", right, Unary("!", writer.write(path.left), None), None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Writer:
+    """Formulas of a property file written out over the variables of a program."""
+
+    file: PropertyFile
+    program: Program
+    formulas: StateFormulas
+
+    def write(self, expression: Expression) -> Expression:
+        written = self._without_labels(self.formulas.inlined(expression), ())
+        constants = self.formulas.constants
+        variables = {variable.name: variable.type for variable in self.program.variables}
+        check_type(written, {**constants.types, **variables}, Type.BOOL, "a state formula")
+        return fold(written, constants.values)
+
+    def _without_labels(self, expression: Expression, opened: tuple[str, ...]) -> Expression:
+        if isinstance(expression, Label):
+            name = expression.name
+            for label in self.file.labels:
+                if label.name == name and name not in opened:
+                    return self._without_labels(self.formulas.inlined(label.expression), (*opened, name))
+            for label in self.program.labels:
+                if label.name == name:
+                    return label.expression
+            raise _NotLocalError
+        parts = tuple(self._without_labels(child, opened) for child in children(expression))
+        return with_children(expression, parts)
+
+
+def _no_states(program: Program) -> Structure:
+    """The names of a program on a structure of one state, to read formulas by."""
+    return Structure(
+        np.array([0, 1]),
+        np.array([0, 1]),
+        np.array([0]),
+        labels={label.name: np.zeros(1, np.bool_) for label in program.labels},
+        valuations={
+            variable.name: np.zeros(1, np.bool_ if variable.type is Type.BOOL else np.int32)
+            for variable in program.variables
+        },
+    )

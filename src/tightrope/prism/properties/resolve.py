@@ -1,0 +1,254 @@
+"""Properties made concrete: whose optimum is asked for, over which paths or rewards.
+
+**Directions.** The agent picks choices, nature picks probabilities (where the model leaves them
+open: intervals, learned sets). `Pmaxmin` names both, agent first. Otherwise:
+
+* `Pmax=?`, `Rmin>=3` on an interval model: nature is *for* the agent (`Pmaxmax`), as in PRISM. On a chain,
+  where there is no agent, that is all there is to say; on an MDP the `Question` says how it was read and
+  names the robust form. On a parametric model, whose probabilities are learned, nature is against the agent
+  (`Pmaxmin`): the value is a guarantee.
+* `P=?`, `R=?`: only where nobody decides anything. Elsewhere the answer depends on who decides.
+* `P>=x`, `P>x`: for all policies and all of nature, so both minimise; `P<=x`, `P<x`: both
+  maximise. That is how PRISM and Storm read a bound without letters.
+
+**Paths.** See `paths`. Step bounds of a DTMC or MDP count steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.errors import InputError, Location
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.numerics.arrays import FloatArray
+from tightrope.prism.parse.diagnostics import Complaint, Source, position_of, suggestion
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.parse.syntax import (
+    PathFormula,
+    Property,
+    PropertyFile,
+    RewardFormula,
+    RewardOperator,
+    Type,
+)
+from tightrope.prism.properties.paths import path_problem, whole_steps
+from tightrope.prism.properties.question import Question, Reading
+from tightrope.prism.properties.state_formulas import Definitions, StateFormulas
+
+
+@dataclass(frozen=True)
+class PropertyOptions:
+    """What a property's meaning depends on besides its text and the structure.
+
+    `definitions` are the model's constants and formulas; `constants` the texts of `--const`, of
+    which those that the property file declares are used. `is_interval` says that nature picks
+    probabilities. `discount` turns `C` into the discounted reward; `terminal_reward` names the
+    reward structure whose state rewards are the values of target states.
+    """
+
+    definitions: Definitions = field(default_factory=Definitions)
+    constants: Mapping[str, str] = field(default_factory=dict)
+    is_interval: bool = False
+    discount: float | None = None
+    terminal_reward: str | None = None
+
+
+def resolve(
+    property_: Property, file: PropertyFile, structure: Structure, options: PropertyOptions | None = None
+) -> Question:
+    """What a property of a file asks of a structure."""
+    options = options or PropertyOptions()
+    try:
+        formulas = StateFormulas(file, structure, options.definitions, options.constants)
+        directions = _directions(property_, structure, options.is_interval)
+        reading = None
+        if options.is_interval and property_.agent is not None and property_.nature is None:
+            reading = None if structure.is_chain else Reading.of(property_.text, *directions)
+        if isinstance(property_.path, PathFormula):
+            _refuse_reward_options(options)
+            objective = _path_objective(property_.path, formulas, *directions)
+        else:
+            reward = _reward_structure(property_, structure)
+            objective = _reward_objective(property_.path, reward, formulas, structure, directions, options)
+        threshold = _threshold(property_, formulas)
+    except Complaint as complaint:
+        raise complaint.in_source(Source(file.source, file.file)) from None
+    return Question(objective, property_.comparison, threshold, property_.text, property_.name, reading)
+
+
+def ask(
+    text: str, structure: Structure, options: PropertyOptions | None = None, file: str = "--prop"
+) -> Question:
+    """The question of a text with one property, such as an option's."""
+    parsed = parse_properties(text, file)
+    return resolve(pick(parsed), parsed, structure, options)
+
+
+def pick(file: PropertyFile, name: str | None = None) -> Property:
+    """The property with a name (or number, from 1); without one, the only property of the file."""
+    by_name: dict[str, Property] = {}
+    for number, property_ in enumerate(file.properties, start=1):
+        if property_.name is not None and property_.name in by_name:
+            raise Source(file.source, file.file).error(
+                f'there are two properties "{property_.name}"', property_.position
+            )
+        by_name[property_.name or str(number)] = property_
+        by_name.setdefault(str(number), property_)
+    if name is None and len(file.properties) == 1:
+        return file.properties[0]
+    if name in by_name:
+        return by_name[name]
+    if name is not None:
+        raise InputError(
+            f"there is no property '{name}'", Location(file.file), suggestion(name, by_name, "properties")
+        )
+    raise InputError(
+        f"one property is wanted, not {len(file.properties)}",
+        Location(file.file),
+        "pick one by its name or number" if by_name else 'a property looks like  Pmax=? [ F "goal" ]',
+    )
+
+
+def constants_for_model(given: Mapping[str, str], file: PropertyFile) -> dict[str, str]:
+    """The part of `--const` that is not for the property file."""
+    declared = {constant.name for constant in file.constants}
+    return {name: text for name, text in given.items() if name not in declared}
+
+
+def _directions(property_: Property, structure: Structure, is_interval: bool) -> tuple[Direction, Direction]:
+    if property_.agent is not None:
+        agent = Direction(property_.agent)
+        if property_.nature is not None:
+            return agent, Direction(property_.nature)
+        return agent, agent if is_interval else agent.opposite
+    if property_.comparison is not None:
+        direction = Direction.MIN if property_.comparison.startswith(">") else Direction.MAX
+        return direction, direction
+    letter = "R" if property_.is_reward else "P"
+    if structure.has_choices:
+        raise Complaint(
+            f"{letter}=? has no answer here: the model has choices, and the value depends on who makes them",
+            property_.position,
+            f"write {letter}max=? or {letter}min=?",
+        )
+    if is_interval:
+        raise Complaint(
+            f"{letter}=? has no answer here: the model has interval probabilities, which nature picks",
+            property_.position,
+            f"write {letter}max=? or {letter}min=?",
+        )
+    return Direction.MAX, Direction.MIN
+
+
+def _path_objective(
+    path: PathFormula, formulas: StateFormulas, agent: Direction, nature: Direction
+) -> Objective:
+    problem = path_problem(path, formulas)
+    if problem.complement:
+        agent, nature = agent.opposite, nature.opposite
+    return Objective(
+        kind=problem.kind,
+        agent=agent,
+        nature=nature,
+        target=problem.target,
+        allowed=problem.allowed,
+        lower_steps=problem.lower_steps,
+        upper_steps=problem.upper_steps,
+        complement=problem.complement,
+    )
+
+
+def _reward_objective(
+    path: RewardFormula,
+    reward: RewardStructure,
+    formulas: StateFormulas,
+    structure: Structure,
+    directions: tuple[Direction, Direction],
+    options: PropertyOptions,
+) -> Objective:
+    discount = options.discount
+    if discount is not None and path.operator is not RewardOperator.TOTAL:
+        raise InputError(
+            "a discount factor goes with the total reward only", Location("--discount"), "write  R… [ C ]"
+        )
+    if options.terminal_reward is not None and path.operator is not RewardOperator.REACH:
+        raise InputError(
+            "a terminal reward needs target states", Location("--terminal-reward"), "write  R… [ F target ]"
+        )
+    if path.operator is RewardOperator.REACH:
+        assert path.target is not None
+        return Objective(
+            ObjectiveKind.REACH_REWARD,
+            *directions,
+            target=formulas.states(path.target),
+            reward=reward,
+            terminal=_terminal(options.terminal_reward, structure),
+        )
+    if path.operator is RewardOperator.CUMULATIVE:
+        assert path.bound is not None
+        steps = whole_steps(path.bound, formulas, path.bound_strict)
+        return Objective(ObjectiveKind.CUMULATIVE, *directions, upper_steps=steps, reward=reward)
+    if discount is None:
+        return Objective(ObjectiveKind.TOTAL, *directions, reward=reward)
+    if not 0 < discount < 1:
+        raise InputError(f"the discount factor is {discount}, not within (0, 1)", Location("--discount"))
+    return Objective(ObjectiveKind.DISCOUNTED, *directions, reward=reward, discount=discount)
+
+
+def _reward_structure(property_: Property, structure: Structure) -> RewardStructure:
+    """By name, by number from 1 (`R{2}`), or the first where the property names none."""
+    wanted, known = property_.reward_name, list(structure.rewards)
+    if not known:
+        raise Complaint("the model has no reward structure", property_.position)
+    if wanted is None:
+        return structure.rewards[known[0]]
+    if wanted in structure.rewards:
+        return structure.rewards[wanted]
+    if wanted.isdecimal() and 1 <= int(wanted) <= len(known):
+        return structure.rewards[known[int(wanted) - 1]]
+    if wanted.isdecimal():
+        raise Complaint(
+            f"there is no reward structure {wanted}; the model has {len(known)}, counted from 1",
+            property_.position,
+        )
+    raise Complaint(
+        f'there is no reward structure "{wanted}"',
+        property_.position,
+        suggestion(wanted, known, "reward structures"),
+    )
+
+
+def _terminal(name: str | None, structure: Structure) -> FloatArray | None:
+    if name is None:
+        return None
+    if name not in structure.rewards:
+        raise InputError(
+            f"there is no reward structure '{name}'",
+            Location("--terminal-reward"),
+            suggestion(name, structure.rewards, "reward structures"),
+        )
+    state_rewards = structure.rewards[name].state
+    return np.zeros(structure.states) if state_rewards is None else state_rewards
+
+
+def _threshold(property_: Property, formulas: StateFormulas) -> Fraction | None:
+    if property_.threshold is None:
+        return None
+    threshold = formulas.number(property_.threshold, Type.DOUBLE, "a threshold")
+    if not property_.is_reward and not 0 <= threshold <= 1:
+        raise Complaint(
+            "the threshold of P must lie in [0, 1]", position_of(property_.threshold) or property_.position
+        )
+    return threshold
+
+
+def _refuse_reward_options(options: PropertyOptions) -> None:
+    if options.discount is not None:
+        raise InputError("a discount factor goes with rewards only", Location("--discount"))
+    if options.terminal_reward is not None:
+        raise InputError("a terminal reward goes with rewards only", Location("--terminal-reward"))

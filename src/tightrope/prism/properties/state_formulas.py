@@ -1,0 +1,170 @@
+"""State formulas of properties as sets of states.
+
+A state formula is an expression over the model's variables, constants and formulas and over
+labels: those of the property file, those of the model, and "init" and "deadlock", which every
+model has. Labels become boolean columns beside the variables, then the whole formula is evaluated
+on all states at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray
+from tightrope.prism.expand.arithmetic import Value, literal
+from tightrope.prism.expand.check import check_type
+from tightrope.prism.expand.constants import resolve_constants
+from tightrope.prism.expand.declarations import BUILT_IN_LABELS, check_labels
+from tightrope.prism.expand.fold import fold, value_of
+from tightrope.prism.expand.inline import Inliner
+from tightrope.prism.expand.program import Program
+from tightrope.prism.expand.traverse import children, names, with_children
+from tightrope.prism.parse.diagnostics import Complaint, suggestion
+from tightrope.prism.parse.syntax import Expression, Label, Literal, Name, Position, PropertyFile, Type
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """What properties may use of a model's file: its constants' values and its expanded formulas."""
+
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    formulas: Mapping[str, Expression] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, program: Program) -> Definitions:
+        return cls(program.constants, program.formulas)
+
+
+class StateFormulas:
+    """Evaluates the expressions of one property file on one structure."""
+
+    def __init__(
+        self,
+        file: PropertyFile,
+        structure: Structure,
+        definitions: Definitions,
+        given: Mapping[str, str],
+    ):
+        self._structure = structure
+        self._variables = {
+            name: Type.BOOL if column.dtype == np.bool_ else Type.INT
+            for name, column in structure.valuations.items()
+        }
+        self._check_declarations(file, definitions)
+        self._labels = {label.name: label for label in file.labels}
+        self._open_labels: list[str] = []
+        self._formulas = Inliner(definitions.formulas, "formulas")
+        outer = {name: literal(value, None) for name, value in definitions.constants.items()}
+        declared = {constant.name for constant in file.constants}
+        self.constants = resolve_constants(
+            file.constants,
+            {name: text for name, text in given.items() if name in declared},
+            self._formulas,
+            self._variables,
+            outer,
+            parameters_allowed=False,
+        )
+
+    def inlined(self, expression: Expression) -> Expression:
+        """The expression with the model's formulas written out."""
+        return self._formulas.inline(expression)
+
+    def states(self, expression: Expression) -> BoolArray:
+        """The states in which a formula holds."""
+        written_out = self.inlined(expression)
+        if isinstance(written_out, Label):
+            return self.label(written_out.name, written_out.position)
+        columns: dict[str, BoolArray] = {}
+        without_labels = self._labels_as_columns(written_out, columns)
+        scope = {**self.constants.types, **self._variables, **dict.fromkeys(columns, Type.BOOL)}
+        self._suggest_quotes(without_labels, scope)
+        check_type(without_labels, scope, Type.BOOL, "a state formula")
+        return self._evaluated(fold(without_labels, self.constants.values), columns)
+
+    def number(self, expression: Expression, type_: Type, what: str) -> Fraction:
+        """The value of a threshold or a step bound."""
+        written_out = self._formulas.inline(expression)
+        for name in names(written_out):
+            if name.name in self._variables:
+                raise Complaint(
+                    f"{what} must be constant, but depends on variable '{name.name}'", name.position
+                )
+        check_type(written_out, self.constants.types, type_, what)
+        return Fraction(value_of(fold(written_out, self.constants.values)))
+
+    def label(self, name: str, position: Position | None) -> BoolArray:
+        """The states with a label."""
+        if name in self._labels:
+            return self._defined_label(name, position)
+        members = self._structure.labels.get(name)
+        if members is not None:
+            return members
+        if name in BUILT_IN_LABELS:
+            built_in = np.zeros(self._structure.states, dtype=np.bool_)
+            built_in[self._structure.initial] = name == "init"
+            return built_in
+        known = {*self._labels, *self._structure.labels, *BUILT_IN_LABELS}
+        raise Complaint(f'there is no label "{name}"', position, suggestion(name, known, "labels"))
+
+    def _defined_label(self, name: str, position: Position | None) -> BoolArray:
+        if name in self._open_labels:
+            circle = " → ".join([*self._open_labels, name])
+            raise Complaint(f"labels refer to each other in a circle: {circle}", position)
+        self._open_labels.append(name)
+        members = self.states(self._labels[name].expression)
+        self._open_labels.pop()
+        return members
+
+    def _labels_as_columns(self, expression: Expression, columns: dict[str, BoolArray]) -> Expression:
+        """The formula with every label replaced by the (otherwise impossible) name of a column."""
+        if isinstance(expression, Label):
+            column = f'"{expression.name}"'
+            columns[column] = self.label(expression.name, expression.position)
+            return Name(column, expression.position)
+        return with_children(
+            expression, tuple(self._labels_as_columns(child, columns) for child in children(expression))
+        )
+
+    def _evaluated(self, expression: Expression, columns: Mapping[str, BoolArray]) -> BoolArray:
+        from tightrope.prism.explore.evaluate import evaluate
+
+        states = self._structure.states
+        if isinstance(expression, Literal):
+            return np.full(states, bool(expression.value), dtype=np.bool_)
+        used = {name.name for name in names(expression)}
+        valuations = {
+            name: column if column.dtype == np.bool_ else column.astype(np.int64)
+            for name, column in self._structure.valuations.items()
+            if name in used
+        }
+        try:
+            members: BoolArray = evaluate(expression, {**valuations, **columns}, states)
+        except InputError as error:
+            place = error.location
+            position = Position(place.line, place.column or 1) if place and place.line else None
+            raise Complaint(error.message, position, error.hint) from None
+        return members
+
+    def _suggest_quotes(self, expression: Expression, scope: Mapping[str, Type]) -> None:
+        for name in names(expression):
+            if name.name not in scope and (name.name in self._labels or name.name in self._structure.labels):
+                raise Complaint(
+                    f"'{name.name}' is not declared", name.position, f'a label is quoted: "{name.name}"'
+                )
+
+    def _check_declarations(self, file: PropertyFile, definitions: Definitions) -> None:
+        taken = {*self._variables, *definitions.constants, *definitions.formulas}
+        for constant in file.constants:
+            if constant.name in taken:
+                raise Complaint(f"'{constant.name}' is declared twice", constant.position)
+            taken.add(constant.name)
+        check_labels(file.labels)
+        for label in file.labels:
+            if label.name in self._structure.labels:
+                raise Complaint(f'the model has a label "{label.name}" already', label.position)

@@ -1,0 +1,68 @@
+"""The part of a certificate that speaks of an ellipsoid: tangents, boxes, bases.
+
+An ellipsoid has no rows, but each of its tangents is one, and the certificate names them by their directions.
+Tangents along the coordinates bound the box. For a bound that the domain does not cut, the tangent in its own
+direction proves it; where the domain's rows (and McCormick's) have multipliers, what they leave of the
+direction does, together with them. A basis over all of these proves at least what the cone program did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tightrope.certificate.claim import Certificate
+from tightrope.certificate.hints import RegionHints
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.region.rows import Origin as Kind
+from tightrope.learning.result import LearningResult
+from tightrope.numerics.arrays import FloatArray
+from tightrope.proof.region import prove_ends, region_of, show, started, with_stages
+from tightrope.proof.rows import domain_names, envelope_names
+from tightrope.region.ellipsoid import Ellipsoid
+
+_NOTHING_LEFT = 1e-12
+
+
+def ellipsoid_proof(result: LearningResult, region: Ellipsoid, draft: Certificate) -> Learned:
+    """Tangents, the box and a basis for every bound that was projected from an ellipsoid.
+
+    They are handed out in the certificate of the chain of checks that they were made for.
+    """
+    coordinates = region.coordinates
+    size = coordinates.size
+    names = [*domain_names(coordinates), *envelope_names(coordinates)]
+    link = started(draft, coordinates, names, np.zeros((0, size)))
+    show(link, _with_tangents(region_of(link), np.concatenate([np.eye(size), -np.eye(size)])))
+    with_stages(link, 1)
+    link.written()
+    open_ends = link.unproved()
+    if not open_ends:
+        return link
+    linear = coordinates.functions(result.model.expressions).linear
+    directions = np.array([linear[e] if side else -linear[e] for e, side in open_ends])
+    show(link, _with_tangents(region_of(link), _tangents(region, directions)))
+    link.written()
+    prove_ends(link, result, open_ends)
+    return link
+
+
+def _tangents(region: Ellipsoid, directions: FloatArray) -> FloatArray:
+    """Distinct directions of length about 1 in which tangents are wanted."""
+    left = region.remainders(directions)
+    size = np.abs(left).max(axis=1)
+    some = size > _NOTHING_LEFT * np.abs(directions).max(axis=1)
+    wanted: FloatArray = np.unique(left[some] / size[some, None], axis=0)
+    return wanted
+
+
+def _with_tangents(proof: RegionHints, directions: FloatArray) -> RegionHints:
+    known = len(proof.point)
+    number = np.arange(known, known + len(directions))
+    kind = np.full(len(number), int(Kind.TANGENT))
+    return replace(
+        proof,
+        row=np.concatenate([proof.row, np.stack([kind, number, 0 * number], axis=1)]),
+        point=np.concatenate([proof.point, directions]),
+    )

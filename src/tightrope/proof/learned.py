@@ -1,0 +1,201 @@
+"""The certificate of a learned result: the problem, claims, and hints for a checker that trusts none.
+
+What the checker needs beyond the result is computed here, once and only when a certificate is wanted: bases
+that prove the projected bounds, the steps of bound tightening, cut points of the likelihood region, and a
+basis for every choice of rectangular sets. Events, coordinates and plug-ins are the checker's own.
+
+Proofs are checked with more digits than results are computed with, so bounds usually follow as they are.
+Where one does not, by rounding or because it rested on something the checker does not know, it is moved
+outward to what is proved and the policies are evaluated again over the larger sets: a certificate never
+claims more than it proves, and its own values are the certified ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate.claim import Certificate, Claim, ValueHints
+from tightrope.certificate.hints import LearnedHints
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.policies import PolicySolver
+from tightrope.learning.result import LearningResult, PolicyValue
+from tightrope.model.objective import Direction
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.proof.coupled import with_coupled_proofs
+from tightrope.proof.data import data_of
+from tightrope.proof.ellipsoid import ellipsoid_proof
+from tightrope.proof.problem import to_problem
+from tightrope.proof.region import region_proof, with_choice_bases
+from tightrope.proof.rows import EventMap, Name, row_names
+from tightrope.proof.solved import to_claim, to_words, value_hints
+from tightrope.region.ellipsoid import Ellipsoid
+from tightrope.region.polytope import Polytope
+from tightrope.solver.rectangular_kernel import RectangularKernel
+from tightrope.solver.solution import Solution
+from tightrope.statistics.ledger import Assumption
+from tightrope.uncertainty.sets import Sets, SetsKind
+
+
+def certificate_of(
+    result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
+) -> Certificate:
+    """The certificate of a result and the counts it was learned from."""
+    region = result.region if result.verdict is None else None
+    if region is not None and result.ledger.assumption is Assumption.NONE:
+        raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
+    if counts.design.censored:
+        raise InputError(
+            f"outcomes are missing from the data ({'; '.join(counts.design.censored)}): no confidence holds "
+            "for them, so there is nothing to certify",
+            hint="leave the certificate out, or complete the data",
+        )
+    if result.value is not None and result.value.steps is not None:
+        raise InputError(
+            "the given policy depends on the step, and certificates are about policies that take one choice "
+            "per state",
+            hint="leave the certificate or the policy out",
+        )
+    first = result.robust.solutions[0]
+    sets = replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
+    draft, events = _draft(result, counts, sets)
+    names: list[Name | None] = []
+    if region is None:
+        link = Learned(draft, LONGDOUBLE)
+        link.statistics()
+        if sets.kind is not SetsKind.UNTIED:
+            link.written()
+    elif isinstance(region, Ellipsoid):
+        link = ellipsoid_proof(result, region, draft)
+    else:
+        link, names = region_proof(result, counts, draft, events)
+    draft = link.certificate
+    widened = _widened(link, sets)
+    values = [("given policy", result.value)] if result.value is not None else []
+    if result.value is not result.robust:
+        values.insert(0, ("robust policy", result.robust))
+    by_step = _depends_on_step(first)
+    relaxed = by_step and isinstance(first.kernel, RectangularKernel)
+    solved = widened or sets
+    if relaxed:
+        solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
+        draft = replace(draft, problem=_problem(result, counts, solved))
+    if widened is not None:
+        draft = _with_bounds(draft, widened)
+    if widened is not None or by_step:
+        values = [(name, _again(result, name, value, solved)) for name, value in values]
+    initial = result.model.initial
+    claims, hints = zip(*(_claimed(initial, name, value) for name, value in values), strict=True)
+    draft = replace(draft, claims=claims, values=hints, about=to_words(about or {}))
+    draft = with_choice_bases(draft, names, [value for _, value in values])
+    coupled = [value.coupled for _, value in values]
+    if isinstance(region, Polytope) and any(coupled):
+        aligned, points = row_names(result, counts, region, events)
+        draft = with_coupled_proofs(draft, aligned, points, coupled)
+    return draft
+
+
+def domain_certificate(result: LearningResult, about: Mapping[str, Any] | None = None) -> Certificate:
+    """The certificate of a result over the domain."""
+    structure = result.model.structure
+    nothing = np.zeros(structure.transitions, dtype=np.int64)
+    design = SamplingDesign(SamplingKind.GENERATIVE_FIXED)
+    counts = Counts(nothing, structure.transition_start, design, result.model.hash())
+    return certificate_of(result, counts, about)
+
+
+def _draft(result: LearningResult, counts: Counts, sets: Sets) -> tuple[Certificate, EventMap | None]:
+    """The problem and the bounds of events and transitions, without claims."""
+    problem = _problem(result, counts, sets)
+    nothing = np.zeros(0)
+    draft = Certificate(problem, learned=LearnedHints(nothing, nothing))
+    draft = _with_bounds(draft, sets)
+    assert problem.data is not None and draft.learned is not None
+    if problem.data.method not in ("clopper-pearson", "hoeffding", "beta-binomial"):
+        return draft, None
+    if sets.kind is SetsKind.UNTIED:
+        return draft, None
+    assert result.intervals is not None
+    events = EventMap(result.intervals, Learned(draft, LONGDOUBLE).events)
+    lower, upper = events.bounds()
+    return replace(draft, learned=replace(draft.learned, event_lower=lower, event_upper=upper)), events
+
+
+def _problem(result: LearningResult, counts: Counts, sets: Sets) -> Any:
+    data = data_of(result, counts, sets.kind.value)
+    return to_problem(result.model, result.objective, data=data, assumed_support=result.assumed_support)
+
+
+def _with_bounds(draft: Certificate, sets: Sets) -> Certificate:
+    """The bounds of transitions as hints: by expression, unless each transition was learned alone."""
+    assert draft.learned is not None and draft.problem.table is not None
+    assert draft.problem.expression is not None
+    lower, upper = sets.lower, sets.upper
+    if sets.kind is not SetsKind.UNTIED:
+        lower, upper = np.zeros(len(draft.problem.table)), np.ones(len(draft.problem.table))
+        np.maximum.at(lower, draft.problem.expression, sets.lower)
+        np.minimum.at(upper, draft.problem.expression, sets.upper)
+        lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
+    low, high = (np.array(bound, dtype=np.float64) for bound in (lower, upper))
+    return replace(draft, learned=replace(draft.learned, lower=low, upper=high))
+
+
+def _widened(link: Learned, sets: Sets) -> Sets | None:
+    """Sets moved outward to what is proved, or None where everything is proved as it is."""
+    if sets.kind is SetsKind.UNTIED:
+        return None
+    wrong = link.unproved()
+    if not wrong:
+        return None
+    lower, upper = sets.lower.copy(), sets.upper.copy()
+    for expression, side in wrong:
+        proved = link.bounds.proved(expression, side)
+        at = link.expression == expression
+        if side:
+            upper[at] = np.maximum(upper[at], min(_up(proved), 1.0))
+        else:
+            lower[at] = np.minimum(lower[at], max(-_up(-proved), 0.0))
+    return replace(sets, lower=lower, upper=upper)
+
+
+def _up(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
+
+
+def _again(result: LearningResult, name: str, value: PolicyValue, sets: Sets) -> PolicyValue:
+    """The same policy over other sets."""
+    low = value.solutions[0]
+    solver = PolicySolver(sets, result.objective, low.precision, None, math.inf, lambda _: None)
+    if name == "robust policy" and _depends_on_step(low):
+        return solver.robust_among_all()
+    return replace(solver.evaluate(value.policy), coupled=value.coupled)
+
+
+def _claimed(initial: int, name: str, value: PolicyValue) -> tuple[Claim, ValueHints]:
+    """Nature against the value gives its lower vector, nature for it the upper one."""
+    ends = {solution.objective.nature: solution for solution in value.solutions}
+    low, high = ends[Direction.MIN], ends[Direction.MAX]
+    free = name == "robust policy" and _depends_on_step(low)
+    policy: OffsetArray | FloatArray | None = None if free else value.policy
+    bounds = float(low.fixpoint_lower[initial]), float(high.fixpoint_upper[initial])
+    if low.objective.complement:
+        bounds = float(np.nextafter(1 - bounds[1], -np.inf)), float(np.nextafter(1 - bounds[0], np.inf))
+    hints = value_hints(low, policy, high)
+    if free and low.objective.agent is Direction.MIN:  # he owns the upper bound
+        hints = replace(hints, witness=value_hints(high).witness)
+    return to_claim(name, bounds, policy), hints
+
+
+def _depends_on_step(solution: Solution) -> bool:
+    objective = solution.objective
+    return objective.is_bounded or objective.lower_steps > 0

@@ -1,0 +1,82 @@
+"""From a solution to the certificate that the independent checker re-verifies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate.claim import Certificate, Claim, ValueHints
+from tightrope.certificate.problem import Problem
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.solver.solution import Solution
+from tightrope.solver.solve import solve
+
+PolicyGiven = FloatArray | OffsetArray | None
+"""A choice for every state, weights for every choice, or none: the agent is free."""
+
+
+def to_certificate(
+    problem: Problem, solution: Solution, policy: PolicyGiven = None, about: Mapping[str, Any] | None = None
+) -> Certificate:
+    """The certificate of a solution of this problem; `policy` as given to the solve.
+
+    The problem is that of the model itself (`tightrope.proof.problem`): what the solver made of it on the
+    way, the checker makes again.
+    """
+    initial = problem.graph.initial
+    bounds = float(solution.lower[initial]), float(solution.upper[initial])
+    claim = to_claim("value" if policy is None else "given policy", bounds, policy)
+    return Certificate(problem, (claim,), (value_hints(solution, policy),), about=to_words(about or {}))
+
+
+def to_claim(name: str, bounds: tuple[float, float], policy: PolicyGiven) -> Claim:
+    """Bounds at the initial state, of a policy or of the best one."""
+    if policy is None:
+        return Claim(name, "free", *bounds)
+    if np.issubdtype(policy.dtype, np.integer):
+        return Claim(name, "fixed", *bounds, choice=np.asarray(policy, dtype=np.int64))
+    return Claim(name, "randomised", *bounds, weight=np.asarray(policy, dtype=np.float64))
+
+
+def value_hints(solution: Solution, policy: PolicyGiven = None, high: Solution | None = None) -> ValueHints:
+    """The vectors of a solution, the upper ones of `high` where it is given; the witness of a free agent."""
+    if solution.objective.is_bounded:
+        return ValueHints()
+    tail = tail_of(solution, policy)
+    above = tail if high is None else tail_of(high, policy)
+    discounted = solution.objective.discount is not None
+    return ValueHints(
+        lower=tail.fixpoint_lower,
+        upper=above.fixpoint_upper,
+        lower_ranking=None if discounted else tail.ranking.astype(np.int64),
+        upper_ranking=None if discounted or above is tail else above.ranking.astype(np.int64),
+        witness=None if policy is not None else tail.policy.astype(np.int64),
+    )
+
+
+def to_words(about: Mapping[str, Any]) -> dict[str, str]:
+    """What a file says of itself, as texts."""
+    return {name: _text(value) for name, value in about.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={one}" for name, one in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)[:4096]
+
+
+def tail_of(solution: Solution, policy: PolicyGiven) -> Solution:
+    """What an unbounded `F>=k` comes to after k steps; the solution itself for anything else."""
+    objective = solution.objective
+    if objective.lower_steps == 0 or objective.upper_steps is not None:
+        return solution
+    return solve(
+        solution.kernel,
+        replace(objective, lower_steps=0),
+        policy=policy,
+        precision=solution.precision,
+        relative=solution.relative,
+    )

@@ -1,0 +1,165 @@
+"""Verifying a certificate, and tying it to one's own model, property, data and policy.
+
+A certificate is about the problem that is written in it. Here that problem is built again, from what the user
+trusts, and compared with the one in the file, field by field. Options of the statement (δ, the method, the
+sets, an assumed support) are the file's; what they mean is in the verdict's own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.certificate.checker import check, unbound
+from tightrope.certificate.claim import Certificate
+from tightrope.certificate.format.archive import load
+from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.problem import Problem, first_difference
+from tightrope.certificate.verdict import Verdict
+from tightrope.errors import CannotCertify, InputError
+
+if TYPE_CHECKING:
+    from tightrope.data.counts import Counts
+    from tightrope.formats.policy import Policy
+    from tightrope.model.mdp import MDP, IntervalMDP
+    from tightrope.model.objective import Objective
+    from tightrope.model.parametric_mdp import ParametricMDP
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """What the user has: a model (at a point), what is asked of it, data, a policy."""
+
+    model: MDP | IntervalMDP | ParametricMDP
+    objective: Objective | None = None
+    theta: Sequence[Fraction] | None = None
+    counts: Counts | None = None
+    policy: Policy | None = None
+
+
+def verify(
+    certificate: str | Path,
+    *,
+    model: MDP | IntervalMDP | ParametricMDP | None = None,
+    prop: Objective | str | None = None,
+    at: Sequence[Fraction] | None = None,
+    data: Any = None,
+    policy: Policy | None = None,
+    exact: bool = False,
+) -> Verdict:
+    """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about
+    these.
+
+    `data` are counts, or a log as `read_counts` takes it.
+
+    A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it
+    proves its claims is the verdict's `valid`; what was not tied to anything, its `not_tied`.
+    """
+    loaded = load(certificate).certificate
+    if model is None:
+        if prop is not None or data is not None or policy is not None or at is not None:
+            raise InputError("a property, data, a point or a policy can only be compared beside a model")
+        bound = unbound(loaded)
+    else:
+        bound, trouble = compare(loaded, _own(model, prop, at, data, policy))
+        if trouble is not None:
+            raise CannotCertify(trouble)
+    return replace(check(loaded, RATIONAL if exact else LONGDOUBLE), bound=bound)
+
+
+def _own(model: Any, prop: Any, at: Any, data: Any, policy: Any) -> Own:
+    from tightrope.data.counts import Counts
+    from tightrope.data.reading import read_counts
+    from tightrope.learning.learn import objective_of
+
+    objective = None if prop is None else objective_of(prop, model)
+    counts = data if data is None or isinstance(data, Counts) else read_counts(data, model).counts
+    return Own(model, objective, at, counts, policy)
+
+
+def compare(certificate: Certificate, own: Own) -> tuple[dict[str, bool | None], str | None]:
+    """What was found to be the user's own, and the first thing that is not, in words."""
+    bound = unbound(certificate)
+    for name, trouble in _compared(certificate, own):
+        if trouble is not None:
+            return bound, f"this certificate is about {trouble}"
+        bound[name] = True
+    return bound, None
+
+
+def _compared(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | None]]:
+    """What was given, part by part, each with what the certificate is about instead."""
+    problem = certificate.problem
+    if (problem.law in ("point", "domain")) != hasattr(own.model, "expressions"):
+        yield "model", "another model: one is parametric, the other is not"
+        return
+    theirs = _problem(certificate, own)
+    ours = replace(theirs, objective=problem.objective, data=problem.data)
+    yield "model", _differs("another model", first_difference(problem, ours))
+    if own.objective is not None:
+        yield "property", _differs("another property", first_difference(problem.objective, theirs.objective))
+    if own.counts is not None:
+        yield "data", _data_difference(problem, own.counts)
+    if own.policy is not None:
+        yield "policy", _policy_difference(certificate, own.policy)
+
+
+def _data_difference(problem: Problem, counts: Counts) -> str | None:
+    from tightrope.proof.data import to_data
+
+    statement = problem.data
+    if statement is None or statement.method == "domain":
+        return "no data"
+    found = to_data(
+        counts,
+        delta=statement.delta,
+        method=statement.method,
+        budget=statement.budget,
+        sets=statement.sets,
+    )
+    return _differs("other data", first_difference(statement, found))
+
+
+def _policy_difference(certificate: Certificate, policy: Policy) -> str | None:
+    for claim in certificate.claims:
+        taken = claim.weight
+        if claim.choice is not None:
+            taken = np.zeros(certificate.problem.graph.choices)
+            taken[claim.choice] = 1.0
+        if taken is not None and np.array_equal(taken, policy.probability):
+            return None
+    return "other policies than the given one"
+
+
+def _differs(what: str, field: str | None) -> str | None:
+    return None if field is None else f"{what}: '{field}' differs"
+
+
+def _problem(certificate: Certificate, own: Own) -> Problem:
+    """The problem of the user's own model and question; data are compared apart."""
+    from tightrope.proof.problem import to_problem
+
+    problem, objective = certificate.problem, own.objective
+    if problem.law == "point" and own.theta is None:
+        raise InputError(
+            "this certificate is about one point of the model", hint="give the point, with --at p=…"
+        )
+    return to_problem(
+        own.model,
+        objective if objective is not None else _nothing(own.model),
+        theta=own.theta if problem.law == "point" else None,
+        assumed_support=problem.assumed_support,
+    )
+
+
+def _nothing(model: Any) -> Objective:
+    """An objective that stands where none is compared."""
+    from tightrope.model.objective import Direction, Objective, ObjectiveKind
+
+    nowhere = np.zeros(model.structure.states, dtype=np.bool_)
+    return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nowhere)

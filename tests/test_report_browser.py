@@ -166,7 +166,11 @@ def test_the_policy_is_drawn_over_the_variables_that_are_chosen(
     chromium: Browser, report: Path, result: Path
 ) -> None:
     chromium.open(report)
-    entries = json.loads((result / "coupled" / "robust-policy.json").read_text())["policy"]
+    written = json.loads((result / "coupled" / "robust-policy.json").read_text())
+    entries = [
+        {"state": dict(zip(written["variables"], state, strict=True)), "action": action}
+        for state, action, _ in written["policy"]
+    ]
     before = policy_state(chromium)
     assert before["labels"] == ["x (state variable)", "y (state variable)"]
     choose(chromium, "other_y", "any")

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from cuda_cases import DEVICE
 from exact_reference import INFINITE, TinyModel, brute_force, random_objective
-from tightrope.certificate.checker import verify
-from tightrope.certificate.exact import verify_exactly
+from tightrope.certificate.checker import check
+from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.errors import InputError
 from tightrope.model.graph.support import Support, can_stay, must_enter
 from tightrope.model.mdp import IntervalMDP
@@ -26,6 +26,7 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.unit_sums import distilled
 from tightrope.prism.load import load_prism_text
 from tightrope.prism.properties.resolve import PropertyOptions, ask
+from tightrope.proof.problem import to_problem
 from tightrope.proof.solved import to_certificate
 from tightrope.solver import Solution, solve
 from tightrope.solver.backups import answers, optimal, safe_choice_values
@@ -188,9 +189,9 @@ def test_random_models_near_one(kind: ObjectiveKind, agent: Direction, nature: D
             assert exact(solution.lower[s]) <= value <= exact(solution.upper[s]), (seed, s, float(value))
         decided += solution.is_certified
         if seed < 15:
-            certificate = to_certificate(solution)
-            for check in (*verify(certificate), *verify_exactly(certificate)):
-                assert check.passed, (seed, check)
+            certificate = to_certificate(to_problem(model.interval_model(), objective), solution)
+            for arithmetic in (LONGDOUBLE, RATIONAL):
+                assert check(certificate, arithmetic).valid, (seed, check(certificate, arithmetic).checks)
     assert decided >= 20  # most have values that float64 can tell
 
 

@@ -1,29 +1,38 @@
 """Certificates of the benchmark instances, by every region and kind of sets: written, read, verified.
 
-    python benchmarks/certificate_battery.py                    all listed instances
-    python benchmarks/certificate_battery.py --smoke            one small instance
-    python benchmarks/certificate_battery.py --most 20000       those of at most so many transitions
-    python benchmarks/certificate_battery.py 'glider(9,9)'      some by name
+    python benchmarks/certificate_battery.py                          all listed instances, by size
+    python benchmarks/certificate_battery.py --results rows.jsonl     resumable: rows that are there are kept
+    python benchmarks/certificate_battery.py --smoke                  one small instance
+    python benchmarks/certificate_battery.py --most 20000             those of at most so many transitions
+    python benchmarks/certificate_battery.py 'glider(11,9)' --only l1/coupled polytope/rectangular
+    python benchmarks/certificate_battery.py --table rows.jsonl       the table of a run, in Markdown
 
 Counts come from `--episodes` simulated trajectories under the uniform policy. Each result is learned, its
 certificate written to a file, read again and verified as `tightrope verify` does; models of at most `--exact`
-transitions are verified in rationals as well. Columns: seconds to learn, to write and to verify, megabytes of
-the file, by how much the certified interval of the robust policy is wider than the result's (relatively).
-Prints a line for each, and leaves with status 1 where a certificate does not prove what it claims. A
-combination that learning itself refuses or cannot finish within `--seconds` is shown as such and is no
-failure.
+transitions are verified in rationals as well. Columns: CPU seconds to learn, to write and to verify,
+megabytes of the file, by how much the certified interval of the robust policy is wider than the result's
+(relatively).
+
+Every combination runs in a process of its own, within `--limit` seconds and `--gigabytes` of memory; what it
+had done until then is in its row. Prints a line for each, and leaves with status 1 where a certificate does
+not prove what it claims. A combination that learning itself refuses, or that does not finish, is shown as
+such and is no failure.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import resource
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TypeVar
 
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load as load_certificate
@@ -49,35 +58,70 @@ REGIONS = ("polytope", "l1", "likelihood", "ellipsoid")
 SETS = ("parameter", "expression", "rectangular", "coupled")
 SMOKE = ("aircraft(8,4)",)
 
+T = TypeVar("T")
+
+What = tuple[str, str, str | None]
+"""Region, sets, interval method."""
+
 
 @dataclass(frozen=True)
 class Row:
-    """One certificate; `valid` is None where nothing was certified, and `words` say why."""
+    """One certificate; `valid` is None where nothing was certified, and `words` say why.
+
+    `sets` are those asked for, and `certified` those of the result, where learning fell back to others.
+    """
 
     instance: str
+    transitions: int
     region: str
     sets: str
-    valid: bool | None
-    learn: float = 0.0
-    write: float = 0.0
-    verify: float = 0.0
+    certified: str = ""
+    valid: bool | None = None
+    learn: float | None = None
+    write: float | None = None
+    verify: float | None = None
     exact: float | None = None
     megabytes: float = 0.0
+    gigabytes: float = 0.0
     wider: float = 0.0
     words: str = ""
 
+    @property
+    def name(self) -> tuple[str, str, str]:
+        return self.instance, self.region, self.sets
+
     def line(self) -> str:
         verdict = {True: "valid", False: "FAILS", None: "-"}[self.valid]
+        seconds = " ".join(
+            f"{name} {'-' if spent is None else format(spent, '.2f'):>7}"
+            for name, spent in (("learn", self.learn), ("write", self.write), ("verify", self.verify))
+        )
         exact = "" if self.exact is None else f"exact {self.exact:7.2f}"
         return (
-            f"{self.instance:18} {self.region:22} {self.sets:12} {verdict:6} learn {self.learn:7.2f} "
-            f"write {self.write:7.2f} verify {self.verify:7.2f} {exact:13} {self.megabytes:6.2f} MB "
-            f"wider {self.wider:.1e} {self.words}"
+            f"{self.instance:18} {self.region:22} {self.sets:12} {verdict:6} {seconds} {exact:13} "
+            f"{self.megabytes:6.2f} MB {self.gigabytes:5.2f} GB wider {self.wider:.1e} {self.words}"
         )
 
 
-def combinations(smoke: bool) -> Iterator[tuple[str, str, str | None]]:
-    """(region, sets, interval method): every interval method once, untied and tied."""
+@dataclass(frozen=True)
+class Case:
+    """An instance with its question and its data."""
+
+    name: str
+    model: ParametricMDP
+    objective: Objective
+    counts: Counts
+
+    @staticmethod
+    def of(instance: Instance, model: ParametricMDP, episodes: int) -> Case:
+        objective = question(instance, model.structure).objective
+        stop, truth = decided_states(objective, model.states), model.instantiate(instance.truth)
+        simulator = Simulator(truth, None, stop, instance.episode_cap, model.hash(), threads=1)
+        return Case(instance.name, model, objective, simulator.episodes(episodes, 1))
+
+
+def combinations(smoke: bool) -> Iterator[What]:
+    """Every interval method once, untied and tied; every region with every kind of sets; the domain."""
     for method in IntervalMethod:
         yield "-", "untied", method.value
         yield "-", "tied", method.value
@@ -91,24 +135,35 @@ def combinations(smoke: bool) -> Iterator[tuple[str, str, str | None]]:
 
 def main() -> int:
     asked = _asked()
-    instances = [parse_bench(name) for name in asked.instances or (SMOKE if asked.smoke else ())] or listed()
+    if asked.table is not None:
+        print(table(list(_read(asked.table).values())))
+        return 0
+    known = {} if asked.results is None else _read(asked.results)
     rows: list[Row] = []
-    for instance in instances:
-        model = load(instance)
-        if asked.most is not None and model.transitions > asked.most:
-            print(f"{instance.name:18} {model.transitions} transitions: left out", flush=True)
-            continue
-        objective = question(instance, model.structure).objective
-        counts = _counts(instance, model, objective, asked.episodes)
-        for region, sets, method in combinations(asked.smoke):
-            row = _certified(instance.name, model, counts, objective, (region, sets, method), asked)
+    for instance in _instances(asked):
+        case: Case | None = None
+        for what in combinations(asked.smoke):
+            name = instance.name, _region_name(what), what[1]
+            if asked.only and f"{name[1]}/{name[2]}" not in asked.only:
+                continue
+            if name not in known:
+                if case is None:
+                    model = load(instance)
+                    if asked.most is not None and model.transitions > asked.most:
+                        print(f"{instance.name:18} {model.transitions} transitions: left out", flush=True)
+                        break
+                    case = Case.of(instance, model, asked.episodes)
+                row = certify(case, what, asked)
+                if asked.results is not None:
+                    with asked.results.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(asdict(row)) + "\n")
+            else:
+                row = known[name]
             rows.append(row)
             print(row.line(), flush=True)
-    if asked.json is not None:
-        asked.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
-    failed = [row for row in rows if row.valid is False]
+    failed = sum(row.valid is False for row in rows)
     done = sum(row.valid is True for row in rows)
-    print(f"{done} certificates valid, {len(failed)} failed, {len(rows) - done - len(failed)} not made")
+    print(f"{done} certificates valid, {failed} failed, {len(rows) - done - failed} not made")
     return 1 if failed else 0
 
 
@@ -116,85 +171,144 @@ def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("instances", nargs="*")
     parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--only", nargs="+", metavar="REGION/SETS", help="these combinations alone")
     parser.add_argument("--episodes", type=int, default=3000)
     parser.add_argument("--most", type=int, help="leave out models of more transitions")
     parser.add_argument(
         "--exact", type=int, default=3000, help="verify in rationals up to so many transitions"
     )
     parser.add_argument("--seconds", type=float, default=60.0, help="for learning, each")
-    parser.add_argument("--json", type=Path, help="write the rows there")
+    parser.add_argument("--limit", type=float, default=900.0, help="seconds for a combination as a whole")
+    parser.add_argument("--gigabytes", type=float, default=16.0, help="memory for a combination")
+    parser.add_argument("--results", type=Path, help="append rows there, and keep those that are there")
+    parser.add_argument("--table", type=Path, help="print the table of these results, and do nothing else")
     return parser.parse_args()
 
 
-def _counts(instance: Instance, model: ParametricMDP, objective: Objective, episodes: int) -> Counts:
-    stop = decided_states(objective, model.states)
-    truth = model.instantiate(instance.truth)
-    return Simulator(truth, None, stop, instance.episode_cap, model.hash(), threads=1).episodes(episodes, 1)
+def _instances(asked: argparse.Namespace) -> list[Instance]:
+    """Those named, or all listed ones, the smaller ones first."""
+    if asked.instances or asked.smoke:
+        return [parse_bench(name) for name in asked.instances or SMOKE]
+    return sorted(listed(), key=lambda instance: instance.sizes.transitions if instance.sizes else 0)
 
 
-def _certified(
-    name: str,
-    model: ParametricMDP,
-    counts: Counts,
-    objective: Objective,
-    what: tuple[str, str, str | None],
-    asked: argparse.Namespace,
-) -> Row:
-    region, sets, method = what
-    shown = region if method is None else f"{region} {method}"
-    begin = time.perf_counter()
+def _region_name(what: What) -> str:
+    region, _, method = what
+    return region if method is None else f"{region} {method}"
+
+
+def _read(path: Path) -> dict[tuple[str, str, str], Row]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    rows = [Row(**json.loads(line)) for line in lines]
+    return {row.name: row for row in rows}
+
+
+def certify(case: Case, what: What, asked: argparse.Namespace) -> Row:
+    """The row of one combination, from a process of its own that says after each step how far it got."""
+    fork = multiprocessing.get_context("fork")
+    receiver, sender = fork.Pipe(duplex=False)
+    process = fork.Process(target=_work, args=(case, what, asked, sender))
+    process.start()
+    sender.close()
+    row = Row(case.name, case.model.transitions, _region_name(what), what[1], words="it ended without a word")
+    end = time.monotonic() + asked.limit
     try:
-        result = _learned(model, counts, objective, what, asked.seconds)
-        learned = time.perf_counter()
-        made = domain_certificate(result) if region == "domain" else certificate_of(result, counts)
+        while receiver.poll(max(end - time.monotonic(), 0.0)):
+            row = receiver.recv()
+        row = replace(row, words=f"over {asked.limit:g} s")
+    except EOFError:
+        pass
+    process.kill()
+    process.join()
+    return row
+
+
+def _work(case: Case, what: What, asked: argparse.Namespace, sender: Connection) -> None:
+    most = int(asked.gigabytes * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    row = Row(case.name, case.model.transitions, _region_name(what), what[1], words="did not learn")
+    try:
+        for done in _steps(case, what, asked, row):
+            row = replace(done, gigabytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+            sender.send(row)
+    except MemoryError:
+        sender.send(replace(row, words=f"over {asked.gigabytes:g} GB"))
     except TightropeError as error:
-        return Row(name, shown, sets, None, words=str(error).splitlines()[0][:60])
+        sender.send(replace(row, words=str(error).splitlines()[0][:80]))
+
+
+def _steps(case: Case, what: What, asked: argparse.Namespace, row: Row) -> Iterator[Row]:
+    """The row after every step; `words` say what is missing."""
+    yield row
+    result, spent = _timed(lambda: _learned(case, what, asked.seconds))
+    row = replace(row, learn=spent, certified=result.sets.kind.value, words="did not write")
+    yield row
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "battery.cert"
-        save_certificate(made, path)
-        written = time.perf_counter()
-        verdict = check(load_certificate(path).certificate, LONGDOUBLE)
-        verified = time.perf_counter()
+        made, spent = _timed(
+            lambda: domain_certificate(result) if what[0] == "domain" else certificate_of(result, case.counts)
+        )
+        _, saved = _timed(lambda: save_certificate(made, path))
         size = path.stat().st_size / 1e6
-    exact, words = None, "; ".join(f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed)
-    valid = verdict.valid
-    if valid and model.transitions <= asked.exact:
-        again = check(made, RATIONAL)
-        exact = time.perf_counter() - verified
-        valid = again.valid
+        row = replace(row, write=spent + saved, megabytes=size, words="did not verify")
+        yield row
+        verdict, spent = _timed(lambda: check(load_certificate(path).certificate, LONGDOUBLE))
+    words = "; ".join(f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed)
+    wider = _wider(verdict.values["robust policy"], result)
+    exactly = verdict.valid and case.model.transitions <= asked.exact
+    row = replace(row, valid=verdict.valid, verify=spent, wider=wider, words=words)
+    yield replace(row, words="did not verify exactly") if exactly else row
+    if exactly:
+        again, spent = _timed(lambda: check(made, RATIONAL))
         words = "; ".join(f"exact {one.name}: {one.detail}" for one in again.checks if not one.passed)
-    low, high = verdict.values["robust policy"]
+        yield replace(row, exact=spent, valid=again.valid, words=words)
+
+
+def _timed(step: Callable[[], T]) -> tuple[T, float]:
+    begin = time.process_time()
+    return step(), time.process_time() - begin
+
+
+def _wider(certified: tuple[float, float], result: LearningResult) -> float:
+    low, high = certified
     interval = result.robust.interval
-    more = max(interval.lower - low, high - interval.upper, 0.0) if high < float("inf") else 0.0
-    wider = more / max(abs(interval.upper), 1e-300) if more > 0 else 0.0
-    return Row(
-        name,
-        shown,
-        result.sets.kind.value if result.fallback else sets,
-        valid,
-        learned - begin,
-        written - learned,
-        verified - written,
-        exact,
-        size,
-        wider,
-        words,
-    )
+    more = max(interval.lower - low, high - interval.upper if high < float("inf") else 0.0, 0.0)
+    return more / max(abs(interval.upper), 1e-300) if more > 0 else 0.0
 
 
-def _learned(
-    model: ParametricMDP,
-    counts: Counts,
-    objective: Objective,
-    what: tuple[str, str, str | None],
-    seconds: float,
-) -> LearningResult:
+def _learned(case: Case, what: What, seconds: float) -> LearningResult:
     region, sets, method = what
     options = LearnOptions(seconds=seconds, interval=None if method is None else IntervalMethod(method))
     if region == "domain":
-        return over_domain(model, objective, sets=sets, options=options)
+        return over_domain(case.model, case.objective, sets=sets, options=options)
     named = None if region == "-" else region
-    return learn(model, counts, DELTA, objective, region=named, sets=sets, options=options)
+    return learn(case.model, case.counts, DELTA, case.objective, region=named, sets=sets, options=options)
+
+
+def table(rows: list[Row]) -> str:
+    """One line per instance and region: seconds to write and to verify under each kind of sets."""
+    kinds = ("untied", "tied", "parameter", "expression", "rectangular", "coupled")
+    lines = [
+        f"| instance | transitions | region | {' | '.join(kinds)} |",
+        "|---|---|---|" + "---|" * len(kinds),
+    ]
+    grouped: dict[tuple[str, int, str], dict[str, Row]] = {}
+    for row in sorted(rows, key=lambda row: row.transitions):
+        grouped.setdefault((row.instance, row.transitions, row.region), {})[row.sets] = row
+    for (instance, transitions, region), found in grouped.items():
+        cells = [_cell(found[kind]) if kind in found else "" for kind in kinds]
+        lines.append(f"| {instance} | {transitions:,} | {region} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(row: Row) -> str:
+    if row.valid is None:
+        return row.words
+    verdict = f"{row.write:.1f} / {row.verify:.1f}" if row.valid else "REFUSED"
+    exact = "" if row.exact is None else f" / {row.exact:.1f}"
+    wider = "" if row.wider < 1e-9 else f", +{row.wider:.0e}"
+    fallback = "" if row.certified == row.sets or row.sets == "coupled" else f" ({row.certified})"
+    return f"{verdict}{exact}{wider}{fallback}"
 
 
 if __name__ == "__main__":

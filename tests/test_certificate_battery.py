@@ -10,21 +10,24 @@ from pathlib import Path
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "certificate_battery.py"
 
 
-def test_every_combination_on_a_small_instance(tmp_path):
-    rows = tmp_path / "rows.json"
-    command = [
-        sys.executable,
-        str(SCRIPT),
-        "--smoke",
-        "--episodes",
-        "300",
-        "--exact",
-        "0",
-        "--json",
-        str(rows),
-    ]
+def _run(*arguments: str) -> str:
+    command = [sys.executable, str(SCRIPT), *arguments]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stdout + run.stderr
-    found = json.loads(rows.read_text())
+    return run.stdout
+
+
+def test_every_combination_on_a_small_instance(tmp_path):
+    results = tmp_path / "rows.jsonl"
+    options = "--smoke", "--episodes", "300", "--exact", "0", "--results", str(results)
+    _run(*options)
+    lines = results.read_text().splitlines()
+    found = [json.loads(line) for line in lines]
     assert len(found) == 6 + 4 * 4 - 1
     assert all(row["valid"] for row in found), [row for row in found if not row["valid"]]
+    results.write_text("\n".join(lines[:-1]) + "\n")  # a run that was killed before the last row
+    assert "21 certificates valid, 0 failed, 0 not made" in _run(*options)
+    assert results.read_text().splitlines()[:-1] == lines[:-1]
+    table = _run("--table", str(results)).splitlines()
+    assert table[0].startswith("| instance | transitions | region | untied |")
+    assert len(table) == 2 + 3 + 4

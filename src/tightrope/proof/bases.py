@@ -1,9 +1,14 @@
 """Bases of a region that prove bounds best: the dual simplex method over the rows of a certificate.
 
-It starts with the faces of the box that the direction points to, which prove a bound already, and swaps in
-the row that the basis' vertex violates most until none is left; every basis on the way proves a bound, each
-no worse than the one before. Coordinates are few and rows are hundreds, so plain NumPy does. Found in float64
-and not to be relied on: the checker computes the multipliers itself (`tightrope.certificate.region.duality`).
+The search starts with the faces of the box that the direction points to, which prove a bound already, and
+swaps in the row that the basis' vertex violates most until none is left; every basis on the way proves a
+bound, each no worse than the one before. Directions along a coordinate have multipliers of 0 from the start,
+and steps that cost nothing can go round in circles. So the search is for a direction tilted by next to
+nothing, into the cone of the first basis, where every step gains; a few steps of the primal simplex method
+then lead from that vertex to one that is optimal for the direction itself.
+
+Coordinates are few and rows are hundreds, so plain NumPy does. Found in float64 and not to be relied on: the
+checker computes the multipliers itself (`tightrope.certificate.region.duality`).
 """
 
 from __future__ import annotations
@@ -15,8 +20,11 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 _VIOLATED = 1e-15
 _MOST_STEPS = 400
+_TILT = 1e-7
 _NEGLIGIBLE = 1e-13
 """Multipliers this little below 0, relatively, are rounding: the checker cuts them at 0 and pays for it."""
+
+_PARALLEL = 1e-11
 
 
 class BasisFinder:
@@ -32,8 +40,9 @@ class BasisFinder:
         self.half = half.astype(np.float64)
         self.matrix = (scaled / norm[:, None]).astype(np.float64)
         self.bound = ((bound - matrix @ centre) / norm).astype(np.float64)
+        self.tilt = _TILT * (0.5 + np.random.default_rng(11).random(self.size))
 
-    def all(self, directions: FloatArray) -> OffsetArray:
+    def find(self, directions: FloatArray) -> OffsetArray:
         """A basis for each direction: one that was found serves all others that it is optimal for."""
         goals = directions * self.half
         found = np.zeros(directions.shape, dtype=np.int64)
@@ -50,6 +59,11 @@ class BasisFinder:
 
     def _search(self, goal: FloatArray) -> OffsetArray:
         basis: OffsetArray = 2 * np.arange(self.size) + (goal < 0.0)
+        tilt = np.abs(goal).max(initial=0.0) * np.where(goal < 0.0, -self.tilt, self.tilt)
+        return self._climb(self._descend(basis, goal + tilt), goal)
+
+    def _descend(self, basis: OffsetArray, goal: FloatArray) -> OffsetArray:
+        """The dual simplex method: from a basis with multipliers ≥ 0 to one whose vertex violates no row."""
         for _ in range(_MOST_STEPS):
             inverse = np.linalg.inv(self.matrix[basis])
             point = inverse @ self.bound[basis]
@@ -60,11 +74,39 @@ class BasisFinder:
                 break
             multipliers = np.maximum(goal @ inverse, 0.0)
             share = self.matrix[entering] @ inverse
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(share > 1e-11, multipliers / share, np.inf)
-            leaving = int(np.argmin(ratio))
-            if not np.isfinite(ratio[leaving]):
+            leaving = _least_ratio(multipliers, share)
+            if leaving is None:
                 break
-            basis = basis.copy()
-            basis[leaving] = entering
+            basis = _swapped(basis, leaving, entering)
         return basis
+
+    def _climb(self, basis: OffsetArray, goal: FloatArray) -> OffsetArray:
+        """The primal simplex method: from a basis whose vertex violates no row to multipliers ≥ 0."""
+        for _ in range(_MOST_STEPS):
+            inverse = np.linalg.inv(self.matrix[basis])
+            multipliers = goal @ inverse
+            leaving = int(np.argmin(multipliers))
+            if multipliers[leaving] >= -_NEGLIGIBLE * np.abs(multipliers).max(initial=0.0):
+                break
+            room = np.maximum(self.bound - self.matrix @ (inverse @ self.bound[basis]), 0.0)
+            speed = self.matrix @ -inverse[:, leaving]
+            speed[basis] = 0.0
+            entering = _least_ratio(room, speed)
+            if entering is None:
+                break
+            basis = _swapped(basis, leaving, entering)
+        return basis
+
+
+def _least_ratio(top: FloatArray, bottom: FloatArray) -> int | None:
+    """Where top/bottom is least among positive bottoms; None where there is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(bottom > _PARALLEL, top / bottom, np.inf)
+    least = int(np.argmin(ratio))
+    return least if np.isfinite(ratio[least]) else None
+
+
+def _swapped(basis: OffsetArray, leaving: int, entering: int) -> OffsetArray:
+    result = basis.copy()
+    result[leaving] = entering
+    return result

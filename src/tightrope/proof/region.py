@@ -16,7 +16,7 @@ from tightrope.certificate.claim import Certificate
 from tightrope.certificate.hints import RegionHints
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE
-from tightrope.certificate.region.coordinates import Box
+from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import upper_bounds
 from tightrope.certificate.region.polynomials import product_range
 from tightrope.certificate.region.rows import Origin as Kind
@@ -56,7 +56,8 @@ def region_proof(
     link = started(draft, region.coordinates, names, points)
     lifted = region.coordinates.is_lifted
     if lifted or result.sets.kind is SetsKind.RECTANGULAR:
-        with_stages(link, region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1)
+        rounds = region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1
+        with_stages(link, rounds, region.bounding_box)
     link.written()
     prove_ends(link, result, link.unproved(without_region=True))
     return link, _facet_names(region, aligned)
@@ -108,7 +109,7 @@ def prove_ends(link: Learned, result: LearningResult, ends: list[tuple[int, int]
         region_of(link),
         bound_expression=np.array([e for e, _ in ends], dtype=np.int64),
         bound_side=np.array([side for _, side in ends], dtype=np.int64),
-        bound_basis=BasisFinder(link.rows).all(directions.reshape(-1, link.space.size)),
+        bound_basis=BasisFinder(link.rows).find(directions.reshape(-1, link.space.size)),
     )
     show(link, proof)
     link.written()
@@ -125,8 +126,12 @@ def _facet_names(region: Polytope, aligned: list[Name | None]) -> list[Name | No
     return [names[i] for i in region.enclosure.facets.tolist()]
 
 
-def with_stages(link: Learned, rounds: int) -> None:
-    """Bound tightening once more, each round with the bases that prove it."""
+def with_stages(link: Learned, rounds: int, wanted: tuple[FloatArray, FloatArray] | None = None) -> None:
+    """Bound tightening once more, each round with the bases that prove it.
+
+    Where the region's own box is `wanted`, the last stage claims just that as far as it is proved: rows that
+    depend on the box are then the region's, and so are the bases that its results rest on.
+    """
     space, proof = link.space, region_of(link)
     size = space.size
     box: Box = space.start_box()
@@ -134,26 +139,26 @@ def with_stages(link: Learned, rounds: int) -> None:
     for j in range(size):
         directions[2 * j, j], directions[2 * j + 1, j] = 1.0, -1.0
     lower, upper, bases = [], [], []
-    for _ in range(rounds):
+    for stage in range(rounds):
         rows = link.writer.rows(proof.row, box)
-        basis = BasisFinder(rows).all(directions)
+        basis = BasisFinder(rows).find(directions)
         best = upper_bounds(rows, directions.astype(np.longdouble), basis)
-        new_upper = np.minimum(LONGDOUBLE.up(best[::2]), [_float(v, 1) for v in box[1]])
-        new_lower = np.maximum(-LONGDOUBLE.up(best[1::2]), [_float(v, -1) for v in box[0]])
-        for z, (left, right) in enumerate(space.products, start=len(space.free)):
-            low, high = product_range(
-                (Fraction(float(new_lower[left])), Fraction(float(new_upper[left]))),
-                (Fraction(float(new_lower[right])), Fraction(float(new_upper[right]))),
-                left == right,
-            )
-            new_lower[z] = max(new_lower[z], _float(low, -1))
-            new_upper[z] = min(new_upper[z], _float(high, 1))
-        if np.any(new_lower > new_upper):
+        best_upper = np.minimum(LONGDOUBLE.up(best[::2]), [_float(v, 1) for v in box[1]])
+        best_lower = np.maximum(-LONGDOUBLE.up(best[1::2]), [_float(v, -1) for v in box[0]])
+        new = _stage_box(space, best_lower, best_upper, None)
+        reached = False
+        if wanted is not None:
+            outer = _stage_box(space, best_lower, best_upper, wanted)
+            reached = np.array_equal(outer, wanted)
+            new = outer if reached or stage == rounds - 1 else new
+        if np.any(new[0] > new[1]):
             break
-        lower.append(new_lower)
-        upper.append(new_upper)
+        lower.append(new[0])
+        upper.append(new[1])
         bases.append(basis)
-        box = ([Fraction(float(v)) for v in new_lower], [Fraction(float(v)) for v in new_upper])
+        if reached:
+            break
+        box = ([Fraction(float(v)) for v in new[0]], [Fraction(float(v)) for v in new[1]])
     proof = replace(
         proof,
         box_lower=np.array(lower).reshape(-1, size),
@@ -161,6 +166,25 @@ def with_stages(link: Learned, rounds: int) -> None:
         box_basis=np.array(bases, dtype=np.int64).reshape(-1, 2 * size, size),
     )
     show(link, proof)
+
+
+def _stage_box(
+    space: Space, lower: FloatArray, upper: FloatArray, wanted: tuple[FloatArray, FloatArray] | None
+) -> tuple[FloatArray, FloatArray]:
+    """The box that follows from bounds of coordinates and from products; no smaller than what is wanted."""
+    low, high = lower.copy(), upper.copy()
+    for z in range(space.size):
+        if z >= len(space.free):
+            left, right = space.products[z - len(space.free)]
+            least, most = product_range(
+                (Fraction(float(low[left])), Fraction(float(high[left]))),
+                (Fraction(float(low[right])), Fraction(float(high[right]))),
+                left == right,
+            )
+            low[z], high[z] = max(low[z], _float(least, -1)), min(high[z], _float(most, 1))
+        if wanted is not None:
+            low[z], high[z] = min(low[z], wanted[0][z]), max(high[z], wanted[1][z])
+    return low, high
 
 
 def _float(value: Fraction, side: int) -> float:

@@ -300,17 +300,17 @@ def main() -> int:
     parser.add_argument("--replications", type=int, default=2000)
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/coverage.json"))
     options = parser.parse_args()
-    replications = 16 if options.smoke else options.replications
+    replications = 6 if options.smoke else options.replications
     tosses = 300 if options.smoke else 2000
     started = time.process_time()
     rows = [
-        experiment(case, design, method, replications if design != "adaptive" else max(replications // 2, 10))
+        experiment(case, design, method, replications if design != "adaptive" else max(replications // 2, 3))
         for case in cases()
         for design in ("fixed", "trajectories", "adaptive")
         for method in METHODS
     ]
     rows += [
-        coin(method, tosses, 500 if options.smoke else 4000)
+        coin(method, tosses, 300 if options.smoke else 4000)
         for method in ("clopper-pearson", "beta-binomial")
     ]
     rows.append(published_ellipsoid(tosses))

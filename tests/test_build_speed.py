@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import runpy
-import subprocess
-import sys
 from pathlib import Path
+
+from benchmark_script import run_benchmark
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "build_speed.py"
 
 
 def test_smoke_run_writes_a_row_for_every_build(tmp_path: Path) -> None:
     results = tmp_path / "results" / "build_speed.json"
-    command = [sys.executable, str(SCRIPT), "--smoke", "--json", str(results)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    finished = run_benchmark("build_speed.py", "--smoke", "--json", results)
     assert finished.returncode == 0, finished.stderr
     rows = json.loads(results.read_text(encoding="utf-8"))
     assert [(row["tool"], row["instance"]) for row in rows] == [

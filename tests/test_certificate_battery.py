@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "certificate_battery.py"
+from benchmark_script import run_benchmark
 
 
 def _run(*arguments: str) -> str:
-    command = [sys.executable, str(SCRIPT), *arguments]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    run = run_benchmark("certificate_battery.py", *arguments)
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout
 
 
-def test_every_combination_on_a_small_instance(tmp_path):
+def test_every_combination_on_a_small_instance(tmp_path: Path) -> None:
     results = tmp_path / "rows.jsonl"
     options = "--smoke", "--episodes", "300", "--exact", "0", "--results", str(results)
     _run(*options)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "coupled_speed.py"
+from benchmark_script import run_benchmark
 
 
 def test_small_instances_are_measured(tmp_path: Path) -> None:
     output = tmp_path / "results" / "speed.json"
-    command = [sys.executable, str(SCRIPT), "--smoke", "--episodes", "1000", "-o", str(output)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    finished = run_benchmark("coupled_speed.py", "--smoke", "--episodes", "1000", "-o", output)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     glider, aircraft = json.loads(output.read_text(encoding="utf-8"))["rows"]
     assert glider["lower"] < 20.88 < glider["upper"]

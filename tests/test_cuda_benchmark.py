@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parent.parent / "benchmarks" / "gpu_speed.py"
+from benchmark_script import run_benchmark
 
 
 def test_smoke_run_measures_sweeps_and_compares_solves(tmp_path: Path) -> None:
     results = tmp_path / "gpu_speed.json"
-    command = [sys.executable, str(SCRIPT), "--smoke", "--emulated", "-o", str(results)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    finished = run_benchmark("gpu_speed.py", "--smoke", "--emulated", "-o", results)
     assert finished.returncode == 0, finished.stderr
     found = json.loads(results.read_text(encoding="utf-8"))
     assert [row["model"] for row in found["sweeps"]] == [

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+from benchmark_script import run_benchmark
 
 
 def smoke(script: str, output: Path) -> Any:
-    command = [sys.executable, str(BENCHMARKS / script), "--smoke", "--json", str(output)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    finished = run_benchmark(script, "--smoke", "--json", output)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return json.loads(output.read_text(encoding="utf-8"))
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "online_speed.py"
+from benchmark_script import run_benchmark
 
 
 def test_small_runs_are_measured_and_agree_with_fresh_learning(tmp_path: Path) -> None:
     output = tmp_path / "speed.json"
-    command = [sys.executable, str(SCRIPT), "--smoke", "-o", str(output)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    finished = run_benchmark("online_speed.py", "--smoke", "-o", output)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     content = json.loads(output.read_text(encoding="utf-8"))
     assert content["faults"] == []

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import runpy
-import subprocess
-import sys
 from pathlib import Path
+
+from benchmark_script import run_benchmark
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "plain_models.py"
 
 
 def test_smoke_run_agrees_with_storm(tmp_path: Path) -> None:
     results = tmp_path / "plain_models.json"
-    command = [sys.executable, str(SCRIPT), "--smoke", "--json", str(results)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    finished = run_benchmark("plain_models.py", "--smoke", "--json", results)
     assert finished.returncode == 0, finished.stderr
     *rows, start = json.loads(results.read_text(encoding="utf-8"))
     assert len({row["model"] for row in rows}) >= 10

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+from benchmark_script import run_benchmark
 
 
 def run(script: str, output: Path) -> tuple[list[dict[str, object]], str]:
-    command = [sys.executable, str(BENCHMARKS / script), "--smoke", "-o", str(output)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    finished = run_benchmark(script, "--smoke", "-o", output)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     rows: list[dict[str, object]] = json.loads(output.read_text(encoding="utf-8"))["rows"]
     return rows, finished.stdout

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "simulation_speed.py"
+from benchmark_script import run_benchmark
 
 
 def test_all_simulators_walk_and_all_files_are_read(tmp_path: Path) -> None:
     output = tmp_path / "results" / "speed.json"
-    command = [sys.executable, str(SCRIPT), "--smoke", "--json", str(output)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    finished = run_benchmark("simulation_speed.py", "--smoke", "--json", output)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     results = json.loads(output.read_text(encoding="utf-8"))
     assert [(row["tool"], row["steps"]) for row in results["walks"]] == [

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "rectangular_speed.py"
+from benchmark_script import run_benchmark
 
 
 def test_one_small_instance_is_measured(tmp_path: Path) -> None:
     output = tmp_path / "results" / "speed.json"
-    command = [sys.executable, str(SCRIPT), "glider(11,9)", "--episodes", "500", "-o", str(output)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    finished = run_benchmark("rectangular_speed.py", "glider(11,9)", "--episodes", "500", "-o", output)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     wide, tight = json.loads(output.read_text(encoding="utf-8"))["rows"]
     assert (wide["sets"], tight["sets"]) == ("expression", "rectangular")

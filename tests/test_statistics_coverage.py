@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "coverage_experiment.py"
+from benchmark_script import run_benchmark
 
 
 def test_claims_hold_and_counterexamples_fail(tmp_path: Path) -> None:
     output = tmp_path / "coverage.json"
-    command = [sys.executable, str(SCRIPT), "--smoke", "-o", str(output)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    finished = run_benchmark("coverage_experiment.py", "--smoke", "-o", output)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     rows = json.loads(output.read_text(encoding="utf-8"))["rows"]
     assert len(rows) == 3 * 3 * 8 + 3

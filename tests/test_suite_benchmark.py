@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "suite_sizes.py"
+from benchmark_script import run_benchmark
 
 
 def test_one_instance_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:
     output = tmp_path / "results" / "sizes.json"
-    command = [sys.executable, str(SCRIPT), "glider(11,9)", "-o", str(output)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    finished = run_benchmark("suite_sizes.py", "glider(11,9)", "-o", output)
     assert finished.returncode == 0, finished.stderr
     (row,) = json.loads(output.read_text(encoding="utf-8"))["rows"]
     assert (row["states"], row["transitions"], row["expressions"]) == (99, 1316, 227)

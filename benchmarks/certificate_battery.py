@@ -47,6 +47,7 @@ from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.problem import Problem
 from tightrope.proof.certificate_file import save_certificate
 from tightrope.proof.learned import certificate_of, domain_certificate
 from tightrope.statistics.estimates import IntervalMethod
@@ -279,10 +280,11 @@ def _wider(certified: tuple[float, float], result: LearningResult) -> float:
 def _learned(case: Case, what: What, seconds: float) -> LearningResult:
     region, sets, method = what
     options = LearnOptions(seconds=seconds, interval=None if method is None else IntervalMethod(method))
+    problem = Problem(case.model, case.objective)
     if region == "domain":
-        return over_domain(case.model, case.objective, sets=sets, options=options)
+        return over_domain(problem, sets=sets, **options.words)
     named = None if region == "-" else region
-    return learn(case.model, case.counts, DELTA, case.objective, region=named, sets=sets, options=options)
+    return learn(problem, case.counts, delta=DELTA, region=named, sets=sets, **options.words)
 
 
 def table(rows: list[Row]) -> str:

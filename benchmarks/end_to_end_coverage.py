@@ -40,6 +40,7 @@ from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.problem import Problem
 from tightrope.region.region import RegionKind
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod
@@ -86,6 +87,10 @@ class World:
     objective: Objective
     cap: int
 
+    @property
+    def problem(self) -> Problem:
+        return Problem(self.model, self.objective)
+
     def data(self, seed: int, episodes: int, draws: int) -> Iterator[tuple[str, Counts]]:
         stop = decided_states(self.objective, self.model.states)
         simulator = Simulator(self.truth, None, stop, self.cap, self.model.hash(), threads=1)
@@ -113,7 +118,7 @@ def replicate(name: str, seed: int, episodes: int, draws: int) -> list[Outcome]:
         for tried in METHODS:
             if design not in tried.designs:
                 continue
-            learner = Learner(here.model, counts, DELTA, here.objective, options=tried.options)
+            learner = Learner(here.problem, counts, DELTA, options=tried.options)
             result = learner.result(replace(tried.options))
             assert result.ledger.holds, (tried.name, design)
             value = solve(here.truth, here.objective, policy=result.robust.policy)

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.data.counts import Counts
-from tightrope.data.reading import read_counts
+from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import decided_states
 from tightrope.data.writing import write_counts
@@ -46,6 +46,7 @@ from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.problem import Problem
 from tightrope.proof.certificate_file import save_certificate
 from tightrope.proof.learned import certificate_of
 from tightrope.region.region import RegionKind
@@ -132,6 +133,10 @@ class World:
     policy: OffsetArray
     optimum: float
 
+    @property
+    def problem(self) -> Problem:
+        return Problem(self.model, self.objective)
+
     @staticmethod
     def of(name: str) -> World:
         instance = parse_bench(name)
@@ -169,7 +174,7 @@ def measure(name: str, method: str, data: Path, warm: bool) -> dict[str, object]
     begin = time.perf_counter()
     world = World.of(name)
     built = time.perf_counter()
-    counts = read_counts(data, world.model).counts
+    counts = read_data(data, world.model).counts
     read, cpu = time.perf_counter(), time.process_time()
     file = data.with_name("learned.cert")
     result = _learned(world, counts, method, file)
@@ -201,11 +206,10 @@ def _learned(world: World, counts: Counts, method: str, file: Path) -> LearningR
     """What is timed: learning, and the certificate where the method has one."""
     certifies = method.endswith(WITH_CERTIFICATE)
     result = learn(
-        world.model,
+        world.problem,
         counts,
-        DELTA,
-        world.objective,
-        options=options_of(method),
+        delta=DELTA,
+        **options_of(method).words,
         policy=None if certifies else world.policy,
     )
     if certifies:
@@ -313,7 +317,7 @@ def compare_intervals() -> list[dict[str, Any]]:
         for seed in range(1, seeds + 1):
             counts = world.counts(EPISODES, seed)
             options = options_of(method)
-            result = learn(world.model, counts, DELTA, world.objective, options=options, policy=world.policy)
+            result = learn(world.problem, counts, delta=DELTA, **options.words, policy=world.policy)
             assert result.value is not None
             ends.append((result.value.interval.lower, result.value.interval.upper))
         mean = [sum(e[i] for e in ends) / seeds for i in (0, 1)]

@@ -37,6 +37,7 @@ from tightrope.learning.learn import learn
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, Truth
 from tightrope.learning.online.sources import SimulatedEpisodes
+from tightrope.problem import Problem
 from tightrope.studies.suite import load, parse_bench, question
 
 MOMENTS = (1, 3, 10, 30, 60, *range(100, 600, 40), *range(600, 2000, 140))
@@ -156,7 +157,7 @@ def _run(case: Case, sums: Sums | None) -> int:
     mdp = model.instantiate(instance.truth)
     stop = decided_states(objective, model.states)
     simulator = Simulator(mdp, None, stop, instance.episode_cap, model.hash(), threads=1)
-    online = OnlineLearner(model, objective, sets=case.sets, region=case.region)
+    online = OnlineLearner(Problem(model, objective), sets=case.sets, region=case.region)
     source = SimulatedEpisodes(simulator, 1)
     if sums is None:
         return len(list(OnlineRun(online, source, case.episodes, Truth(mdp, objective)).records()))
@@ -174,7 +175,7 @@ def _run(case: Case, sums: Sums | None) -> int:
         moments = [moment for moment in moments if moment > update.episode]
         counts, fresh = online.data.counts(), load(instance)
         begin = time.process_time()
-        result = learn(fresh, counts, online.delta, objective, options=online.options)
+        result = learn(Problem(fresh, objective), counts, delta=online.delta, **online.options.words)
         sums.learn.append(time.process_time() - begin)
         sums.update.append(taken)
         sums.episode.append(update.episode)

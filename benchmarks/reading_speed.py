@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from tightrope.data.reading import read_counts
+from tightrope.data.reading import read_data
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parametric_mdp import ParametricMDP
 
@@ -95,10 +95,10 @@ def measure(folder: Path, threads: int | None) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         small = Path(name)
         write(small, 10_000, 2, "parquet")
-        read_counts(small, model)
+        read_data(small, model)
     before = os.times()
     begin = time.perf_counter()
-    reading = read_counts(folder, model, threads=threads)
+    reading = read_data(folder, model, threads=threads)
     seconds = time.perf_counter() - begin
     after = os.times()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -159,14 +159,14 @@ def write_file(name: str, rows: int, states: str, path: str) -> Row:
 
 
 def read_file(name: str, path: str) -> Row:
-    from tightrope.data.reading import read_counts
+    from tightrope.data.reading import read_data
 
     model, _ = model_and_mdp(name)
     tiny = Path(path).with_name("tiny" + Path(path).suffix)
     write_file(name, 1000, "index", str(tiny))
-    read_counts(tiny, model)
+    read_data(tiny, model)
     before, begin, wall = peak_mebibytes(), time.process_time(), time.perf_counter()
-    reading = read_counts(path, model)
+    reading = read_data(path, model)
     return {
         "rows": reading.rows,
         "cpu_seconds": round(time.process_time() - begin, 3),
@@ -217,10 +217,7 @@ FILES = (
 
 
 def compare_readings(
-    name: str,
-    rows: int,
-    files: tuple[tuple[str, str, int], ...] = FILES,
-    measure: Callable[..., Row] = apart,
+    name: str, rows: int, files: tuple[tuple[str, str, int], ...] = FILES, measure: Callable[..., Row] = apart
 ) -> list[Row]:
     print(f"\n{'file':<28} {'rows':>12} {'MB':>8} {'CPU s':>8} {'peak MiB':>9}")
     results = []

@@ -15,6 +15,7 @@ from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.problem import Problem
 from tightrope.region.region import RegionKind
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod
@@ -41,6 +42,10 @@ class Case:
     objective: Objective
     policy: OffsetArray
     optimum: float
+
+    @property
+    def problem(self) -> Problem:
+        return Problem(self.model, self.objective)
 
     def counts(self, episodes: int = EPISODES, seed: int = SEED) -> Counts:
         return self._simulator().episodes(episodes, seed)

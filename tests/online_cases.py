@@ -18,7 +18,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 
 def learner(name: str, **asked: Any) -> OnlineLearner:
     problem = case(name)
-    return OnlineLearner(problem.model, problem.objective, **asked)
+    return OnlineLearner(problem.problem, **asked)
 
 
 def simulator(problem: Case) -> Simulator:

@@ -14,6 +14,7 @@ from tightrope.learning.result import Interval
 from tightrope.learning.result_files import write_results
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.problem import Problem
 from tightrope.region.region import RegionKind
 from tightrope.report.regions import regions_beside
 from tightrope.uncertainty.sets import SetsKind
@@ -43,13 +44,7 @@ def write_benchmark(
     )
     results = list(
         learn_all(
-            known.model,
-            counts_of(name),
-            DELTA,
-            known.objective,
-            kinds=kinds,
-            region=region,
-            policy=known.policy,
+            known.problem, counts_of(name), delta=DELTA, kinds=kinds, region=region, policy=known.policy
         ).values()
     )
     content = document(results, counts_of(name), LearnOptions(), setting)
@@ -66,7 +61,9 @@ def write_plain(
 ) -> Path:
     """A result of one kind of sets about a model of one's own: no truth, no given policy."""
     results = list(
-        learn_all(model, counts, DELTA, objective, kinds=(SetsKind.EXPRESSION,), region="polytope").values()
+        learn_all(
+            Problem(model, objective), counts, delta=DELTA, kinds=(SetsKind.EXPRESSION,), region="polytope"
+        ).values()
     )
     setting = Setting(model="own", property=question, delta=DELTA)
     write_results(folder, results, document(results, counts, LearnOptions(), setting))

@@ -201,8 +201,7 @@ def test_a_cell_left_out_fails():
 @cache
 def learned(family, region):
     subject, counts = case(family), counts_of(family)
-    about = subject.model, counts, 0.05, subject.objective
-    result = learn(*about, region=region, sets="coupled", policy=subject.policy)
+    result = learn(subject.problem, counts, delta=0.05, region=region, sets="coupled", policy=subject.policy)
     return result, certificate_of(result, counts, {"model": family})
 
 

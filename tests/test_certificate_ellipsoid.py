@@ -18,6 +18,7 @@ from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.errors import CannotCertify
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
+from tightrope.problem import Problem
 from tightrope.proof.certificate_file import save_certificate
 from tightrope.proof.learned import certificate_of
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -163,7 +164,7 @@ def test_the_published_ellipsoid_is_refused_in_words():
     subject, counts = case(ROVER), counts_of(ROVER)
     options = LearnOptions(ellipsoid=EllipsoidVersion.PAPER)
     result = learn(
-        subject.model, counts, 0.05, subject.objective, region="ellipsoid", sets="expression", options=options
+        subject.problem, counts, delta=0.05, region="ellipsoid", sets="expression", **options.words
     )
     with pytest.raises(CannotCertify, match="nothing is guaranteed"):
         certificate_of(result, counts)
@@ -172,7 +173,9 @@ def test_the_published_ellipsoid_is_refused_in_words():
 def test_steps_are_covered_by_the_expression_sets():
     subject, counts = case(AIRCRAFT), counts_of(AIRCRAFT)
     objective = replace(subject.objective, upper_steps=3)
-    result = learn(subject.model, counts, 0.05, objective, region="ellipsoid", sets="rectangular")
+    result = learn(
+        Problem(subject.model, objective), counts, delta=0.05, region="ellipsoid", sets="rectangular"
+    )
     certificate = certificate_of(result, counts)
     assert certificate.problem.data.sets == "expression"
     assert failures(certificate) == []

@@ -23,6 +23,7 @@ from tightrope.learning.options import LearnOptions
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
+from tightrope.problem import Problem
 from tightrope.proof.certificate_file import save_certificate
 from tightrope.proof.learned import certificate_of
 from tightrope.statistics.estimates import IntervalMethod
@@ -58,14 +59,7 @@ def certified(family, region, sets, method=None):
     subject, counts = case(family), counts_of(family)
     options = LearnOptions(interval=None if method is None else IntervalMethod(method))
     result = learn(
-        subject.model,
-        counts,
-        0.05,
-        subject.objective,
-        region=region,
-        sets=sets,
-        options=options,
-        policy=subject.policy,
+        subject.problem, counts, delta=0.05, region=region, sets=sets, **options.words, policy=subject.policy
     )
     return result, certificate_of(result, counts, {"model": family})
 
@@ -101,13 +95,15 @@ def test_randomised_policies_and_step_bounds_are_covered():
     subject, counts = case(ROVER), counts_of(ROVER)
     start = subject.model.choice_start
     weight = np.repeat(1.0 / np.diff(start), np.diff(start))
-    uniform = learn(subject.model, counts, 0.05, subject.objective, sets="expression", policy=weight)
+    uniform = learn(subject.problem, counts, delta=0.05, sets="expression", policy=weight)
     certificate = certificate_of(uniform, counts)
     assert certificate.claims[1].policy == "randomised"
     assert failures(certificate) == []
     bounded = replace(subject.objective, upper_steps=4)
     for objective in (bounded, replace(bounded, agent=Direction.MIN), replace(bounded, lower_steps=1)):
-        certificate = certificate_of(learn(subject.model, counts, 0.05, objective, sets="tied"), counts)
+        certificate = certificate_of(
+            learn(Problem(subject.model, objective), counts, delta=0.05, sets="tied"), counts
+        )
         assert certificate.claims[0].policy == "free" and certificate.values[0].lower is None
         assert failures(certificate) == []
         claim = certificate.claims[0]
@@ -117,7 +113,9 @@ def test_randomised_policies_and_step_bounds_are_covered():
 def test_steps_of_rectangular_sets_are_covered_by_the_expression_sets_around_them():
     subject, counts = case(AIRCRAFT), counts_of(AIRCRAFT)
     objective = replace(subject.objective, upper_steps=3)
-    result = learn(subject.model, counts, 0.05, objective, region="polytope", sets="rectangular")
+    result = learn(
+        Problem(subject.model, objective), counts, delta=0.05, region="polytope", sets="rectangular"
+    )
     certificate = certificate_of(result, counts)
     assert certificate.problem.data.sets == "expression"
     assert failures(certificate) == []
@@ -130,10 +128,9 @@ def test_late_targets_are_covered():
     objective = replace(subject.objective, lower_steps=2)
     for agent in (Direction.MAX, Direction.MIN):
         result = learn(
-            subject.model,
+            Problem(subject.model, replace(objective, agent=agent)),
             counts,
-            0.05,
-            replace(objective, agent=agent),
+            delta=0.05,
             sets="tied",
             policy=subject.policy,
         )
@@ -147,7 +144,9 @@ def test_rewards_costs_and_complements_are_covered():
     target = subject.objective.target
     for agent in (Direction.MAX, Direction.MIN):
         objective = Objective(ObjectiveKind.UNTIL, agent, agent.opposite, target=target, complement=True)
-        result = learn(subject.model, counts, 0.05, objective, region="polytope", sets="rectangular")
+        result = learn(
+            Problem(subject.model, objective), counts, delta=0.05, region="polytope", sets="rectangular"
+        )
         certificate = certificate_of(result, counts)
         assert failures(certificate) == []
         low, high = values(certificate)["robust policy"]
@@ -170,14 +169,14 @@ def coin(tails=3):
 def test_assumed_supports_are_named_and_nothing_else_is_assumed(sets):
     model, counts = coin()
     options = LearnOptions(assume_support=0.05, interval=IntervalMethod.CLOPPER_PEARSON)
-    result = learn(model, counts, 0.05, 'Pmax=? [ F "goal" ]', sets=sets, options=options)
+    result = learn(Problem(model, 'Pmax=? [ F "goal" ]'), counts, delta=0.05, sets=sets, **options.words)
     certificate = certificate_of(result, counts)
     verdict = check(certificate)
     assert verdict.valid and verdict.values["robust policy"][0] == pytest.approx(0.05)
     assert any("at least probability 0.05" in line for line in verdict.assumes)
     for other in (None, 0.04):
         assert failures(moved(certificate, "problem.assumed_support", other))
-    plain = learn(model, counts, 0.05, 'Pmax=? [ F "goal" ]', sets=sets)
+    plain = learn(Problem(model, 'Pmax=? [ F "goal" ]'), counts, delta=0.05, sets=sets)
     verdict = check(certificate_of(plain, counts))
     assert verdict.values["robust policy"][0] == 0 and len(verdict.assumes) == 1
 
@@ -469,8 +468,8 @@ def test_the_checker_and_the_ledger_agree_on_what_holds(region, sets, method, de
     parts = [(np.array([0, 1]), np.array([2, 3])), (np.array([1]), np.array([25]))]
     counts = Counts.from_batches(Batches.from_parts(parts), model.transition_start, design, model.hash())
     options = LearnOptions(interval=None if method is None else IntervalMethod(method))
-    about = model, counts, 0.05, 'Pmax=? [ F "goal" ]'
-    result = learn(*about, region=region, sets=sets, options=options)
+    asked = Problem(model, 'Pmax=? [ F "goal" ]')
+    result = learn(asked, counts, delta=0.05, region=region, sets=sets, **options.words)
     certificate = certificate_of(result, counts)
     verdict = check(certificate)
     assert verdict.valid and verdict.nominal == (not result.ledger.holds)

@@ -10,6 +10,7 @@ import pytest
 
 from tightrope.cli.app import run
 from tightrope.learning.learn import learn
+from tightrope.problem import Problem
 from tightrope.studies.cell_data import read_cell_counts, simulate, solve_truth
 from tightrope.studies.cells import Cell, Protocol
 from tightrope.studies.records import read_records
@@ -45,7 +46,13 @@ def test_the_figures_are_those_of_learn(campaign: Path) -> None:
     for record in records:
         assert record.cell == replace(cell, method=record.cell.method)
         objective = question(cell.problem, model.structure).objective
-        result = learn(model, counts, 0.05, objective, options=record.cell.way.options(), policy=truth.policy)
+        result = learn(
+            Problem(model, objective),
+            counts,
+            delta=0.05,
+            **record.cell.way.options().words,
+            policy=truth.policy,
+        )
         assert result.value is not None
         assert (record.lower, record.upper) == (result.value.interval.lower, result.value.interval.upper)
         assert record.relative_gap == pytest.approx((record.upper - record.lower) / truth.optimum)

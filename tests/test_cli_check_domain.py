@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from coupled_cases import KINDS, random_case
-from tightrope import over_domain
+from tightrope import Problem, over_domain
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load
 from tightrope.cli.app import run
@@ -112,7 +112,7 @@ def test_models_and_properties_without_a_domain(turn, tmp_path, capsys):
 def test_certificates_over_domains_hold_for_every_objective(kind, tmp_path):
     for cyclic, products in ((False, False), (True, True)):
         case = random_case(1, kind, cyclic=cyclic, products=products)
-        result = over_domain(case.model, case.objective, policy=case.policy)
+        result = over_domain(Problem(case.model, case.objective), policy=case.policy)
         certificate = domain_certificate(result)
         save_certificate(certificate, tmp_path / "one.cert")
         verdict = check(load(tmp_path / "one.cert").certificate)
@@ -131,4 +131,4 @@ def test_certificates_over_domains_hold_for_every_objective(kind, tmp_path):
 def test_sets_from_data_need_data():
     case = random_case(1, "reach", cyclic=False, products=False)
     with pytest.raises(InputError, match="come from data"):
-        over_domain(case.model, case.objective, sets="tied")
+        over_domain(Problem(case.model, case.objective), sets="tied")

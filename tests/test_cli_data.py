@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tightrope import Parameters, build_from_function, read_counts
+from tightrope import Parameters, build_from_function, read_data
 from tightrope.cli.app import run
 from tightrope.cli.data_display import FINE, PLAIN, _bar, _glyphs
 from tightrope.data.coverage import cover
@@ -222,7 +222,7 @@ def test_own_states_are_covered() -> None:
     table = {"state": ["start", "heads", "start"], "action": ["toss", "again", "toss"]}
     import pyarrow as pa
 
-    reading = read_counts(pa.table({**table, "next_state": ["heads", "start", "tails"]}), model)
+    reading = read_data(pa.table({**table, "next_state": ["heads", "start", "tails"]}), model)
     coverage = cover(model.structure, reading.counts)
     assert (coverage.states_visited, coverage.visited, coverage.choices) == (2, 2, 3)
     assert coverage.never == () and coverage.fewest[0] == ("choice 'again' of state 'heads'", 1)
@@ -246,7 +246,7 @@ def test_intervals_contain_the_truth_and_estimates_come_close() -> None:
     import pyarrow as pa
 
     columns = dict(zip(("state", "action", "next_state"), map(list, zip(*rows, strict=True)), strict=True))
-    found = estimate_points(model, read_counts(pa.table(columns), model).counts, 0.05)
+    found = estimate_points(model, read_data(pa.table(columns), model).counts, 0.05)
     for one, truth in zip(found.parameters, (0.6, 0.7), strict=True):
         assert one.lower <= truth <= one.upper
         assert abs(one.estimate - truth) < 0.05

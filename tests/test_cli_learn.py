@@ -255,7 +255,7 @@ def test_certificates_say_what_they_prove(
 
 def test_certificates_that_prove_less_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     name = MODEL.removeprefix("bench:")
-    result = learn(case(name).model, counts_of(name), 0.05, case(name).objective, sets="tied")
+    result = learn(case(name).problem, counts_of(name), delta=0.05, sets="tied")
     own = result.robust.interval
     assert certified_facts(result, {"robust policy": own}) == []
     wider = Interval(own.lower - 0.25, own.upper)

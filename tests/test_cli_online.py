@@ -19,6 +19,7 @@ from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun
 from tightrope.learning.online.sources import EnvironmentEpisodes
 from tightrope.prism.load import load_prism
+from tightrope.problem import Problem
 
 WALK = """mdp
 const double p; const double q;
@@ -137,7 +138,7 @@ def test_an_environment_goes_on_where_it_stopped(walk: str, tmp_path: Path) -> N
 
     def learned(directory: str, *ends: int) -> OnlineLearner:
         for end in ends:
-            one = OnlineLearner(model, HOME, sets="tied")
+            one = OnlineLearner(Problem(model, HOME), sets="tied")
             stepped = SteppedEnvironment(WalkEnv(), model, actions=["slow", "fast"])
             with Journal(tmp_path / directory, {"model": "walk"}) as journal:
                 list(OnlineRun(one, EnvironmentEpisodes(stepped, 4), end, None, journal).records())

@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = ["check", MODEL, "--certificate", str(place / "value.cert"), "--json"]
     assert run(arguments) == 0
     subject, counts = case(FAMILY), counts_of(FAMILY)
-    result = learn(subject.model, counts, 0.05, subject.objective, region="polytope", sets="rectangular")
+    result = learn(subject.problem, counts, delta=0.05, region="polytope", sets="rectangular")
     save_certificate(certificate_of(result, counts, {"model": FAMILY}), place / "learned.cert")
     write_counts(place / "data.csv", counts, subject.model.structure)
     return place
@@ -144,7 +144,7 @@ def test_the_same_from_python(folder):
     subject = case(FAMILY)
     verdict = tightrope.verify(folder / "learned.cert")
     assert verdict.valid and verdict.not_tied == ("model", "property", "data", "policy")
-    own = {"model": subject.model, "prop": subject.objective, "data": counts_of(FAMILY)}
+    own = {"model": subject.model, "property": subject.objective, "data": counts_of(FAMILY)}
     assert tightrope.verify(folder / "learned.cert", **own).not_tied == ("policy",)
     from_file = tightrope.verify(folder / "learned.cert", model=subject.model, data=folder / "data.csv")
     assert from_file.not_tied == ("property", "policy")

@@ -17,7 +17,7 @@ from stormpy.pars import OptimizationDirection as Direction
 from tightrope.cli.model_source import load_model
 from tightrope.coupled import CoupledStatus, coupled_value
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.prism.properties.resolve import PropertyOptions, ask
+from tightrope.prism.properties.resolve import ask
 from tightrope.region.build import domain_region
 from tightrope.uncertainty.sets import rectangular
 
@@ -84,7 +84,7 @@ def test_parameter_lifting_finds_the_same_range(
     loaded = load_model(str(path), [constants] if constants else None, bounds)
     model = loaded.model
     assert isinstance(model, ParametricMDP) and model.choices == model.states
-    objective = ask(text, model.structure, PropertyOptions(definitions=loaded.definitions)).objective
+    objective = ask(text, model.structure).objective
     value = coupled_value(
         rectangular(domain_region(model), model), objective, np.arange(model.states, dtype=np.int64)
     )

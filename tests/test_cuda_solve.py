@@ -22,6 +22,7 @@ from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
+from tightrope.problem import Problem
 from tightrope.proof.problem import to_problem
 from tightrope.proof.solved import to_certificate
 from tightrope.region.build import polytope_region
@@ -190,8 +191,8 @@ def test_learning_on_the_device_gives_the_same_intervals() -> None:
     )
     objective = question(instance, model.structure).objective
     options = LearnOptions(sets=SetsKind.RECTANGULAR)
-    here = learn(model, counts, 0.01, objective, options=options)
-    there = learn(model, counts, 0.01, objective, options=replace(options, device=DEVICE))
+    here = learn(Problem(model, objective), counts, delta=0.01, **options.words)
+    there = learn(Problem(model, objective), counts, delta=0.01, **replace(options, device=DEVICE).words)
     assert there.robust.interval.lower == pytest.approx(here.robust.interval.lower, rel=1e-6)
     assert there.robust.interval.upper == pytest.approx(here.robust.interval.upper, rel=1e-6)
 

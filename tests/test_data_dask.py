@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dask_cluster import cluster, mute_listener, scheduler, worker
-from tightrope import load_prism, read_counts
+from tightrope import load, read_data
 from tightrope.cli.app import run
 from tightrope.data.log_counts import ReadProgress
 from tightrope.errors import CannotCertify, InputError
@@ -34,7 +34,7 @@ FILES, EPISODES = 16, 60
 def model(tmp_path: Path) -> ParametricMDP:
     path = tmp_path / "walk.prism"
     path.write_text(WALK)
-    loaded = load_prism(path, box="p=0.1:0.9")
+    loaded = load(path, params={"p": (0.1, 0.9)})
     assert isinstance(loaded, ParametricMDP)
     return loaded
 
@@ -71,7 +71,7 @@ def test_the_counts_are_those_of_one_machine_when_a_worker_is_killed(
     tmp_path: Path, model: ParametricMDP, dataset: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tightrope.data.read_plan.PART_ROWS", 50)
-    here = read_counts(dataset, model, threads=1)
+    here = read_data(dataset, model, threads=1)
     assert here.counts.batches is not None and here.counts.design.episodes == FILES * EPISODES
     (tmp_path / "dask").mkdir()
     with cluster(tmp_path / "dask") as (address, workers):
@@ -83,7 +83,7 @@ def test_the_counts_are_those_of_one_machine_when_a_worker_is_killed(
                 killed_at.append(progress.rows)
                 workers[0].kill()
 
-        far = read_counts("runs", model, engine="dask", scheduler=address, progress=kill_one)
+        far = read_data("runs", model, engine="dask", scheduler=address, progress=kill_one)
         assert workers[0].wait(30) != 0 and workers[1].poll() is None
     assert 0 < killed_at[0] < here.rows / 10
     assert far.counts == here.counts
@@ -106,7 +106,7 @@ def test_a_scheduler_that_goes_away_is_said_without_a_traceback(
 
         parts = sorted(dataset.glob("*.parquet"))
         with pytest.raises(CannotCertify, match="the Dask scheduler went away while the log was counted"):
-            read_counts(parts, model, engine="dask", scheduler=address, progress=kill)
+            read_data(parts, model, engine="dask", scheduler=address, progress=kill)
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -117,17 +117,17 @@ def test_wrong_rows_are_told_and_dropped_as_on_one_machine(
     bad.write_text(bad.read_text() + '1,2\n9999,0,2,"fly",3\n')
     clean, dirty = sorted(dataset.glob("*-0*.parquet"))[:2], sorted(dataset.glob("*.csv"))
     with pytest.raises(InputError) as here:
-        read_counts(dirty, model)
+        read_data(dirty, model)
     with cluster(tmp_path) as (address, _):
         with pytest.raises(InputError) as far:
-            read_counts(dirty, model, engine="dask", scheduler=address)
+            read_data(dirty, model, engine="dask", scheduler=address)
         assert str(far.value) == str(here.value)
         words: dict[str, Any] = {"engine": "dask", "scheduler": address, "skip_invalid": True}
-        both = read_counts([*clean, *dirty], model, **words)
+        both = read_data([*clean, *dirty], model, **words)
         asked = ["data", str(dataset), "--model", str(tmp_path / "walk.prism"), "--param", "p=0.1:0.9"]
         assert run([*asked, "--skip-invalid", "--engine", "dask", "--scheduler", address, "--json"]) == 0
         assert '"wrong number of fields": 1' in capsys.readouterr().out
-    alone = read_counts([*clean, *dirty], model, skip_invalid=True)
+    alone = read_data([*clean, *dirty], model, skip_invalid=True)
     assert both.counts == alone.counts and both.dropped == alone.dropped
     assert alone.dropped == {"wrong number of fields": 1, "disabled action": 1}
 

@@ -16,7 +16,7 @@ import pytest
 from tightrope.data.batches import batch_ends
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.reading import Model, read_counts
+from tightrope.data.reading import Model, read_data
 from tightrope.data.simulator import Simulator
 from tightrope.data.state_form import StateForm
 from tightrope.data.writing import write_counts, write_trajectories
@@ -79,7 +79,7 @@ def test_counts_survive_a_file(
 ) -> None:
     path = tmp_path / f"counts.{suffix}"
     write_counts(path, counts, model.structure, states=states, extra={"seed": SEED})
-    reading = read_counts(path, model)
+    reading = read_data(path, model)
     assert reading.counts == counts
     assert reading.dropped == {}
     assert counts.batches is not None and reading.rows == len(counts.batches.count)
@@ -90,17 +90,12 @@ def test_counts_survive_a_file(
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("states", list(StateForm))
 def test_trajectories_survive_a_file(
-    tmp_path: Path,
-    model: ParametricMDP,
-    simulator: Simulator,
-    counts: Counts,
-    suffix: str,
-    states: StateForm,
+    tmp_path: Path, model: ParametricMDP, simulator: Simulator, counts: Counts, suffix: str, states: StateForm
 ) -> None:
     path = tmp_path / f"steps.{suffix}"
     blocks = simulator.trajectories(EPISODES, SEED)
     write_trajectories(path, blocks, counts, model.structure, states=states)
-    reading = read_counts(path, model)
+    reading = read_data(path, model)
     assert reading.counts == counts
     assert reading.rows == counts.steps
 
@@ -111,7 +106,7 @@ def test_generative_counts_survive_a_file(
 ) -> None:
     counts = simulator.generative(30, SEED)
     write_counts(tmp_path / f"g.{suffix}", counts, model.structure)
-    assert read_counts(tmp_path / f"g.{suffix}", model).counts == counts
+    assert read_data(tmp_path / f"g.{suffix}", model).counts == counts
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -121,7 +116,7 @@ def test_unlabelled_and_awkward_action_names_survive_a_file(tmp_path: Path, suff
     assert isinstance(model, ParametricMDP)
     counts = Simulator(model.instantiate([]), model_hash=model.hash(), threads=1).generative(3, 1)
     write_counts(tmp_path / f"a.{suffix}", counts, model.structure)
-    assert read_counts(tmp_path / f"a.{suffix}", model).counts == counts
+    assert read_data(tmp_path / f"a.{suffix}", model).counts == counts
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -130,7 +125,7 @@ def test_counts_without_batches_survive_a_file(
 ) -> None:
     plain = Counts(counts.transition, counts.transition_start, counts.design, counts.model_hash)
     write_counts(tmp_path / f"c.{suffix}", plain, model.structure)
-    assert read_counts(tmp_path / f"c.{suffix}", model).counts == plain
+    assert read_data(tmp_path / f"c.{suffix}", model).counts == plain
 
 
 @pytest.mark.parametrize("raw", [False, True])
@@ -144,7 +139,7 @@ def test_no_steps_at_all_survive_a_file(tmp_path: Path, model: ParametricMDP, su
         write_trajectories(path, simulator.trajectories(10, 1), counts, model.structure)
     else:
         write_counts(path, counts, model.structure)
-    assert read_counts(path, model).counts == counts
+    assert read_data(path, model).counts == counts
 
 
 def test_the_first_batches_are_small(counts: Counts) -> None:
@@ -182,10 +177,10 @@ def test_indices_of_another_model_are_refused_variables_are_not(
     with pytest.raises(
         InputError, match=r"i.csv: the file was sampled from a different model \(river.prism\)"
     ):
-        read_counts(tmp_path / "i.csv", other)
+        read_data(tmp_path / "i.csv", other)
     write_counts(tmp_path / "v.csv", counts, model.structure, states=StateForm.VARIABLES)
     with pytest.raises(InputError, match="the model has no transition from state"):
-        read_counts(tmp_path / "v.csv", other)
+        read_data(tmp_path / "v.csv", other)
 
 
 def test_a_file_that_lost_rows_is_refused(tmp_path: Path, model: ParametricMDP, counts: Counts) -> None:
@@ -194,7 +189,7 @@ def test_a_file_that_lost_rows_is_refused(tmp_path: Path, model: ParametricMDP, 
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:-3]))
     with pytest.raises(InputError, match=f"the file was written with {counts.steps} steps, but holds"):
-        read_counts(path, model)
+        read_data(path, model)
 
 
 def test_an_older_file_stays_when_writing_fails(tmp_path: Path, model: ParametricMDP, counts: Counts) -> None:
@@ -218,7 +213,7 @@ def transitions(model: Model, text: str, tmp_path: Path, states: str | None = No
     """What a CSV text counts, by name."""
     path = tmp_path / "data.csv"
     path.write_text(text)
-    return named(model, read_counts(path, model, states=states).counts)
+    return named(model, read_data(path, model, states=states).counts)
 
 
 def named(model: Model, counts: Counts) -> dict[str, int]:
@@ -290,7 +285,7 @@ def test_count_tables(tmp_path: Path, model: ParametricMDP) -> None:
         "x,wet,action,x_next,wet_next,count\n3,0,hop,4,0,2\n4,0,leap,6,0,1.0\n3,0,leap,0,1,1\n3,0,hop,2,1,0\n"
     )
     assert transitions(model, text, tmp_path) == EXPECTED
-    reading = read_counts(tmp_path / "data.csv", model)
+    reading = read_data(tmp_path / "data.csv", model)
     assert reading.counts.batches is None
     assert reading.counts.design == SamplingDesign(SamplingKind.ADAPTIVE, None, 4)
 
@@ -300,7 +295,7 @@ def test_count_tables_with_batches(tmp_path: Path, model: ParametricMDP) -> None
     path.write_text(
         "batch,x,wet,action,x_next,wet_next,count\n5,3,0,hop,4,0,2\n1,3,0,hop,2,1,7\n5,3,0,hop,4,0,3\n"
     )
-    batches = read_counts(path, model).counts.batches
+    batches = read_data(path, model).counts.batches
     assert batches is not None
     assert [c.tolist() for _, c in batches] == [[7], [5]]
 
@@ -316,7 +311,7 @@ def test_parquet_columns_of_any_numeric_type(tmp_path: Path, model: ParametricMD
         "wet_next": pa.array([0, 0]).cast(kind),
     }
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-    assert named(model, read_counts(tmp_path / "t.parquet", model).counts) == {
+    assert named(model, read_data(tmp_path / "t.parquet", model).counts) == {
         "(x=3,wet=false) hop (x=4,wet=false)": 1,
         "(x=4,wet=false) leap (x=6,wet=false)": 1,
     }
@@ -327,9 +322,9 @@ def test_other_peoples_files_are_adaptive_unless_the_caller_knows_better(
 ) -> None:
     path = tmp_path / "data.csv"
     path.write_text(BY_VARIABLES)
-    assert read_counts(path, model).counts.design == SamplingDesign(SamplingKind.ADAPTIVE, 3, 4)
+    assert read_data(path, model).counts.design == SamplingDesign(SamplingKind.ADAPTIVE, 3, 4)
     better = SamplingDesign(SamplingKind.TRAJECTORIES, 3, 4)
-    assert read_counts(path, model, design=better).counts.design == better
+    assert read_data(path, model, design=better).counts.design == better
 
 
 def test_rows_of_other_peoples_files_are_batched_by_their_number(
@@ -337,7 +332,7 @@ def test_rows_of_other_peoples_files_are_batched_by_their_number(
 ) -> None:
     path = tmp_path / "data.csv"
     path.write_text("x,wet,action,x_next,wet_next\n" + "3,0,hop,4,0\n" * 20)
-    batches = read_counts(path, model).counts.batches
+    batches = read_data(path, model).counts.batches
     assert batches is not None
     assert np.cumsum([c.sum() for _, c in batches]).tolist() == batch_ends(20).tolist()
 
@@ -359,17 +354,17 @@ def test_truncated_is_not_terminated_and_neither_invents_a_transition(
 def test_flags_alone_split_episodes(tmp_path: Path, model: ParametricMDP) -> None:
     path = tmp_path / "data.csv"
     path.write_text("x,wet,action,x_next,wet_next,truncated\n3,0,hop,4,0,1\n3,0,hop,4,0,0\n4,0,leap,6,0,0\n")
-    assert read_counts(path, model).counts.design.episodes == 2
+    assert read_data(path, model).counts.design.episodes == 2
     path.write_text("x,wet,action,x_next,wet_next,truncated\n3,0,hop,4,0,0\n3,0,hop,4,0,0\n")
     with pytest.raises(InputError, match="row 2: episode \\? goes on in state"):
-        read_counts(path, model)
+        read_data(path, model)
 
 
 def test_a_chain_needs_no_actions(tmp_path: Path) -> None:
     chain = build_from_function(0, lambda s: {"": {(s + 1) % 3: 1}})
     path = tmp_path / "chain.csv"
     path.write_text("state,next_state,count\n0,1,4\n2,0,1\n")
-    assert read_counts(path, chain).counts.transition.tolist() == [4, 0, 1]
+    assert read_data(path, chain).counts.transition.tolist() == [4, 0, 1]
 
 
 # --- streaming ------------------------------------------------------------------------------
@@ -396,7 +391,7 @@ def test_memory_does_not_grow_with_the_file(
         pa.set_memory_pool(watched)
         tracemalloc.start()
         try:
-            reading = read_counts(path, model)
+            reading = read_data(path, model)
             peaks.append((tracemalloc.get_traced_memory()[1], watched.max_memory()))
         finally:
             tracemalloc.stop()

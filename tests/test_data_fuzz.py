@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.data.reading import read_counts
+from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
 from tightrope.data.state_form import StateForm
 from tightrope.data.writing import write_counts, write_trajectories
@@ -61,7 +61,7 @@ def originals(folder: Path) -> dict[str, bytes]:
 def attempt(path: Path) -> None:
     for skip, states in ((False, None), (True, None), (True, "index"), (True, "variables")):
         try:
-            counts = read_counts(path, MODEL, skip_invalid=skip, states=states).counts
+            counts = read_data(path, MODEL, skip_invalid=skip, states=states).counts
         except InputError as error:
             assert str(path) in str(error)
         else:

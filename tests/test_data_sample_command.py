@@ -12,7 +12,7 @@ import pytest
 
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingKind
-from tightrope.data.reading import read_counts
+from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import decided_states
 from tightrope.formats.policy import Policy
@@ -104,7 +104,7 @@ def test_the_file_holds_what_was_simulated(
     model = walk()
     simulator = Simulator(model.instantiate([Fraction(1, 4)]), model_hash=model.hash())
     expected = simulator.episodes(200, 5)
-    reading = read_counts(name, model)
+    reading = read_data(name, model)
     assert reading.counts == expected
     assert (said["episodes"], said["steps"], said["file"]) == (200, expected.steps, name)
     assert isinstance(said["seconds"], float) and said["seconds"] > 0
@@ -127,7 +127,7 @@ def test_a_benchmark_brings_its_point_property_and_cap(capsys: pytest.CaptureFix
     stop = decided_states(question(instance, model.structure).objective, model.states)
     mdp = model.instantiate(instance.truth)
     simulator = Simulator(mdp, stop=stop, cap=instance.episode_cap, model_hash=model.hash())
-    counts = read_counts("r.parquet", model).counts
+    counts = read_data("r.parquet", model).counts
     assert counts == simulator.episodes(300, 2)
     assert said["cap"] == 1000
     crash = model.structure.labels["crash"][model.structure.choice_state]
@@ -139,14 +139,14 @@ def test_a_property_ends_episodes(capsys: pytest.CaptureFixture[str]) -> None:
     said = sampled(capsys, *WALKING, "--episodes", "50", "--prop", prop, "-o", "d.csv")
     assert said["cap"] == 7
     model = walk()
-    counts = read_counts("d.csv", model).counts
+    counts = read_data("d.csv", model).counts
     assert counts.visits[model.structure.valuations["x"][model.structure.choice_state] == 3].sum() == 0
 
 
 def test_the_generative_model(capsys: pytest.CaptureFixture[str]) -> None:
     said = sampled(capsys, *WALKING, "--generative", "40", "-o", "g.parquet")
     model = walk()
-    counts = read_counts("g.parquet", model).counts
+    counts = read_data("g.parquet", model).counts
     assert np.all(counts.visits == 40)
     assert counts.design.kind is SamplingKind.GENERATIVE_FIXED
     assert (said["episodes"], said["steps"]) == (None, 40 * model.choices)
@@ -159,7 +159,7 @@ def test_a_policy_file(capsys: pytest.CaptureFixture[str]) -> None:
     with open("left.json", "w") as stream:
         write_policy(left, stream)
     sampled(capsys, *WALKING, "--episodes", "50", "--policy", "left.json", "-o", "d.csv")
-    counts = read_counts("d.csv", model).counts
+    counts = read_data("d.csv", model).counts
     assert {structure.action_name(int(c)) for c in np.flatnonzero(counts.visits)} == {"left"}
 
 
@@ -176,12 +176,12 @@ def test_an_environment(capsys: pytest.CaptureFixture[str]) -> None:
     )
     said = sampled(capsys, "walk.prism", *arguments, "-o", "e.parquet")
     model = walk()
-    counts = read_counts("e.parquet", model).counts
+    counts = read_data("e.parquet", model).counts
     assert counts.steps == said["steps"]
     assert counts.design.kind is SamplingKind.TRAJECTORIES
     convert = ("--convert-obs", "sampled_walk_environment:double", "--actions", "left,right")
     sampled(capsys, "walk.prism", *arguments, *convert, "-o", "e.csv")
-    assert read_counts("e.csv", model).counts == counts
+    assert read_data("e.csv", model).counts == counts
     assert json.loads(pq.read_schema("e.parquet").metadata[b"tightrope"])["env"] == (
         "sampled_walk_environment:Walk"
     )
@@ -200,7 +200,7 @@ def test_an_episode_that_is_over_before_it_starts_is_pointed_out(capsys: pytest.
     captured = capsys.readouterr()
     assert json.loads(captured.out)["steps"] == 0
     assert captured.err.startswith("warning: no step was taken")
-    assert read_counts("d.csv", walk()).counts.steps == 0
+    assert read_data("d.csv", walk()).counts.steps == 0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tightrope.data.design import SamplingKind
-from tightrope.data.reading import Model, read_counts
+from tightrope.data.reading import Model, read_data
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import MDP
@@ -48,7 +48,7 @@ def write(tmp_path: Path) -> Write:
 
 def refusal(path: Path, model: Model) -> InputError:
     with pytest.raises(InputError) as caught:
-        read_counts(path, model)
+        read_data(path, model)
     return caught.value
 
 
@@ -62,11 +62,7 @@ COUNTED = "state,action,next_state,count\n"
         (RAW + "0,0,0,go,1\n1,0,7,go,1\n", 3, "row 2: column 'state' holds 7, but the states are 0..3"),
         (RAW + "0,0,-1,go,1\n", 2, "row 1: column 'state' holds -1, but the states are 0..3"),
         (RAW + "0,0,0,go,4\n", 2, "row 1: column 'next_state' holds 4, but the states are 0..3"),
-        (
-            RAW + "0,0,2,wait,3\n",
-            2,
-            "row 1: 'wait' is not enabled in state (x=0,y=1); enabled are 0: 'go'",
-        ),
+        (RAW + "0,0,2,wait,3\n", 2, "row 1: 'wait' is not enabled in state (x=0,y=1); enabled are 0: 'go'"),
         (
             RAW + "0,0,0,run,1\n",
             2,
@@ -94,11 +90,7 @@ COUNTED = "state,action,next_state,count\n"
         (COUNTED + "0,go,1,NaN\n", 2, "row 1: column 'count' holds 'NaN', which is not a number"),
         (COUNTED + "0,go,1,inf\n", 2, "row 1: column 'count' holds 'inf', which is not a number"),
         (COUNTED + "0,go,1,\n", 2, "row 1: column 'count' has no value"),
-        (
-            "batch,state,action,next_state,count\n-1,0,go,1,3\n",
-            2,
-            "row 1: the batch -1 is negative",
-        ),
+        ("batch,state,action,next_state,count\n-1,0,go,1,3\n", 2, "row 1: the batch -1 is negative"),
         (
             "state,choice,action,next_state\n0,1,go,1\n",
             2,
@@ -159,15 +151,15 @@ def test_the_hint_of_an_ambiguous_action_asks_for_the_choice(write: Write, model
     error = refusal(write(RAW + "0,0,1,go,2\n"), model)
     assert error.hint == "say which was taken in a column 'choice': its number within the state, from 0"
     by_number = write("state,choice,next_state\n1,1,0\n")
-    assert read_counts(by_number, model).counts.visits.tolist() == [0, 0, 0, 1, 0, 0]
+    assert read_data(by_number, model).counts.visits.tolist() == [0, 0, 0, 1, 0, 0]
 
 
 def test_actions_whose_names_are_numbers_are_names(tmp_path: Path, write: Write) -> None:
     model = build_from_rows([(0, "1", {0: 1}), (0, "0", {1: 1}), (1, "", {1: 1})])
     text = write("state,action,next_state\n0,0,1\n0,1,0\n1,,1\n")
-    assert read_counts(text, model).counts.visits.tolist() == [1, 1, 1]
+    assert read_data(text, model).counts.visits.tolist() == [1, 1, 1]
     numbers = parquet(tmp_path / "d.parquet", state=[0, 0], action=[0, 1], next_state=[1, 0])
-    assert read_counts(numbers, model).counts.visits.tolist() == [1, 1, 0]
+    assert read_data(numbers, model).counts.visits.tolist() == [1, 1, 0]
 
 
 def test_the_first_bad_row_of_a_long_file_is_found(write: Write, model: Model) -> None:
@@ -186,7 +178,7 @@ def test_a_broken_chain_is_found_across_chunks(
     for last, problem in (("500,0,go,1", None), ("500,2,go,3", "goes on in"), ("501,2,go,3", None)):
         path = write(RAW + steps + f"0,{last}\n")
         if problem is None:
-            assert read_counts(path, model).counts.steps == 501
+            assert read_data(path, model).counts.steps == 501
         else:
             assert problem in refusal(path, model).message
 
@@ -281,7 +273,7 @@ def test_counts_beyond_an_int64_are_refused(write: Write, model: Model) -> None:
 
 def test_a_variable_with_the_name_of_another_column_is_the_variable(write: Write) -> None:
     model = build_from_rows([(0, "go", {1: 1}), (1, "go", {0: 1})], valuations={"count": [7, 8]})
-    reading = read_counts(write("count,action,count_next\n7,go,8\n7,go,8\n8,go,7\n"), model)
+    reading = read_data(write("count,action,count_next\n7,go,8\n7,go,8\n8,go,7\n"), model)
     assert reading.counts.transition.tolist() == [2, 1]
     assert reading.read_as == ("states by the model's variables; count, count' = count_next, action",)
 
@@ -296,7 +288,7 @@ def test_a_choice_with_a_repeated_successor_is_refused(write: Write) -> None:
     structure = Structure(np.array([0, 1]), np.array([0, 2]), np.array([0, 0], dtype=np.int32))
     model = MDP(structure, np.array([0.5, 0.5]))
     with pytest.raises(InputError) as caught:
-        read_counts(write("state,next_state\n0,0\n"), model, states="index")
+        read_data(write("state,next_state\n0,0\n"), model, states="index")
     error = caught.value
     assert error.message == (
         "choice number 0 of state 0 lists a successor twice: data cannot tell the two apart"
@@ -353,7 +345,7 @@ def test_damaged_parquet_files_are_refused(tmp_path: Path, model: Model) -> None
         action=["go"] * len(states),
         next_state=random.integers(1, 3, 50_000),
     )
-    assert read_counts(path, model).rows == 50_000
+    assert read_data(path, model).rows == 50_000
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     assert refusal(path, model).message.startswith("the file cannot be read: ")
@@ -381,7 +373,7 @@ def test_skipping_drops_and_counts_by_reason(write: Write, model: Model) -> None
         + "6,0\n"
         + "7,0,2,wait,3\n"
     )
-    reading = read_counts(path, model, skip_invalid=True)
+    reading = read_data(path, model, skip_invalid=True)
     assert reading.counts.visits.tolist() == [1, 1, 0, 0, 0, 0]
     assert reading.dropped == {
         "impossible transition": 1,
@@ -397,12 +389,12 @@ def test_skipping_drops_and_counts_by_reason(write: Write, model: Model) -> None
 
 def test_skipping_in_a_table_of_counts(write: Write, model: Model) -> None:
     path = write(COUNTED + "0,go,1,5\n0,go,2,-1\n0,go,2,1.5\n0,go,2,7\n0,go,0,7\n")
-    reading = read_counts(path, model, skip_invalid=True)
+    reading = read_data(path, model, skip_invalid=True)
     assert reading.counts.transition[:2].tolist() == [5, 7]
     assert reading.dropped == {"negative count": 1, "not a whole number": 1, "impossible transition": 1}
 
 
 def test_nothing_dropped_means_an_empty_report(write: Write, model: Model) -> None:
-    reading = read_counts(write(COUNTED + "0,go,1,5\n"), model, skip_invalid=True)
+    reading = read_data(write(COUNTED + "0,go,1,5\n"), model, skip_invalid=True)
     assert reading.dropped == {}
     assert reading.rows == 1

@@ -34,9 +34,7 @@ OVER_A_REGION = tuple(kind for kind in SetsKind if kind not in WITHOUT_REGION)
 def all_sets(name: str, region: RegionKind) -> dict[SetsKind, LearningResult]:
     known = case(name)
     asked = LearnOptions(region=region)
-    learner = Learner(
-        known.model, counts_of(name), DELTA, known.objective, options=asked, policy=known.policy
-    )
+    learner = Learner(known.problem, counts_of(name), DELTA, options=asked, policy=known.policy)
     kinds = OVER_A_REGION if region is not RegionKind.POLYTOPE else (SetsKind.TIED, *OVER_A_REGION)
     if region is RegionKind.ELLIPSOID or (name, region) in COSTLY:
         kinds = tuple(kind for kind in kinds if kind is not SetsKind.COUPLED)
@@ -138,16 +136,15 @@ def test_names_of_choices_are_the_choices() -> None:
     assert asked.sets is SetsKind.TIED and asked.interval is IntervalMethod.HOEFFDING
     known = case("betting(8)")
     with pytest.raises(InputError, match="no use for the region ellipsoid"):
-        learn(known.model, counts_of("betting(8)"), DELTA, known.objective, options=asked, region="ellipsoid")
-    result = learn(known.model, counts_of("betting(8)"), DELTA, known.objective, options=asked)
+        learn(known.problem, counts_of("betting(8)"), delta=DELTA, **asked.words, region="ellipsoid")
+    result = learn(known.problem, counts_of("betting(8)"), delta=DELTA, **asked.words)
     assert result.kind is SetsKind.TIED
     both = LearnOptions(sets=SetsKind.TIED)
     result = learn(
-        known.model,
+        known.problem,
         counts_of("betting(8)"),
-        DELTA,
-        known.objective,
-        options=both,
+        delta=DELTA,
+        **both.words,
         region="ellipsoid",
         sets="expression",
     )
@@ -189,24 +186,15 @@ def test_the_options_of_a_region_are_checked_too() -> None:
 def test_options_that_speak_of_data_are_refused_without_data() -> None:
     known = case("betting(8)")
     with pytest.raises(InputError, match="The 'interval' option speaks of data"):
-        over_domain(
-            known.model,
-            known.objective,
-            sets="expression",
-            options=LearnOptions(interval=IntervalMethod.HOEFFDING),
-        )
+        over_domain(known.problem, sets="expression", **LearnOptions(interval=IntervalMethod.HOEFFDING).words)
 
 
 def test_parameter_sets_met_with_the_tied_intervals_are_tighter() -> None:
     known = case("rover(4,4)")
     counts = counts_of("rover(4,4)")
-    wide = learn(known.model, counts, DELTA, known.objective, region="polytope", sets="parameter")
+    wide = learn(known.problem, counts, delta=DELTA, region="polytope", sets="parameter")
     tight = learn(
-        known.model,
-        counts,
-        DELTA,
-        known.objective,
-        options=LearnOptions(sets=SetsKind.PARAMETER, intersect=True),
+        known.problem, counts, delta=DELTA, **LearnOptions(sets=SetsKind.PARAMETER, intersect=True).words
     )
     assert tight.region is not None and tight.region.kind is RegionKind.POLYTOPE
     assert tight.guarantee > wide.guarantee
@@ -217,7 +205,7 @@ def test_parameter_sets_met_with_the_tied_intervals_are_tighter() -> None:
 def test_the_published_ellipsoid_is_labelled() -> None:
     known = case("engagement(8)")
     asked = LearnOptions(sets=SetsKind.EXPRESSION, ellipsoid=EllipsoidVersion.PAPER)
-    result = learn(known.model, counts_of("engagement(8)"), DELTA, known.objective, options=asked)
+    result = learn(known.problem, counts_of("engagement(8)"), delta=DELTA, **asked.words)
     assert result.decisions.region is RegionKind.ELLIPSOID
     assert not result.ledger.holds
     assert "unsound" in result.ledger.method

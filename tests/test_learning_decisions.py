@@ -16,6 +16,7 @@ from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.problem import Problem
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.uncertainty.sets import SetsKind
@@ -93,7 +94,7 @@ def test_outcomes_change_no_decision() -> None:
 
 def test_a_coin_by_hand() -> None:
     low, high = beta.ppf(0.025, 60, 41), beta.ppf(0.975, 61, 40)
-    result = learn(coin(), coin_counts(60, 40), 0.05, 'Pmax=? [ F "heads" ]')
+    result = learn(Problem(coin(), 'Pmax=? [ F "heads" ]'), coin_counts(60, 40), delta=0.05)
     assert result.robust.interval.lower == pytest.approx(low, abs=1e-8)
     assert result.robust.interval.upper == pytest.approx(high, abs=1e-8)
     assert result.guarantee == result.robust.interval.lower
@@ -103,9 +104,9 @@ def test_a_coin_by_hand() -> None:
     assert result.widths.mean == pytest.approx(high - low, abs=1e-8)
     assert [(event.event, event.side) for event in result.binding.events] == [(0, "lower and upper")]
     assert result.binding.events[0].text.startswith("p (as in ") or "1-p" in result.binding.events[0].text
-    minimised = learn(coin(), coin_counts(60, 40), 0.05, 'Pmin=? [ F "heads" ]')
+    minimised = learn(Problem(coin(), 'Pmin=? [ F "heads" ]'), coin_counts(60, 40), delta=0.05)
     assert minimised.guarantee == pytest.approx(high, abs=1e-8)
-    complement = learn(coin(), coin_counts(60, 40), 0.05, 'Pmax=? [ G !"heads" ]')
+    complement = learn(Problem(coin(), 'Pmax=? [ G !"heads" ]'), coin_counts(60, 40), delta=0.05)
     assert complement.robust.interval.lower == pytest.approx(1 - high, abs=1e-8)
     assert complement.robust.interval.upper == pytest.approx(1 - low, abs=1e-8)
     assert complement.guarantee == complement.robust.interval.lower
@@ -128,13 +129,13 @@ def test_wrong_requests(change: dict[str, Any], message: str) -> None:
     asked: dict[str, Any] = {"delta": 0.05, "objective": 'Pmax=? [ F "heads" ]', **change}
     delta, objective = asked.pop("delta"), asked.pop("objective")
     with pytest.raises(InputError, match=message):
-        learn(coin(), coin_counts(3, 7), delta, objective, **asked)
+        learn(Problem(coin(), objective), coin_counts(3, 7), delta=delta, **asked)
 
 
 def test_counts_of_another_model_are_refused() -> None:
     other = counts_of("betting(8)")
     with pytest.raises(InputError, match="belong to another model"):
-        learn(coin(), other, 0.05, 'Pmax=? [ F "heads" ]')
+        learn(Problem(coin(), 'Pmax=? [ F "heads" ]'), other, delta=0.05)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[1]
 
 def learned(name: str, **asked: Any) -> LearningResult:
     known = case(name)
-    return learn(known.model, counts_of(name), 0.01, known.objective, **asked)
+    return learn(known.problem, counts_of(name), delta=0.01, **asked)
 
 
 def written(results: list[LearningResult], name: str, path: Path, **asked: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def test_all_formats_hold_the_same_model(tmp_path: Path) -> None:
 def test_the_document_has_what_a_report_needs(tmp_path: Path) -> None:
     name = "betting(8)"
     known = case(name)
-    results = learn_all(known.model, counts_of(name), 0.01, known.objective, region="polytope")
+    results = learn_all(known.problem, counts_of(name), delta=0.01, region="polytope")
     content = written(list(results.values()), name, tmp_path / "out")
     assert content["format"] == "tightrope result"
     assert content["maximises"] is True
@@ -156,7 +156,7 @@ def test_a_failure_while_writing_leaves_the_old_result(
 
 def test_infinite_values_are_strings(tmp_path: Path) -> None:
     known = case("engagement(8)")
-    result = learn(known.model, known.counts(2, 1), 0.01, known.objective, sets="tied")
+    result = learn(known.problem, known.counts(2, 1), delta=0.01, sets="tied")
     assert result.guarantee == math.inf
     content = written([result], "engagement(8)", tmp_path / "out")
     assert content["results"][0]["guarantee"] == "inf"

@@ -18,6 +18,7 @@ from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.stages import EmptyRegion
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.problem import Problem
 from tightrope.region.region import RegionKind
 from tightrope.uncertainty.sets import SetsKind
 
@@ -55,13 +56,13 @@ def in_batches(counts: Counts) -> Counts:
 def test_an_empty_region_is_a_verdict_and_tied_sets_take_over(region: RegionKind, sets: SetsKind) -> None:
     model = two_coins()
     counts = counted(model, (900, 100), (100, 900))
-    result = learn(model, counts, 0.01, 'Pmax=? [ F "won" ]', region=region, sets=sets)
+    result = learn(Problem(model, 'Pmax=? [ F "won" ]'), counts, delta=0.01, region=region, sets=sets)
     assert result.verdict is not None
     assert "no parameters of the domain explain the data at confidence 0.99" in result.verdict
     assert result.conflict is not None and len(result.conflict.texts) == 2
     assert result.fallback
     assert result.decisions.sets is sets and result.sets.kind is SetsKind.TIED
-    tied = learn(model, counts, 0.01, 'Pmax=? [ F "won" ]', sets="tied")
+    tied = learn(Problem(model, 'Pmax=? [ F "won" ]'), counts, delta=0.01, sets="tied")
     assert result.robust.interval == tied.robust.interval
     assert result.ledger == tied.ledger
     assert result.binding.total == 0 and result.widths.parameter_lower is None
@@ -70,7 +71,7 @@ def test_an_empty_region_is_a_verdict_and_tied_sets_take_over(region: RegionKind
     assert facts["conflict"] == list(result.conflict.texts)
     with pytest.raises(EmptyRegion, match="contradict each other") as caught:
         asked = LearnOptions(region=region, sets=sets, fallback=False)
-        learn(model, counts, 0.01, 'Pmax=? [ F "won" ]', options=asked)
+        learn(Problem(model, 'Pmax=? [ F "won" ]'), counts, delta=0.01, **asked.words)
     assert caught.value.exit_code == 1
     assert caught.value.conflict == result.conflict
 
@@ -79,19 +80,24 @@ def test_an_empty_region_is_a_verdict_and_tied_sets_take_over(region: RegionKind
 def test_a_region_that_is_not_empty_for_a_wrong_model_is_checked_apart(region: RegionKind) -> None:
     model = two_coins()
     wrong = in_batches(counted(model, (900, 100), (100, 900)))
-    result = learn(model, wrong, 0.01, 'Pmax=? [ F "won" ]', region=region)
+    result = learn(Problem(model, 'Pmax=? [ F "won" ]'), wrong, delta=0.01, region=region)
     assert result.verdict is None
     assert result.misfit is not None and "contradict each other: " in result.misfit
     assert result.to_json()["misfit"] == result.misfit
     right = in_batches(counted(model, (800, 200), (400, 600)))
-    assert learn(model, right, 0.01, 'Pmax=? [ F "won" ]', region=region).misfit is None
-    assert learn(model, right, 0.01, 'Pmax=? [ F "won" ]', region="polytope").model_check is None
+    assert learn(Problem(model, 'Pmax=? [ F "won" ]'), right, delta=0.01, region=region).misfit is None
+    assert (
+        learn(Problem(model, 'Pmax=? [ F "won" ]'), right, delta=0.01, region="polytope").model_check is None
+    )
 
 
 def test_consistent_data_are_no_verdict() -> None:
     model = two_coins()
     result = learn(
-        model, counted(model, (800, 200), (400, 600)), 0.01, 'Pmax=? [ F "won" ]', region="polytope"
+        Problem(model, 'Pmax=? [ F "won" ]'),
+        counted(model, (800, 200), (400, 600)),
+        delta=0.01,
+        region="polytope",
     )
     assert result.verdict is None and not result.fallback and result.conflict is None
     assert 0.8 in result.robust.interval
@@ -102,7 +108,7 @@ def test_consistent_data_are_no_verdict() -> None:
 def test_without_data_the_whole_domain_is_possible() -> None:
     model = two_coins()
     nothing = counted(model, (0, 0), (0, 0))
-    for kind, result in learn_all(model, nothing, 0.01, 'Pmax=? [ F "won" ]').items():
+    for kind, result in learn_all(Problem(model, 'Pmax=? [ F "won" ]'), nothing, delta=0.01).items():
         assert result.robust.interval.lower == pytest.approx(0.0, abs=1e-9), kind
         assert result.optimistic_value == pytest.approx(1.0, abs=1e-9), kind
 
@@ -110,13 +116,13 @@ def test_without_data_the_whole_domain_is_possible() -> None:
 def test_expressions_never_seen_can_make_a_cost_infinite() -> None:
     known = case("engagement(8)")
     counts = known.counts(episodes=2, seed=1)
-    unseen = learn(known.model, counts, 0.01, known.objective, sets="tied", policy=known.policy)
+    unseen = learn(known.problem, counts, delta=0.01, sets="tied", policy=known.policy)
     assert unseen.value is not None
     assert unseen.value.interval.upper == math.inf
     assert unseen.value.interval.width == math.inf
     assert unseen.is_certified
     assumed = LearnOptions(sets=SetsKind.TIED, assume_support=0.2)
-    bounded = learn(known.model, counts, 0.01, known.objective, options=assumed, policy=known.policy)
+    bounded = learn(known.problem, counts, delta=0.01, **assumed.words, policy=known.policy)
     assert bounded.value is not None
     assert math.isfinite(bounded.value.interval.upper)
     assert bounded.value.interval.upper > 100
@@ -128,9 +134,13 @@ def test_a_step_bound_makes_the_policy_depend_on_the_step(sets: str) -> None:
     known = case("aircraft(8,4)")
     counts = counts_of("aircraft(8,4)")
     bounded = learn(
-        known.model, counts, 0.01, 'Pmax=? [ !"collision" U<=8 "goal" ]', sets=sets, policy=known.policy
+        Problem(known.model, 'Pmax=? [ !"collision" U<=8 "goal" ]'),
+        counts,
+        delta=0.01,
+        sets=sets,
+        policy=known.policy,
     )
-    free = learn(known.model, counts, 0.01, known.objective, sets=sets, policy=known.policy)
+    free = learn(known.problem, counts, delta=0.01, sets=sets, policy=known.policy)
     assert bounded.guarantee == pytest.approx(free.guarantee, rel=1e-5)
     assert bounded.guarantee <= bounded.robust.interval.upper <= bounded.optimistic_value * (1 + 1e-5)
     assert bounded.robust.steps is not None and free.robust.steps is None
@@ -145,7 +155,7 @@ def test_a_randomised_policy_lies_between(sets: str) -> None:
     known = case("engagement(8)")
     uniform = Policy.uniform(known.model.structure).probability
     counts = counts_of("engagement(8)")
-    result = learn(known.model, counts, 0.01, known.objective, sets=sets, policy=uniform)
+    result = learn(known.problem, counts, delta=0.01, sets=sets, policy=uniform)
     assert result.value is not None
     assert known.value_of(uniform) in result.value.interval
     assert any("randomised" in note for note in result.notes) == (sets == "rectangular")
@@ -154,7 +164,7 @@ def test_a_randomised_policy_lies_between(sets: str) -> None:
 def test_a_time_limit_is_a_status_and_the_bounds_still_hold() -> None:
     known = case("engagement(8)")
     asked = LearnOptions(sets=SetsKind.EXPRESSION, seconds=1e-9)
-    result = learn(known.model, counts_of("engagement(8)"), 0.01, known.objective, options=asked)
+    result = learn(known.problem, counts_of("engagement(8)"), delta=0.01, **asked.words)
     assert not result.is_certified
     assert "time limit" in result.status
     assert known.value_of(result.robust.policy) in result.robust.interval
@@ -163,8 +173,7 @@ def test_a_time_limit_is_a_status_and_the_bounds_still_hold() -> None:
 def test_the_same_data_give_the_same_answer() -> None:
     known = case("betting(8)")
     first, second = (
-        learn_all(known.model, known.counts(500, 7), 0.01, known.objective, policy=known.policy)
-        for _ in range(2)
+        learn_all(known.problem, known.counts(500, 7), delta=0.01, policy=known.policy) for _ in range(2)
     )
     for kind in first:
         a, b = first[kind].to_json(), second[kind].to_json()
@@ -177,7 +186,7 @@ def test_the_same_data_give_the_same_answer() -> None:
 def test_more_data_tighten_the_guarantee() -> None:
     known = case("betting(8)")
     few, many = (
-        learn(known.model, known.counts(n, 3), 0.01, known.objective, region=r)
+        learn(known.problem, known.counts(n, 3), delta=0.01, region=r)
         for r, n in (("likelihood", 100), ("likelihood", 10_000))
     )
     assert many.guarantee > few.guarantee
@@ -190,13 +199,12 @@ def test_betting_50_as_published(seed: int) -> None:
     known = case("betting(50)")
     assert known.optimum == pytest.approx(27.011, abs=5e-4)
     results = learn_all(
-        known.model,
+        known.problem,
         known.counts(100_000, seed),
-        0.001,
-        known.objective,
+        delta=0.001,
         kinds=(SetsKind.TIED, SetsKind.PARAMETER, SetsKind.EXPRESSION),
         region="polytope",
-        options=PAPER,
+        **PAPER.words,
         policy=known.policy,
     )
     intervals = {kind: result.value.interval for kind, result in results.items() if result.value}

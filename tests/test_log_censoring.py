@@ -10,7 +10,7 @@ import pytest
 
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.reading import Reading, read_counts
+from tightrope.data.reading import Reading, read_data
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.parameters import Parameters
@@ -55,7 +55,7 @@ def model() -> ParametricMDP:
 def read(tmp_path: Path, model: ParametricMDP, text: str, **words: object) -> Reading:
     path = tmp_path / "log.csv"
     path.write_text(text)
-    return read_counts(path, model, **words)  # type: ignore[arg-type]
+    return read_data(path, model, **words)  # type: ignore[arg-type]
 
 
 def tossed(path: Path, seed: int, rows: int = 400) -> None:
@@ -138,10 +138,7 @@ HEAD = "episode,step,state,action,next_state\n"
     [
         (HEAD + "0,0,3,walk,4\n0,1,4,walk,5\n", ()),
         (HEAD + "0,0,3,walk,4\n0,3,4,walk,5\n1,0,3,walk,4\n", ("2 steps are missing within episodes",)),
-        (
-            HEAD + "0,0,3,walk,4\n1,1,4,walk,5\n2,0,3,walk,2\n",
-            ("1 episode begins late",),
-        ),
+        (HEAD + "0,0,3,walk,4\n1,1,4,walk,5\n2,0,3,walk,2\n", ("1 episode begins late",)),
         (
             "episode,step,state,action\n0,0,3,walk\n0,1,4,walk\n1,0,3,rest\n1,1,3,rest\n2,0,3,walk\n2,1,4,\n",
             ("1 action has no outcome in the log",),

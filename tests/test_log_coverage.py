@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tightrope import Parameters, build_from_function, learn, read_counts
+from tightrope import Parameters, build_from_function, learn, read_data
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign
 from tightrope.data.reading import Reading
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.problem import Problem
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
 
 DELTA = 0.05
@@ -155,7 +156,7 @@ def cut_off_at_the_end(random: np.random.Generator) -> Rows:
 
 
 def read(rows: Rows, skip: bool = False) -> Reading:
-    return read_counts(pa.Table.from_pylist(rows), MODEL, skip_invalid=skip)
+    return read_data(pa.Table.from_pylist(rows), MODEL, skip_invalid=skip)
 
 
 def covers(reading: Reading) -> tuple[bool, bool]:
@@ -189,11 +190,11 @@ def test_where_confidence_is_claimed_misses_stay_below_delta(log: Log) -> None:
 
 def test_the_missing_end_of_a_log_is_harmless_only_at_the_end_and_without_a_plan() -> None:
     table = pa.Table.from_pylist(cut_off_at_the_end(np.random.default_rng(1)))
-    alone = read_counts(table, MODEL).counts
+    alone = read_data(table, MODEL).counts
     assert alone.design.open_end and alone.design.censored == ()
     said = ("the last action of a log has no outcome in it",)
     for design in ("fixed", "generative"):
-        assert read_counts(table, MODEL, design=design).counts.design.censored == said
+        assert read_data(table, MODEL, design=design).counts.design.censored == said
     assert (alone + alone).design.censored == said
     assert SamplingDesign.from_json(alone.design.to_json()) == alone.design
     whole = read(stopped_by_outcome(np.random.default_rng(1))).counts
@@ -216,7 +217,7 @@ def test_the_missing_end_of_a_log_is_harmless_only_at_the_end_and_without_a_plan
 )
 def test_learn_says_so_whatever_the_region_and_the_sets(options: dict[str, str]) -> None:
     reading = read(unreadable(np.random.default_rng(3)), skip=True)
-    result = learn(MODEL, reading.counts, DELTA, 'Pmax=? [ F "heads" ]', **options)  # type: ignore[arg-type]
+    result = learn(Problem(MODEL, 'Pmax=? [ F "heads" ]'), reading.counts, delta=DELTA, **options)  # type: ignore[arg-type]
     assert not result.ledger.holds
     assert any("nominal" in line for line in result.ledger.lines)
 

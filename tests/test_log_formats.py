@@ -21,7 +21,7 @@ import pytest
 from tightrope.cli.app import run
 from tightrope.cli.log_source import progress_line
 from tightrope.data.log_counts import ReadProgress
-from tightrope.data.reading import read_counts
+from tightrope.data.reading import read_data
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -55,7 +55,7 @@ def model() -> ParametricMDP:
 def expected(model: ParametricMDP, tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("plain") / "log.csv"
     path.write_text(CSV + "\n")
-    counts = read_counts(path, model).counts
+    counts = read_data(path, model).counts
     assert counts.steps == 6 and counts.design.episodes == 2
     return counts
 
@@ -87,7 +87,7 @@ def test_files_of_all_kinds(tmp_path: Path, model: ParametricMDP, expected: Any)
     paths = write_all(tmp_path)
     assert len(paths) == 12
     for path in paths:
-        assert read_counts(path, model).counts == expected, path.name
+        assert read_data(path, model).counts == expected, path.name
 
 
 def test_a_directory_is_read_in_the_order_of_names(
@@ -100,11 +100,11 @@ def test_a_directory_is_read_in_the_order_of_names(
         pq.write_table(table.slice(start, 3), folder / "part.parquet")
     (tmp_path / "_SUCCESS").write_text("")
     (tmp_path / "README.txt").write_text("no data")
-    reading = read_counts(tmp_path, model)
+    reading = read_data(tmp_path, model)
     assert reading.counts == expected
     assert [Path(name).parent.name for name in reading.files] == ["line=2", "line=10"]
-    assert read_counts(str(tmp_path / "line=*" / "*.parquet"), model).counts == expected
-    assert read_counts(str(tmp_path / "**" / "*.parquet"), model).counts == expected
+    assert read_data(str(tmp_path / "line=*" / "*.parquet"), model).counts == expected
+    assert read_data(str(tmp_path / "**" / "*.parquet"), model).counts == expected
 
 
 def test_folders_give_columns(tmp_path: Path, model: ParametricMDP, expected: Any) -> None:
@@ -113,13 +113,13 @@ def test_folders_give_columns(tmp_path: Path, model: ParametricMDP, expected: An
         folder.mkdir()
         table = pa.table({name: values[3 * episode : 3 * episode + 3] for name, values in COLUMNS.items()})
         pq.write_table(table.drop_columns(["episode"]), folder / "part.parquet")
-    reading = read_counts(tmp_path, model)
+    reading = read_data(tmp_path, model)
     assert reading.counts == expected
     assert "episode = run" in reading.read_as[0]
-    assert read_counts(str(tmp_path / "*" / "part.parquet"), model).counts == expected
-    alone = read_counts(tmp_path / "run=0" / "part.parquet", model)
+    assert read_data(str(tmp_path / "*" / "part.parquet"), model).counts == expected
+    alone = read_data(tmp_path / "run=0" / "part.parquet", model)
     assert "run" not in alone.read_as[0]
-    assert "run" not in read_counts(str(tmp_path / "run=0" / "*.parquet"), model).read_as[0]
+    assert "run" not in read_data(str(tmp_path / "run=0" / "*.parquet"), model).read_as[0]
 
 
 @pytest.mark.parametrize("content", ["csv", "csv.gz", "jsonl", "parquet", "arrow"])
@@ -136,16 +136,16 @@ def test_standard_input(
     write_all(tmp_path)
     data = (tmp_path / f"log.{content}").read_bytes()
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(data)))
-    reading = read_counts("-", model, format=content if said else None)
+    reading = read_data("-", model, format=content if said else None)
     assert reading.counts == expected
     assert reading.files == ("standard input",)
 
 
 def test_a_format_that_is_said(tmp_path: Path, model: ParametricMDP, expected: Any) -> None:
     (tmp_path / "log.dat").write_text(CSV + "\n")
-    assert read_counts(tmp_path / "log.dat", model, format="csv").counts == expected
+    assert read_data(tmp_path / "log.dat", model, format="csv").counts == expected
     with pytest.raises(InputError, match="'xls' is no data format"):
-        read_counts(tmp_path / "log.dat", model, format="xls")
+        read_data(tmp_path / "log.dat", model, format="xls")
 
 
 def test_an_object_store(model: ParametricMDP, expected: Any) -> None:
@@ -157,11 +157,11 @@ def test_an_object_store(model: ParametricMDP, expected: Any) -> None:
     with store.open("/bucket2/log.csv.gz", "wb") as file:
         file.write(gzip.compress((CSV + "\n").encode()))
     for place in ("memory://bucket", "memory://bucket/*/part.parquet", "memory://bucket2/log.csv.gz"):
-        reading = read_counts(place, model)
+        reading = read_data(place, model)
         assert reading.counts == expected
         assert all(name.startswith("memory://") for name in reading.files)
     with pytest.raises(InputError, match="no file system is known for nowhere://"):
-        read_counts("nowhere://bucket/log.csv", model)
+        read_data("nowhere://bucket/log.csv", model)
 
 
 def test_tables_in_python(model: ParametricMDP, expected: Any) -> None:
@@ -175,10 +175,10 @@ def test_tables_in_python(model: ParametricMDP, expected: Any) -> None:
         [table.slice(0, 3), table.slice(3)],
         pa.table({**COLUMNS, "action": pa.array(COLUMNS["action"]).dictionary_encode()}),
     ):
-        assert read_counts(data, model).counts == expected, type(data)
+        assert read_data(data, model).counts == expected, type(data)
     shuffled = table.take(pa.array(np.random.default_rng(1).permutation(6)))
     reader = pa.RecordBatchReader.from_batches(shuffled.schema, shuffled.to_batches(max_chunksize=2))
-    assert read_counts(reader, model).counts.transition.tolist() == expected.transition.tolist()
+    assert read_data(reader, model).counts.transition.tolist() == expected.transition.tolist()
 
 
 def test_episodes_in_python(model: ParametricMDP, expected: Any) -> None:
@@ -186,12 +186,12 @@ def test_episodes_in_python(model: ParametricMDP, expected: Any) -> None:
         for number in (0, 1):
             yield [(state, "walk", after) for episode, _, state, after in ROWS if episode == number]
 
-    assert read_counts(episodes(), model).counts == expected
-    assert read_counts(list(episodes()), model).counts == expected
+    assert read_data(episodes(), model).counts == expected
+    assert read_data(list(episodes()), model).counts == expected
     with pytest.raises(InputError, match="there are no episodes"):
-        read_counts(iter([]), model)
+        read_data(iter([]), model)
     with pytest.raises(InputError, match="data of the type int cannot be read"):
-        read_counts(7, model)
+        read_data(7, model)
 
 
 def test_progress_tells_rows_bytes_and_time(tmp_path: Path, model: ParametricMDP) -> None:
@@ -202,7 +202,7 @@ def test_progress_tells_rows_bytes_and_time(tmp_path: Path, model: ParametricMDP
     def watch(progress: ReadProgress) -> None:
         told.append((progress.rows, progress.bytes, progress.total_bytes))
 
-    read_counts(path, model, progress=watch)
+    read_data(path, model, progress=watch)
     assert told[-1] == (6, path.stat().st_size, path.stat().st_size)
     assert progress_line(1_200_000, 30_000_000, 120_000_000, 4.0) == (
         "reading: 1,200,000 rows, 30 of 120 MB, 12 s left"

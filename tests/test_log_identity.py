@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.data.reading import read_counts
+from tightrope.data.reading import read_data
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -86,7 +86,7 @@ def test_an_index_is_one_where_it_is_said(folder: Path) -> None:
     model = parametric(folder / "x.prism")
     path = folder / "index.csv"
     path.write_text("state,action,next_state\n" + "0,go,1\n" * 20 + "0,go,2\n" * 80)
-    reading = read_counts(path, model, states="index")
+    reading = read_data(path, model, states="index")
     assert reading.counts.transition.tolist() == [20, 80, 0, 0]
     assert reading.read_as == ("states by the model's index; state, next_state, action",)
 
@@ -95,7 +95,7 @@ def test_a_file_for_this_very_model_needs_no_word(folder: Path, capsys: pytest.C
     target = str(folder / "data.csv")
     assert run(["sample", str(folder / "m.prism"), "--at", "p=0.2", "--episodes", "100", "-o", target]) == 0
     assert "batch,state,choice,action,next_state,count" in Path(target).read_text()
-    reading = read_counts(target, parametric(folder / "m.prism"))
+    reading = read_data(target, parametric(folder / "m.prism"))
     assert reading.counts.visits.tolist() == [100, 0, 0]
     assert reading.read_as[0].startswith("states by the model's index")
 
@@ -112,7 +112,7 @@ def test_states_of_a_python_model_are_its_authors(tmp_path: Path) -> None:
     """State 2 is the model's number 0: read by number, this log would be impossible or about others."""
     path = tmp_path / "log.csv"
     path.write_text("s,a,s'\n2,walk,3\n3,walk,4\n2,walk,1\n1,walk,0\n")
-    reading = read_counts(path, walk())
+    reading = read_data(path, walk())
     assert reading.counts.transition[:2].tolist() == [1, 1]
     assert reading.read_as == (
         "states as the model's author calls them; state = s, next_state = s', action = a",
@@ -143,7 +143,7 @@ def test_a_wrong_looking_reading_names_the_one_that_fits(tmp_path: Path, text: s
     path = tmp_path / "log.csv"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
-        read_counts(path, walk())
+        read_data(path, walk())
     assert caught.value.hint == words
 
 
@@ -151,7 +151,7 @@ def test_two_columns_for_one_role_are_refused(folder: Path) -> None:
     path = folder / "two.csv"
     path.write_text("x,act,a,next_x\n2,go,go,1\n")
     with pytest.raises(InputError) as caught:
-        read_counts(path, parametric(folder / "x.prism"))
+        read_data(path, parametric(folder / "x.prism"))
     assert caught.value.message == "the columns 'act' and 'a' could each be the action"
     assert caught.value.hint == "say which: --columns \"action=act\" (columns={'action': 'act'})"
 
@@ -161,16 +161,16 @@ def test_all_files_are_used_in_their_order(folder: Path, capsys: pytest.CaptureF
     one.write_text("x,action,x_next\n" + "2,go,1\n" * 30)
     two.write_text("x,action,x_next\n" + "2,go,0\n" * 70)
     model = parametric(folder / "x.prism")
-    reading = read_counts([one, two], model)
+    reading = read_data([one, two], model)
     assert reading.counts.transition.tolist() == [30, 70, 0, 0]
     assert reading.files == (str(one), str(two))
     assert reading.counts.batches is not None and reading.counts.batches[0][0].tolist() == [0]
-    backwards = read_counts([two, one], model).counts.batches
+    backwards = read_data([two, one], model).counts.batches
     assert backwards is not None and backwards[0][0].tolist() == [1]
-    assert read_counts(str(folder / "[ab].csv"), model).counts == reading.counts
+    assert read_data(str(folder / "[ab].csv"), model).counts == reading.counts
     words = ["learn", str(folder / "x.prism"), "--data", str(one), "--data", str(two)]
     assert run([*words, "--prop", 'Pmax=? [ F "goal" ]']) == 0
     said = "".join(capsys.readouterr().out.split())  # long lines are broken anywhere
     assert said.startswith(f"data:2filesinthisorder:{one},{two}readas:")
     with pytest.raises(InputError, match="the file is given twice"):
-        read_counts([one, one], model)
+        read_data([one, one], model)

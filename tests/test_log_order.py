@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tightrope.data.reading import Reading, read_counts
+from tightrope.data.reading import Reading, read_data
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -44,7 +44,7 @@ def text(rows: list[tuple[int, int, int, int]], head: str = "episode,step,state,
 def read(tmp_path: Path, model: ParametricMDP, content: str) -> Reading:
     path = tmp_path / "log.csv"
     path.write_text(content)
-    return read_counts(path, model)
+    return read_data(path, model)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def test_a_step_twice_is_refused_and_never_counted(tmp_path: Path, model: Parame
 def test_episode_names_of_two_files_may_be_the_same(tmp_path: Path, model: ParametricMDP) -> None:
     for number, walk in enumerate(episodes(2, 9)):
         (tmp_path / f"{number}.csv").write_text(text([(0, *row[1:]) for row in reversed(walk)]))
-    reading = read_counts(str(tmp_path / "?.csv"), model)
+    reading = read_data(str(tmp_path / "?.csv"), model)
     assert reading.counts.design.episodes == 2
     assert reading.counts.steps == sum(len(walk) for walk in episodes(2, 9))
 
@@ -145,7 +145,7 @@ def test_an_episode_split_over_shuffled_files_is_put_together(tmp_path: Path, mo
     assert len(walk) > 4
     (tmp_path / "0.csv").write_text(text(walk[3:]))
     (tmp_path / "1.csv").write_text(text(walk[:3]))
-    reading = read_counts(str(tmp_path / "?.csv"), model)
+    reading = read_data(str(tmp_path / "?.csv"), model)
     assert reading.counts.design.episodes == 1 and reading.counts.design.censored == ()
     assert reading.counts.steps == len(walk)
 

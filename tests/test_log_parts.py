@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tightrope.data.counting import count_part
 from tightrope.data.log_counts import finish, join
 from tightrope.data.read_options import ReadOptions
-from tightrope.data.reading import Reading, plan_reading, read_counts
+from tightrope.data.reading import Reading, plan_reading, read_data
 from tightrope.errors import InputError
 from tightrope.formats.table.opening import open_tables
 from tightrope.model.builder import build_from_rows
@@ -75,7 +75,7 @@ def spoiled(columns: dict[str, list[Any]], seed: int, share: float) -> dict[str,
 def outcome(path: Path, **words: Any) -> tuple[Any, ...]:
     """Everything a reading says, or the words of its refusal."""
     try:
-        reading: Reading = read_counts(path, MODEL, **words)
+        reading: Reading = read_data(path, MODEL, **words)
     except InputError as error:
         return (error.message,)
     counts = reading.counts
@@ -138,7 +138,7 @@ def test_a_clean_log_is_counted_in_full_however_states_are_told(tmp_path: Path) 
     path = tmp_path / "log.parquet"
     for names in SHAPES.values():
         pq.write_table(pa.table({name: columns[name] for name in names}), path)
-        counts = read_counts(path, MODEL).counts
+        counts = read_data(path, MODEL).counts
         if "next_state" in names:
             assert counts.transition.tolist() == full.tolist()
             assert counts.design.censored == ()
@@ -171,4 +171,4 @@ def test_parts_can_be_counted_elsewhere(tmp_path: Path) -> None:
     partials = [pickle.loads(pickle.dumps(count_part(sent, part))) for part in plan.parts()]
     assert len(partials) == 3
     counts = finish(plan, join(plan, iter(partials)), None)
-    assert counts.count.tolist() == read_counts(tmp_path, MODEL).counts.transition.tolist()
+    assert counts.count.tolist() == read_data(tmp_path, MODEL).counts.transition.tolist()

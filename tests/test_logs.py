@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from log_cases import FOLDER, RUNS, machine, rows
-from tightrope.data.reading import read_counts
+from tightrope.data.reading import read_data
 from tightrope.model.parametric_mdp import ParametricMDP
 
 ODD = {
@@ -103,7 +103,7 @@ def expected(model: ParametricMDP) -> list[int]:
 def test_the_same_counts(
     model: ParametricMDP, expected: list[int], name: str, words: dict[str, Any], read_as: str, in_time: bool
 ) -> None:
-    reading = read_counts(FOLDER / name, model, **words)
+    reading = read_data(FOLDER / name, model, **words)
     assert reading.counts.transition.tolist() == expected
     assert reading.dropped == {}
     assert reading.counts.design.censored == ()
@@ -111,13 +111,13 @@ def test_the_same_counts(
     assert reading.read_as[0] == f"states by {form}; {read_as}"
     if name != "counted.csv":
         assert reading.counts.design.episodes == RUNS
-    canonical = read_counts(FOLDER / "canonical.csv", model).counts
+    canonical = read_data(FOLDER / "canonical.csv", model).counts
     if in_time:
         assert reading.counts.batches == canonical.batches
 
 
 def test_maps_are_shown(model: ParametricMDP) -> None:
-    reading = read_counts(FOLDER / "odd-names.csv", model, **ODD)  # type: ignore[arg-type]
+    reading = read_data(FOLDER / "odd-names.csv", model, **ODD)  # type: ignore[arg-type]
     assert reading.read_as[1:] == ("values mapped: wear: *10", "values mapped: action: 0=repair, 1=run")
 
 

@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tightrope import OnlineLearner, Parameters, build_from_function, build_from_rows, load_prism, read_counts
+from tightrope import OnlineLearner, Parameters, build_from_function, build_from_rows, load, read_data
 from tightrope.cli.app import run
 from tightrope.data.environments import count_environment, count_minari
 from tightrope.errors import InputError
@@ -25,6 +25,7 @@ from tightrope.formats.policy_write import write_policy
 from tightrope.model.own_states import OwnStates
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.step_choices import StepChoices
+from tightrope.problem import Problem
 
 LAST = 4
 
@@ -113,12 +114,12 @@ def test_own_states_survive_pickling_and_leave_the_identity_alone(called: Callab
 
 def test_a_model_that_was_learned_about_pickles() -> None:
     model = walk()
-    learner = OnlineLearner(model, 'Pmax=? [ F "home" ]')
+    learner = OnlineLearner(Problem(model, 'Pmax=? [ F "home" ]'))
     learner.observe([(2, "walk", 3), (3, "run", 4)])
     guarantee = learner.result().guarantee
     copy = pickle.loads(pickle.dumps(model))
     assert copy.hash() == model.hash() and not copy.expression.flags.writeable
-    again = OnlineLearner(copy, 'Pmax=? [ F "home" ]')
+    again = OnlineLearner(Problem(copy, 'Pmax=? [ F "home" ]'))
     again.observe([(2, "walk", 3), (3, "run", 4)])
     assert again.result().guarantee == guarantee
     plain = copy.instantiate([Fraction(1, 2)])
@@ -172,7 +173,7 @@ label "home" = x=4;
 def test_integer_observations_without_own_states_are_refused_unless_indices_are_meant(tmp_path: Path) -> None:
     path = tmp_path / "walk.prism"
     path.write_text(WALK)
-    model = load_prism(path, box="p=0.1:0.9")
+    model = load(path, params={"p": (0.1, 0.9)})
     with pytest.raises(InputError) as caught:
         count_environment(WalkEnv(), model, 1, seed=1)
     assert caught.value.message == (
@@ -211,7 +212,7 @@ def test_recorded_integers_are_the_users_own_states(tmp_path: Path) -> None:
     assert seen(model, counts.transition) == {("2", "3"), ("3", "4")}
     path = tmp_path / "walk.prism"
     path.write_text(WALK)
-    prism = load_prism(path, box="p=0.1:0.9")
+    prism = load(path, params={"p": (0.1, 0.9)})
     with pytest.raises(InputError, match="observation 0: the observation 2 does not say which state it is"):
         count_minari(Dataset(), prism)
     with pytest.raises(InputError, match="the model has no transition"):  # to the model, state 2 is x=1
@@ -220,14 +221,14 @@ def test_recorded_integers_are_the_users_own_states(tmp_path: Path) -> None:
 
 def test_an_online_learner_finds_own_states() -> None:
     model = walk()
-    learner = OnlineLearner(model, 'Pmax=? [ F "home" ]')
+    learner = OnlineLearner(Problem(model, 'Pmax=? [ F "home" ]'))
     learner.observe([(2, "walk", 3), (3, "run", 4)])
     assert seen(model, learner.data.counts().transition) == {("2", "3"), ("3", "4")}
-    by_index = OnlineLearner(model, 'Pmax=? [ F "home" ]', states="index")
+    by_index = OnlineLearner(Problem(model, 'Pmax=? [ F "home" ]'), states="index")
     by_index.observe([(0, "walk", 1), (1, "run", 3)])
     assert by_index.data.counts() == learner.data.counts()
     with pytest.raises(InputError, match="states='foo'"):
-        OnlineLearner(model, 'Pmax=? [ F "home" ]', states="foo")
+        OnlineLearner(Problem(model, 'Pmax=? [ F "home" ]'), states="foo")
 
 
 # --- logs -----------------------------------------------------------------------------------
@@ -238,13 +239,13 @@ def test_numbers_in_a_log_are_the_users_own_states(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("state,action,next_state\n2,walk,3\n3,run,4\n2,walk,1\n1,walk,0\n")
     model = walk()
-    reading = read_counts(path, model)
+    reading = read_data(path, model)
     assert seen(model, reading.counts.transition) == {("2", "3"), ("3", "4"), ("2", "1"), ("1", "0")}
     assert reading.read_as[0].startswith("states as the model's author calls them")
     path.write_text("state,action,next_state\n0,walk,1\n1,run,3\n")
     with pytest.raises(InputError, match="'walk' is not enabled in state 0"):
-        read_counts(path, model)
-    by_index = read_counts(path, model, states="index")
+        read_data(path, model)
+    by_index = read_data(path, model, states="index")
     assert seen(model, by_index.counts.transition) == {("2", "3"), ("3", "4")}
 
 
@@ -253,7 +254,7 @@ def test_numbers_in_a_log_of_a_model_without_own_states_are_refused(tmp_path: Pa
     path.write_text(WALK)
     log.write_text("state,action,next_state\n0,walk,1\n")
     with pytest.raises(InputError, match="the column 'state' does not say how it names states") as caught:
-        read_counts(log, load_prism(path, box="p=0.1:0.9"))
+        read_data(log, load(path, params={"p": (0.1, 0.9)}))
     assert caught.value.hint is not None and "--states index" in caught.value.hint
 
 
@@ -291,7 +292,7 @@ def test_policies_are_asked_by_own_states_and_by_variables(tmp_path: Path) -> No
         policy.actions(7)
     path = tmp_path / "walk.prism"
     path.write_text(WALK)
-    prism = load_prism(path, box="p=0.1:0.9").structure
+    prism = load(path, params={"p": (0.1, 0.9)}).structure
     uniform = Policy.uniform(prism)
     assert uniform.actions({"x": 3}) == uniform.actions((3,)) == {"walk": 0.5, "run": 0.5}
     for wrong in (3, {"x": 9}, {"y": 3}, (3, 3)):

@@ -23,6 +23,7 @@ from tightrope.learning.online.run import OnlineRun, Truth
 from tightrope.learning.online.sources import SimulatedEpisodes
 from tightrope.learning.options import WITHOUT_REGION, LearnOptions
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.problem import Problem
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.ledger import Assumption
@@ -102,7 +103,7 @@ def test_an_incremental_update_is_what_learn_says_of_the_same_counts(
     last = list(OnlineRun(online, source(name), 36).records())[-1]
     assert online.last_update is not None and last["update"] > 8
     counts = online.data.counts()
-    fresh = learn(case(name).model, counts, 0.001, case(name).objective, options=options)
+    fresh = learn(case(name).problem, counts, delta=0.001, **options.words)
     assert counts.batches is not None and len(counts.batches) == len(batch_ends(36))
     assert last["guarantee"] == pytest.approx(fresh.guarantee, rel=1e-9)
     assert last["optimistic"] == pytest.approx(fresh.optimistic_value, rel=1e-9)
@@ -123,13 +124,9 @@ def test_coupled_sets_guarantee_more_and_equal_learn_too() -> None:
     online = learner(name, options=options)
     for record in OnlineRun(online, source(name), 6, truth(name)).records():
         assert record["holds"]
-    fresh = learn(case(name).model, online.data.counts(), 0.001, case(name).objective, options=options)
+    fresh = learn(case(name).problem, online.data.counts(), delta=0.001, **options.words)
     wider = learn(
-        case(name).model,
-        online.data.counts(),
-        0.001,
-        case(name).objective,
-        options=options.with_sets(SetsKind.RECTANGULAR),
+        case(name).problem, online.data.counts(), delta=0.001, **options.with_sets(SetsKind.RECTANGULAR).words
     )
     assert record["guarantee"] == pytest.approx(fresh.guarantee, rel=1e-9)
     assert record["guarantee"] >= wider.guarantee
@@ -137,7 +134,7 @@ def test_coupled_sets_guarantee_more_and_equal_learn_too() -> None:
 
 def test_learning_finds_the_better_coin_and_says_so() -> None:
     model = two_coins()
-    online = OnlineLearner(model, GOAL, delta=0.05)
+    online = OnlineLearner(Problem(model, GOAL), delta=0.05)
     mdp = model.instantiate((0.3, 0.8))
     run = OnlineRun(online, SimulatedEpisodes(Simulator(mdp), 5), 3000, Truth(mdp, online.objective))
     records = list(run.records())
@@ -158,7 +155,7 @@ def test_all_guarantees_of_a_run_hold_together(region: RegionKind, runs: int) ->
     mdp = model.instantiate((0.5, 0.55))
     missed = updates = 0
     for seed in range(runs):
-        online = OnlineLearner(model, GOAL, delta=delta, region=region, sets="expression")
+        online = OnlineLearner(Problem(model, GOAL), delta=delta, region=region, sets="expression")
         run = OnlineRun(online, SimulatedEpisodes(Simulator(mdp), seed), 25, Truth(mdp, online.objective))
         records = list(run.records())
         updates += len(records)
@@ -169,12 +166,12 @@ def test_all_guarantees_of_a_run_hold_together(region: RegionKind, runs: int) ->
 
 def test_time_uniform_methods_are_the_default_and_others_are_labelled() -> None:
     model = two_coins()
-    default = OnlineLearner(model, GOAL)
+    default = OnlineLearner(Problem(model, GOAL))
     default.update()
     assert default.decisions.interval is IntervalMethod.BETA_BINOMIAL
     assert default.ledger is not None and default.ledger.holds
     assert default.ledger.assumption is Assumption.ADAPTIVE_ANYTIME
-    asked = OnlineLearner(model, GOAL, options=LearnOptions(interval=IntervalMethod.CLOPPER_PEARSON))
+    asked = OnlineLearner(Problem(model, GOAL), **LearnOptions(interval=IntervalMethod.CLOPPER_PEARSON).words)
     asked.update()
     assert asked.ledger is not None and not asked.ledger.holds
     assert "not" in " ".join(asked.ledger.lines)
@@ -191,13 +188,7 @@ def test_a_guarantee_can_be_infinite_and_the_first_updates_are_quick() -> None:
 
 def test_episodes_are_observed_in_many_forms() -> None:
     model = two_coins()
-    forms = [
-        [(0, "first", 1)],
-        [({"x": 0}, 0, {"x": 1})],
-        [((0,), "first", (1,))],
-        np.array([0]),
-        [0],
-    ]
+    forms = [[(0, "first", 1)], [({"x": 0}, 0, {"x": 1})], [((0,), "first", (1,))], np.array([0]), [0]]
     learners = [tightrope.OnlineLearner(model, GOAL) for _ in forms]
     updates = [one.observe(form) for one, form in zip(learners, forms, strict=True)]
     assert all(update is not None and update.episode == 1 and update.steps == 1 for update in updates)
@@ -221,7 +212,7 @@ def test_episodes_are_observed_in_many_forms() -> None:
     ],
 )
 def test_episodes_that_the_model_excludes_are_refused(episode: list[object], message: str) -> None:
-    online = OnlineLearner(two_coins(), GOAL)
+    online = OnlineLearner(Problem(two_coins(), GOAL))
     with pytest.raises(InputError, match=message):
         online.observe(episode)
     assert online.episodes == 0 and online.data.steps == 0
@@ -230,14 +221,14 @@ def test_episodes_that_the_model_excludes_are_refused(episode: list[object], mes
 def test_wrong_questions_are_refused() -> None:
     model = two_coins()
     with pytest.raises(InputError, match="delta"):
-        OnlineLearner(model, GOAL, delta=0.0)
+        OnlineLearner(Problem(model, GOAL), delta=0.0)
     with pytest.raises(InputError, match="sets"):
-        OnlineLearner(model, GOAL, sets="square")
+        OnlineLearner(Problem(model, GOAL), sets="square")
     with pytest.raises(InputError, match="true or false"):
-        OnlineLearner(model, 'P>=0.5 [ F "goal" ]')
+        OnlineLearner(Problem(model, 'P>=0.5 [ F "goal" ]'))
     plain = ParametricMDP(model.structure, *_constant(model))
     with pytest.raises(InputError, match="no parameters"):
-        OnlineLearner(plain, GOAL)
+        OnlineLearner(Problem(plain, GOAL))
 
 
 def _constant(model: ParametricMDP) -> tuple[object, ...]:

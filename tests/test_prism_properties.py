@@ -14,9 +14,9 @@ from tightrope.errors import InputError
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.prism.expand.model import expand
+from tightrope.prism.expand.program import Definitions
 from tightrope.prism.parse.parser import parse_model, parse_properties
 from tightrope.prism.properties.resolve import PropertyOptions, ask, constants_for_model, pick, resolve
-from tightrope.prism.properties.state_formulas import Definitions
 
 MAX, MIN = Direction.MAX, Direction.MIN
 X = np.array([0, 1, 2, 3, 1], dtype=np.int32)

@@ -139,7 +139,7 @@ def test_the_digest_of_the_certificate_is_shown(result: Path, tmp_path: Path) ->
     save_certificate(other, tmp_path / "b.cert")
     with pytest.raises(InputError, match="a certificate of another model"):
         load_run(result, certificate=tmp_path / "b.cert")
-    learned = learn(known.model, counts_of("aircraft(8,4)"), DELTA, known.objective, sets="expression")
+    learned = learn(known.problem, counts_of("aircraft(8,4)"), delta=DELTA, sets="expression")
     proof = certificate_of(learned, counts_of("aircraft(8,4)"), {"model_hash": known.model.hash()})
     digest = save_certificate(proof, tmp_path / "c.cert")
     shown = load_run(result, certificate=tmp_path / "c.cert").certificate

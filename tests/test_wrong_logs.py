@@ -8,7 +8,7 @@ import pytest
 
 from log_cases import FOLDER
 from tightrope.cli.app import run
-from tightrope.data.reading import read_counts
+from tightrope.data.reading import read_data
 from tightrope.errors import InputError
 from wrong_logs import CASES, WrongLog, model_named, write_case
 
@@ -26,7 +26,7 @@ def test_a_wrong_log_is_refused_in_these_words(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as caught:
-        read_counts(write_case(tmp_path, case), model_named(case.model), **case.words)
+        read_data(write_case(tmp_path, case), model_named(case.model), **case.words)
     assert str(caught.value) == expected()[case.name]
 
 
@@ -77,5 +77,5 @@ def test_what_a_hint_says_helps(
     monkeypatch.chdir(tmp_path)
     case = next(case for case in CASES if case.name == name)
     place = write_case(tmp_path, case)
-    reading = read_counts(place, model_named(case.model), **words)  # type: ignore[arg-type]
+    reading = read_data(place, model_named(case.model), **words)  # type: ignore[arg-type]
     assert reading.counts.steps == reading.rows > 0

@@ -9,9 +9,11 @@ its text and leaves with its `exit_code`; nothing else of ours is ever shown as 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 E = TypeVar("E", bound=Enum)
 
@@ -53,8 +55,19 @@ class TightropeError(Exception):
     exit_code = 1
 
 
-class InputError(TightropeError):
-    """The input is wrong: `message` says what and why, `hint` what to do about it."""
+class InputError(TightropeError, ValueError):
+    """The input is wrong: `message` says what and why, `hint` what to do about it.
+
+    Names of Python arguments stand in backticks, `delta` or `sets="tied"`; the command line shows its own
+    options instead (`tightrope.cli.flags`).
+
+    >>> import tightrope as tr
+    >>> try:
+    ...     tr.Parameters.box(p=(0.9, 0.1))
+    ... except ValueError as error:
+    ...     print(error)
+    the domain of parameter 'p' is empty: 9/10 > 1/10
+    """
 
     exit_code = 2
 
@@ -63,6 +76,9 @@ class InputError(TightropeError):
         self.location = location
         self.hint = hint
         super().__init__(message)
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
+        return type(self), (self.message, self.location, self.hint)
 
     def __str__(self) -> str:
         head = f"{self.location}: {self.message}" if self.location else self.message
@@ -78,6 +94,21 @@ class CannotCertify(TightropeError):
     """The input is fine, but a limit, a time-out or an empty region stands before an answer."""
 
     exit_code = 1
+
+
+class ReadingWarning(UserWarning):
+    """An input can be read in two ways; says which one was taken, and how to ask for the other."""
+
+
+def checked_words(function: str, known: type, given: Mapping[str, object]) -> dict[str, Any]:
+    """Keyword arguments that a function shares with others, refused where it has no such argument."""
+    names = list(known.__annotations__)
+    for name in given:
+        if name not in names:
+            close = get_close_matches(name, names, 1)
+            hint = f"did you mean `{close[0]}`?" if close else f"its further arguments are {', '.join(names)}"
+            raise InputError(f"{function} has no argument `{name}`", hint=hint)
+    return dict(given)
 
 
 def chosen(option: str, kinds: type[E], value: object) -> E:

@@ -152,8 +152,10 @@ def check(
         if absolute or all_states:
             raise InputError("--absolute and --all-states do not go with --sets: leave them out")
         from tightrope.learning.options import COUPLED_GAP, LearnOptions
+        from tightrope.uncertainty.sets import SetsKind
 
         options = LearnOptions(
+            sets=SetsKind(sets.value),
             precision=precision,
             assume_support=assume_support,
             seconds=float("inf") if time_limit is None else time_limit,

@@ -13,12 +13,13 @@ from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json
 from tightrope.errors import CannotCertify, InputError
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.problem import Problem
 
 if TYPE_CHECKING:
     from tightrope.formats.output_file import OutputFile
     from tightrope.formats.policy import AnyPolicy
-    from tightrope.learning.learn import Policy as Choices
     from tightrope.learning.options import LearnOptions
+    from tightrope.learning.policies import Choices
     from tightrope.learning.result import LearningResult
     from tightrope.prism.properties.question import Question
 
@@ -62,14 +63,7 @@ def check_domain(
     model, question = _subject(asked)
     with phase_progress() as progress:
         fixed, whose = _policy(asked, model, question)
-        result = over_domain(
-            model,
-            question.objective,
-            sets=asked.sets.value,
-            policy=fixed,
-            options=options,
-            progress=progress,
-        )
+        result = over_domain(Problem(model, question), policy=fixed, progress=progress, **options.words)
         proof = None
         if certificate is not None:
             progress("the certificate")

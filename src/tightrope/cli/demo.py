@@ -49,6 +49,7 @@ def demo(
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import Interval
     from tightrope.learning.result_files import RESULT, fill_results
+    from tightrope.problem import Problem
     from tightrope.proof.certificate_file import as_file
     from tightrope.proof.learned import certificate_of
     from tightrope.report.regions import regions_beside
@@ -74,7 +75,7 @@ def demo(
         stop = decided_states(asked.objective, model.states)
         counts = Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
         about: dict[str, object] = {"source": MODEL, "seed": seed, "policy": "uniform"}
-        results = learn_all(model, counts, DELTA, asked.objective, kinds=kinds, progress=progress)
+        results = learn_all(Problem(model, asked), counts, delta=DELTA, kinds=kinds, progress=progress)
         best = solve(truth, asked.objective)
         initial = model.initial
         optimum = Interval(float(best.lower[initial]), float(best.upper[initial]))

@@ -38,7 +38,7 @@ from tightrope.uncertainty.sets import SetsKind
 
 if TYPE_CHECKING:
     from tightrope.data.reading import Reading
-    from tightrope.learning.learn import Policy
+    from tightrope.learning.policies import Choices
     from tightrope.proof.certificate_file import CertificateFile
 
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
@@ -146,10 +146,9 @@ def run(asked: Request) -> None:
         )
     with phase_progress() as progress:
         learner = Learner(
-            subject.model,
+            subject.problem,
             reading.counts,
             asked.delta,
-            question.objective,
             options=options,
             policy=given.policy if given is not None else None,
             progress=progress,
@@ -199,7 +198,7 @@ def require_certified(results: Sequence[LearningResult]) -> None:
 class _Given:
     """The policy to certify beside the robust one; the optimum at the true point where it is that one."""
 
-    policy: Policy
+    policy: Choices
     true_value: Interval | None
 
 

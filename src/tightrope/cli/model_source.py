@@ -1,20 +1,13 @@
 """From the MODEL argument of a command to a model, with the defaults that a benchmark brings along.
 
-| MODEL | is read as |
-|---|---|
-| `file.prism`, `.nm`, `.pm` | a PRISM program |
-| `file.drn` | Storm's explicit format |
-| `file.tra`, or `file` where `file.tra` exists | PRISM's explicit files with that base name |
-| `bench:NAME(ARGS)` | an instance of a benchmark family |
+What a MODEL can be: `tightrope.loading`.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,31 +16,23 @@ from tightrope.cli.options import parse_constants
 from tightrope.cli.output import warn
 from tightrope.cli.progress import build_progress
 from tightrope.errors import InputError
-from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.loading import BENCHMARK, ModelRequest, read_model
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.region_text import parse_box, parse_domain, parse_point
+from tightrope.model.region_text import parse_point
+from tightrope.problem import Model
 
 if TYPE_CHECKING:
     from tightrope.prism.properties.boundary import Boundary
-    from tightrope.prism.properties.state_formulas import Definitions
     from tightrope.studies.instance import Instance
-
-AnyModel = ParametricMDP | IntervalMDP | MDP
-
-PRISM_SUFFIXES = (".prism", ".nm", ".pm", ".sm")
-BENCHMARK = "bench:"
-ACCEPTED = "a model is a .prism/.nm/.pm file, a .drn file, explicit files (.tra), or bench:NAME(ARGS)"
 
 
 @dataclass(frozen=True)
 class LoadedModel:
     """A model, the seconds it took to build, and the benchmark instance it is, if any."""
 
-    model: AnyModel
+    model: Model
     seconds: float
     benchmark: Instance | None = None
-    definitions: Definitions | None = None
-    """The constants and formulas of a PRISM file, which a property may use by name."""
     is_partial: bool = False
     """Whether only the states that a question needs were built."""
 
@@ -85,102 +70,9 @@ def load_model(
     """Build the model that `source` names, under the options `--const`, `--param` and `--domain`.
 
     A PRISM program is not explored beyond the `boundary` of a question, if one is given."""
-    constants = parse_constants(const)
+    request = ModelRequest(source, parse_constants(const), param, domain, boundary)
     begin = time.perf_counter()
-    if source.startswith(BENCHMARK):
-        instance = _instance(source, constants, param, domain)
-        return LoadedModel(_build_benchmark(instance), time.perf_counter() - begin, instance)
-    model, definitions, is_partial = _build_file(source, constants, param, domain, boundary)
-    return LoadedModel(model, time.perf_counter() - begin, definitions=definitions, is_partial=is_partial)
-
-
-# --- benchmarks ----------------------------------------------------------------------------
-
-
-def _instance(source: str, constants: dict[str, str], param: str | None, domain: str | None) -> Instance:
-    from tightrope.studies.suite import parse_bench
-
-    instance = parse_bench(source)
-    if constants:
-        raise InputError(
-            f"--const does not go with {source}: a benchmark's constants follow from its arguments",
-            hint=f"the model itself is the file {instance.path}",
-        )
-    if param is None and domain is None:
-        return instance
-    parameters = instance.parameters()
-    if param is not None:
-        parameters = parse_box(param, parameters.names, base=parameters)
-    if domain is not None:
-        parameters = parse_domain(domain, parameters.names, base=parameters)
-    return replace(instance, domain=parameters.text())
-
-
-def _build_benchmark(instance: Instance) -> ParametricMDP:
-    from tightrope.studies.suite import load
-
-    with build_progress(f"{BENCHMARK}{instance.name}") as progress:
-        return load(instance, progress)
-
-
-# --- files ---------------------------------------------------------------------------------
-
-
-def _build_file(
-    source: str,
-    constants: dict[str, str],
-    param: str | None,
-    domain: str | None,
-    boundary: Boundary | None,
-) -> tuple[AnyModel, Definitions | None, bool]:
-    path = _existing(source)
-    with build_progress(path.name) as progress:
-        if path.suffix in PRISM_SUFFIXES:
-            from tightrope.prism.load import read_prism
-
-            read = read_prism(path, constants, param, domain, progress, warn, boundary)
-            return read.model, read.definitions, read.is_partial
-        if constants:
-            raise InputError(f"--const does not go with {path.name}: only PRISM models have constants")
-        if path.suffix == ".drn":
-            from tightrope.formats.drn import read_drn
-
-            return read_drn(path, box=param, domain=domain, progress=progress), None, False
-        for option, text in (("--param", param), ("--domain", domain)):
-            if text is not None:
-                raise InputError(f"{option} does not go with {path.name}: explicit files have no parameters")
-        from tightrope.formats.explicit import read_explicit
-
-        return read_explicit(path), None, False
-
-
-def _existing(source: str) -> Path:
-    """The file to read, or an error that says what is wrong with the name."""
-    if not source.strip():
-        raise InputError("the name of the model is empty", hint=ACCEPTED)
-    path = Path(source)
-    if not path.is_file():
-        explicit = Path(f"{source}.tra")
-        if explicit.is_file():
-            return explicit
-        if path.is_dir():
-            raise InputError(f"{source} is a directory, not a model", hint=ACCEPTED)
-        if path.exists():
-            raise InputError(f"{source} is not a regular file", hint=ACCEPTED)
-        raise InputError(f"there is no file {source}", hint=_similar(path) or ACCEPTED)
-    if path.suffix not in (*PRISM_SUFFIXES, ".drn", ".tra"):
-        ending = f"files ending in '{path.suffix}'" if path.suffix else "files without an ending"
-        raise InputError(f"cannot tell what {source} is: {ending} are not known", hint=ACCEPTED)
-    if not os.access(path, os.R_OK):
-        raise InputError(f"{source} cannot be read: permission denied")
-    return path
-
-
-def _similar(path: Path) -> str | None:
-    try:
-        names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
-    except OSError:
-        return None
-    stems = {Path(name).stem: name for name in names}
-    close = get_close_matches(path.stem, stems, 1)
-    return f"did you mean {path.with_name(stems[close[0]])}?" if close else None
+    shown = source if source.startswith(BENCHMARK) else Path(source).name
+    with build_progress(shown) as progress:
+        read = read_model(request, progress, warn)
+    return LoadedModel(read.model, time.perf_counter() - begin, read.benchmark, read.is_partial)

@@ -93,9 +93,7 @@ def run(asked: Request) -> None:
         asked.discount,
         asked.terminal_reward,
     )
-    learner = OnlineLearner(
-        subject.model, subject.question.objective, delta=asked.delta, options=asked.options()
-    )
+    learner = OnlineLearner(subject.problem, delta=asked.delta, **asked.options().words)
     source, truth, cap = _source(asked, subject)
     question = _question(asked, subject, learner, cap)
     records: list[dict[str, Any]] = []

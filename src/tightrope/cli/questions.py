@@ -18,7 +18,6 @@ from tightrope.prism.parse.syntax import PropertyFile
 from tightrope.prism.properties.boundary import BoundaryOf
 from tightrope.prism.properties.question import Question
 from tightrope.prism.properties.resolve import PropertyOptions, resolve
-from tightrope.prism.properties.state_formulas import Definitions
 
 PROPERTY_SUFFIXES = (".props", ".prop", ".pctl", ".prctl")
 
@@ -53,7 +52,6 @@ class Asked:
             if terminal_reward is None and loaded.benchmark is not None:
                 terminal_reward = loaded.benchmark.terminal_reward
         options = PropertyOptions(
-            definitions=loaded.definitions or Definitions(),
             constants=constants,
             is_interval=is_uncertain or isinstance(loaded.model, IntervalMDP),
             discount=discount,

@@ -10,6 +10,7 @@ from tightrope.cli.questions import read_properties
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.properties.question import Question
+from tightrope.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,11 @@ class Subject:
     loaded: LoadedModel
     model: ParametricMDP
     question: Question
+
+    @property
+    def problem(self) -> Problem:
+        """Both together."""
+        return Problem(self.model, self.question)
 
     def point_text(self, at: str | None) -> dict[str, str] | None:
         """The true parameters, where they are known."""

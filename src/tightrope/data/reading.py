@@ -1,6 +1,6 @@
 """Counts from logs, streamed: whatever their size, memory holds a few chunks of them.
 
-`read_counts` takes files of any kind (`tightrope.formats.table.files`), tables of pandas, polars and
+`read_data` takes files of any kind (`tightrope.formats.table.files`), tables of pandas, polars and
 pyarrow, and iterables of episodes. What the columns mean is described in `tightrope.data.row_columns`, and
 `Reading.read_as` says how they were read. Parts of a log are counted at the same time, one per core, and
 summed (`tightrope.data.partial`).
@@ -81,7 +81,7 @@ class Reading:
     files: tuple[str, ...] = ()
 
 
-def read_counts(
+def read_data(
     data: Any,
     model: Model,
     options: ReadOptions | None = None,

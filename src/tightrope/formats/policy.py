@@ -142,6 +142,21 @@ class StepPolicy:
 AnyPolicy = Policy | StepPolicy
 
 
+def solver_policy(policy: Any, structure: Structure) -> OffsetArray | FloatArray | StepChoices:
+    """A policy in any form that users have it in, as `solve` takes it."""
+    if isinstance(policy, Policy | StepPolicy):
+        return policy.for_solver
+    if isinstance(policy, StepChoices):
+        return policy
+    array = np.asarray(policy)
+    if array.dtype.kind in "iuf":
+        return array
+    raise InputError(
+        f"`policy` is a {type(policy).__name__}, not a policy",
+        hint="give a tr.Policy, or an array: a choice per state, or a probability per choice",
+    )
+
+
 def policy_of(structure: Structure, choice: npt.NDArray[np.generic], steps: StepChoices | None) -> AnyPolicy:
     """The policy that a solve found: `steps` where it depends on the step, else a choice per state."""
     if steps is not None and steps.horizon > 0:

@@ -8,17 +8,18 @@ contains its value at every instantiation. The sets are those of learning over t
 from __future__ import annotations
 
 import time
+from typing import Any, Unpack
 
 from tightrope.errors import CannotCertify, InputError
+from tightrope.formats.policy import solver_policy
 from tightrope.learning.binding import NOTHING
 from tightrope.learning.coupled import Coupler
-from tightrope.learning.learn import Policy, objective_of, with_names
-from tightrope.learning.options import Decisions, LearnOptions
+from tightrope.learning.learn import parametric, progress_of
+from tightrope.learning.options import Decisions, LearnOptions, LearnWords
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, widths_of
 from tightrope.learning.stages import Progress
-from tightrope.model.objective import Objective
-from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.problem import Problem
 from tightrope.region.bounds import parameter_box
 from tightrope.region.build import domain_region
 from tightrope.region.region import RegionKind
@@ -30,22 +31,29 @@ OVER_THE_DOMAIN = (SetsKind.EXPRESSION, SetsKind.RECTANGULAR, SetsKind.COUPLED)
 
 
 def over_domain(
-    model: ParametricMDP,
-    objective: Objective | str,
+    problem: Problem,
     *,
-    sets: SetsKind | str = SetsKind.COUPLED,
-    policy: Policy | None = None,
-    options: LearnOptions | None = None,
-    progress: Progress | None = None,
+    policy: Any = None,
+    progress: Progress | bool | None = None,
+    **options: Unpack[LearnWords],
 ) -> LearningResult:
     """The interval of a policy over all instantiations in the model's domain; of the most robust one found
     where none is given.
 
-    With a `policy`, `value` and `robust` of the result are both its interval.
+    `sets` are "coupled" unless it is said otherwise, "rectangular" or "expression". With a `policy`, `value`
+    and `robust` of the result are both its interval. The other options are those of `learn` that speak of no
+    data.
+
+    >>> import tightrope as tr
+    >>> model = tr.load("bench:betting(5)", params={"p": (0.5, 0.6), "q": (0, 0)})
+    >>> tr.over_domain(model.problem('Rmax=? [ F "done" ]'), sets="rectangular").interval.lower > 0
+    True
     """
-    _refuse_data_options(options or LearnOptions())
-    options = with_names(options or LearnOptions(), None, sets)
-    kind, asked, say = options.sets, objective_of(objective, model), progress or (lambda what: None)
+    words: LearnWords = {"sets": SetsKind.COUPLED, **options}
+    asked = LearnOptions.of("over_domain", words)
+    model = parametric(problem)
+    _refuse_data_options(asked)
+    kind, say = asked.sets, progress_of(progress) or (lambda what: None)
     if kind not in OVER_THE_DOMAIN:
         raise InputError(
             f"{kind.value if kind else 'such'} sets come from data, and there are none",
@@ -59,30 +67,23 @@ def over_domain(
     built = time.perf_counter()
     make = uncertainty.expression if kind is SetsKind.EXPRESSION else uncertainty.rectangular
     made = make(region, model)
-    solver = PolicySolver(
-        made,
-        asked,
-        options.precision,
-        options.assume_support,
-        begin + options.seconds,
-        say,
-        device=options.device,
-        iterations=options.iterations,
-    )
+    solver = PolicySolver(made, problem.objective, asked, begin + asked.seconds, say)
     ready = time.perf_counter()
-    found = solver.robust() if policy is None else solver.evaluate(policy)
+    given = None if policy is None else solver_policy(policy, model.structure)
+    found = solver.robust() if given is None else solver.evaluate(given)
     optimistic = solver.optimistic()
     synthesis = None
     if kind is SetsKind.COUPLED:
-        coupler = Coupler(solver, options.coupled_gap)
+        coupler = Coupler(solver, asked.coupled_gap)
         if policy is None:
             found, synthesis = coupler.robust(found)
         else:
             found = coupler.evaluated(found)
     seconds = {"region": built - begin, "sets": ready - built, "solve": time.perf_counter() - ready}
     return LearningResult(
-        model=model,
-        objective=asked,
+        problem=problem,
+        counts=None,
+        options=asked,
         decisions=Decisions(RegionKind.POLYTOPE, kind, IntervalMethod.CLOPPER_PEARSON, ()),
         sets=made,
         region=region,
@@ -97,8 +98,6 @@ def over_domain(
         seconds=seconds,
         notes=tuple(dict.fromkeys((*made.notes, *region.notes, *solver.notes))),
         synthesis=synthesis,
-        assumed_support=options.assume_support,
-        device=options.device,
     )
 
 
@@ -108,6 +107,5 @@ def _refuse_data_options(options: LearnOptions) -> None:
     for name in ("region", "interval", "budget", "ellipsoid", "intersect"):
         if getattr(options, name) != getattr(default, name):
             raise InputError(
-                f"The {name!r} option speaks of data, and over a domain there are none",
-                hint=f"leave {name} out",
+                f"`{name}` speaks of data, and over a domain there are none", hint=f"leave `{name}` out"
             )

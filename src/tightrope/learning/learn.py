@@ -9,22 +9,23 @@ back to tied sets where the region is empty keeps the confidence: `tightrope.lea
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Any, Unpack
 
 from tightrope.data.counts import Counts
+from tightrope.data.reading import Reading, read_data
 from tightrope.errors import InputError, chosen
+from tightrope.formats.policy import solver_policy
 from tightrope.learning.binding import binding_events
 from tightrope.learning.coupled import Coupler
-from tightrope.learning.options import LearnOptions, decide
+from tightrope.learning.options import LearnOptions, LearnWords, decide
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, widths_of
 from tightrope.learning.stages import Progress, Stages
-from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.step_choices import StepChoices
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.problem import Model, Problem, described, learnable
 from tightrope.region.region import RegionKind
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.prequential import Predictions
@@ -40,56 +41,78 @@ ALL_KINDS = (
 )
 """From the widest sets to the tightest."""
 
-Policy = OffsetArray | FloatArray | StepChoices
-"""An integer array (the index of a choice per state), a float array (one probability per choice), or a choice
-per state and step."""
-
 
 def learn(
-    model: ParametricMDP,
-    counts: Counts,
-    delta: float,
-    objective: Objective | str,
+    problem: Problem,
+    data: Any,
     *,
-    region: RegionKind | str | None = None,
-    sets: SetsKind | str | None = None,
-    options: LearnOptions | None = None,
-    policy: Policy | None = None,
-    progress: Progress | None = None,
+    delta: float = 0.001,
+    policy: Any = None,
+    progress: Progress | bool | None = None,
+    **options: Unpack[LearnWords],
 ) -> LearningResult:
     """The certified interval of the robust policy, and of a given `policy`, at level 1 − delta.
 
-    `objective` may be a property's text, such as 'Pmax=? [ F "goal" ]'. `region` and `sets` may be
-    names; where they are None, and `options` leave them open too, the best sound choice for the model and
-    the way the data were sampled is made, with its reason in `LearningResult.decisions`. Raises
-    `EmptyRegion` for an empty region where `options.fallback` is off.
+    * `data`: what `read_data` returns, `Counts`, or anything that `read_data` reads: files, tables, episodes.
+    * `region`, `sets`, `interval`: names or members of `RegionKind`, `SetsKind`, `IntervalMethod`. What is
+      left open is decided from the model and the way the data were sampled, with its reason in
+      `LearningResult.decisions`.
+    * `policy`: a policy to bound beside the robust one.
+    * `seconds` limits the refinement of all values together, `iterations` that of each; `precision` is how
+      closely they are computed, `device` and `threads` where. `progress=True` says on stderr what is done.
+    * `fallback=False` raises `EmptyRegion` where the region is empty, instead of using tied sets.
+
+    The other options are those of `LearnOptions`.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).generative(1000, seed=1)
+    >>> result = tr.learn(bench.problem, data, delta=0.01, sets="tied")
+    >>> result.guarantee <= result.interval.upper
+    True
     """
-    asked = with_names(options or LearnOptions(), region, sets)
-    learner = Learner(model, counts, delta, objective, options=asked, policy=policy, progress=progress)
-    return learner.result(asked)
+    asked = LearnOptions.of("learn", options)
+    found = learnable(problem)
+    counts = counts_of(data, found.model)
+    return Learner(found, counts, delta, options=asked, policy=policy, progress=progress).result(asked)
 
 
 def learn_all(
-    model: ParametricMDP,
-    counts: Counts,
-    delta: float,
-    objective: Objective | str,
+    problem: Problem,
+    data: Any,
     *,
-    kinds: Sequence[SetsKind] | None = None,
-    region: RegionKind | str | None = None,
-    options: LearnOptions | None = None,
-    policy: Policy | None = None,
-    progress: Progress | None = None,
+    delta: float = 0.001,
+    kinds: Sequence[SetsKind | str] | None = None,
+    policy: Any = None,
+    progress: Progress | bool | None = None,
+    **options: Unpack[LearnWords],
 ) -> dict[SetsKind, LearningResult]:
-    """The same for several kinds of sets (all) over one region; statistics and region are computed once.
+    """The same for several `kinds` of sets (all) over one region; statistics and region are computed once.
 
     Each result holds with confidence 1 − delta on its own. Those over a polytope hold together with the tied
     ones, which are made of the same intervals; picking another one after looking costs confidence.
     """
-    asked = with_names(replace(options or LearnOptions(), sets=None), region, None)
-    learner = Learner(model, counts, delta, objective, options=asked, policy=policy, progress=progress)
-    chosen = comparable_kinds(asked) if kinds is None else kinds
-    return {kind: learner.result(asked.with_sets(kind)) for kind in chosen}
+    asked = LearnOptions.of("learn_all", options)
+    if asked.sets is not None:
+        raise InputError("`sets` is the kind of one result; `learn_all` takes several `kinds`")
+    wanted = comparable_kinds(asked) if kinds is None else [chosen("kinds", SetsKind, kind) for kind in kinds]
+    found = learnable(problem)
+    counts = counts_of(data, found.model)
+    learner = Learner(found, counts, delta, options=asked, policy=policy, progress=progress)
+    return {kind: learner.result(asked.with_sets(kind)) for kind in wanted}
+
+
+def counts_of(data: Any, model: Model) -> Counts:
+    """The counts that data hold, in whatever form they are given."""
+    if isinstance(data, Counts):
+        return data
+    if isinstance(data, Reading):
+        return data.counts
+    if data is None or isinstance(data, bool | int | float):
+        raise InputError(
+            f"`data` is {described(data)}, not data", hint="tr.read_data reads files, tables and episodes"
+        )
+    return read_data(data, model).counts
 
 
 def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:
@@ -103,19 +126,19 @@ class Learner:
 
     def __init__(
         self,
-        model: ParametricMDP,
+        problem: Problem,
         counts: Counts,
         delta: float,
-        objective: Objective | str,
         *,
         options: LearnOptions,
-        policy: Policy | None = None,
-        progress: Progress | None = None,
+        policy: Any = None,
+        progress: Progress | bool | None = None,
         predictions: Predictions | None = None,
     ):
-        self.objective = objective_of(objective, model)
-        self.policy = policy
-        self.stages = Stages(model, counts, delta, options, progress, predictions)
+        model = parametric(problem)
+        self.problem, self.objective = problem, problem.objective
+        self.policy = None if policy is None else solver_policy(policy, model.structure)
+        self.stages = Stages(model, counts, delta, options, progress_of(progress), predictions)
 
     def result(self, options: LearnOptions) -> LearningResult:
         """The result for these options, which may differ from the learner's in the kind of sets."""
@@ -124,17 +147,8 @@ class Learner:
         deadline = time.perf_counter() + options.seconds
         prepared = stages.prepare(decisions)
         begin = time.perf_counter()
-        solver = PolicySolver(
-            prepared.sets,
-            self.objective,
-            options.precision,
-            options.assume_support,
-            deadline,
-            stages.progress,
-            solves=3 if self.policy is None else 5,
-            device=options.device,
-            iterations=options.iterations,
-        )
+        solves = 3 if self.policy is None else 5
+        solver = PolicySolver(prepared.sets, self.objective, options, deadline, stages.progress, solves)
         robust = solver.robust()
         optimistic = solver.optimistic()
         value = None if self.policy is None else solver.evaluate(self.policy)
@@ -148,8 +162,9 @@ class Learner:
         notes = tuple(dict.fromkeys((*prepared.sets.notes, *region_notes, *solver.notes)))
         usable = prepared.region if prepared.verdict is None else None
         return LearningResult(
-            model=stages.model,
-            objective=self.objective,
+            problem=self.problem,
+            counts=stages.counts,
+            options=options,
             decisions=decisions,
             sets=prepared.sets,
             region=prepared.region,
@@ -164,34 +179,25 @@ class Learner:
             seconds=seconds,
             notes=notes,
             synthesis=synthesis,
-            assumed_support=options.assume_support,
-            device=options.device,
         )
 
 
-def objective_of(objective: Objective | str, model: ParametricMDP) -> Objective:
-    """The objective itself, or what a property's text asks of the model."""
-    if isinstance(objective, Objective):
-        return objective
-    from tightrope.prism.properties.resolve import ask
-
-    question = ask(objective, model.structure, file="the property")
-    if question.is_threshold:
-        raise InputError(
-            f"{question.text} is true or false, but learning needs a value to optimise",
-            hint="ask for the value: Pmax=? [ … ]",
-        )
-    return question.objective
+def parametric(problem: Problem) -> ParametricMDP:
+    """The model of a problem that can be learned about."""
+    model = learnable(problem).model
+    assert isinstance(model, ParametricMDP)
+    return model
 
 
-def with_names(
-    options: LearnOptions, region: RegionKind | str | None, sets: SetsKind | str | None
-) -> LearnOptions:
-    """The options with a region and sets given by name; both at once, as they must go together."""
-    if region is None and sets is None:
-        return options
-    return replace(
-        options,
-        region=options.region if region is None else chosen("region", RegionKind, region),
-        sets=options.sets if sets is None else chosen("sets", SetsKind, sets),
-    )
+def progress_of(progress: Progress | bool | None) -> Progress | None:
+    """What to call with what begins: True writes it to stderr, a line each."""
+    if progress is None or isinstance(progress, bool):
+        return _say if progress else None
+    if not callable(progress):
+        raise InputError(f"`progress` is {described(progress)}, neither True nor a function of a text")
+    return progress
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"tightrope: {what}\n")
+    sys.stderr.flush()

@@ -7,11 +7,13 @@ are refused here, with the reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from enum import Enum
+from typing import TypedDict, cast
 
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError, chosen
+from tightrope.errors import InputError, checked_words, chosen
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.region.build import RegionOptions
 from tightrope.region.region import RegionKind
@@ -48,6 +50,25 @@ DEVICES = (*SHOWN, "cuda-emulated")
 """The last one is for tests: every kernel of the GPU without one."""
 
 
+class LearnWords(TypedDict, total=False):
+    """The fields of `LearnOptions`, as keyword arguments of `learn` and its relatives."""
+
+    region: RegionKind | str | None
+    sets: SetsKind | str | None
+    interval: IntervalMethod | str | None
+    budget: Budget | str
+    ellipsoid: EllipsoidVersion | str
+    intersect: bool
+    fallback: bool
+    precision: float
+    assume_support: float | None
+    seconds: float
+    device: str
+    iterations: int
+    coupled_gap: float
+    threads: int
+
+
 @dataclass(frozen=True)
 class LearnOptions:
     """None leaves a choice to `decide`. `seconds` limits the refinement of all values together, `iterations`
@@ -71,6 +92,7 @@ class LearnOptions:
     device: str = "cpu"
     iterations: int = 1_000_000
     coupled_gap: float = COUPLED_GAP
+    threads: int = 1
 
     def __post_init__(self) -> None:
         for name, kinds in CHOICES.items():
@@ -79,7 +101,7 @@ class LearnOptions:
                 object.__setattr__(self, name, chosen(name, kinds, value))
         for name in ("intersect", "fallback"):
             _check_flag(name, getattr(self, name))
-        for name in ("precision", "assume_support", "seconds", "iterations", "coupled_gap"):
+        for name in ("precision", "assume_support", "seconds", "iterations", "coupled_gap", "threads"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float | None):
                 raise InputError(f"The {name!r} option must be a number, got {value!r}")
@@ -90,6 +112,17 @@ class LearnOptions:
             _refuse_region(self.sets, self.region)
         _refuse_what_is_known(self)
 
+    @classmethod
+    def of(cls, function: str, words: Mapping[str, object]) -> LearnOptions:
+        """The options that keyword arguments of a function give."""
+        return cls(**checked_words(function, LearnWords, words))
+
+    @property
+    def words(self) -> LearnWords:
+        """What differs from the defaults, as keyword arguments: `learn(problem, data, **options.words)`."""
+        given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return cast(LearnWords, {name: given[name] for name in given if given[name] != _DEFAULTS[name]})
+
     def _check_numbers(self) -> None:
         if not 0 < self.precision < 1:
             raise InputError(f"the precision is {self.precision}, not within (0, 1)")
@@ -99,6 +132,8 @@ class LearnOptions:
             raise InputError(f"the time limit is {self.seconds}, not a positive number of seconds")
         if self.iterations < 1:
             raise InputError(f"the limit of iterations is {self.iterations}, not at least 1")
+        if self.threads < 1:
+            raise InputError(f"the number of threads is {self.threads}, not at least 1")
         if not 0 < self.coupled_gap < 1:
             raise InputError(f"the gap of coupled values is {self.coupled_gap}, not within (0, 1)")
 
@@ -112,6 +147,9 @@ class LearnOptions:
             ellipsoid=EllipsoidVersion.SOUND if sets in WITHOUT_REGION else self.ellipsoid,
             budget=Budget.TIED if sets is SetsKind.UNTIED else self.budget,
         )
+
+
+_DEFAULTS = {entry.name: entry.default for entry in fields(LearnOptions)}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import Interval, PolicyValue
 from tightrope.learning.stages import Progress
 from tightrope.model.mdp import IntervalMDP
@@ -64,20 +65,17 @@ class PolicySolver:
         self,
         sets: Sets,
         objective: Objective,
-        precision: float,
-        smallest: float | None,
+        options: LearnOptions,
         deadline: float,
         progress: Progress,
         solves: int = 3,
-        device: str = "cpu",
-        iterations: int = 1_000_000,
     ):
+        smallest = options.assume_support
         self.sets = sets if smallest is None else with_support(sets, smallest)
-        self.objective, self.precision = objective, precision
+        self.objective, self.options = objective, options
         self.kernel = kernel_of(self.sets)
         self.deadline, self.progress = deadline, progress
-        self.device = device
-        self.solves_left, self.iterations = solves, iterations
+        self.solves_left = solves
         self.notes: list[str] = []
         if smallest is not None:
             self.notes.append(
@@ -152,8 +150,9 @@ class PolicySolver:
             kernel,
             replace(self.objective, nature=nature),
             policy=policy,
-            precision=self.precision,
-            limits=Limits(self.iterations, left),
-            device=self.device,
+            precision=self.options.precision,
+            limits=Limits(self.options.iterations, left),
+            device=self.options.device,
+            threads=self.options.threads,
             start=start,
         )

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue, Witness
+from tightrope.data.counts import Counts
+from tightrope.formats.policy import AnyPolicy, Policy, policy_of
 from tightrope.learning.binding import Binding
-from tightrope.learning.options import Decisions
+from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.problem import Problem
 from tightrope.region.region import Conflict, Emptiness, Region
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals
@@ -120,11 +123,12 @@ class LearningResult:
     * `binding`: the events that hold the region in place.
     * `seconds` by phase, each as if this result had been computed alone.
     * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.
-    * `assumed_support`: what was assumed to be the least probability of a transition that can happen.
+    * `problem`, `counts` and `options` are what it was asked with; `counts` is None where there are no data.
     """
 
-    model: ParametricMDP
-    objective: Objective
+    problem: Problem
+    counts: Counts | None
+    options: LearnOptions
     decisions: Decisions
     sets: Sets
     region: Region | None
@@ -139,8 +143,50 @@ class LearningResult:
     seconds: dict[str, float]
     notes: tuple[str, ...] = field(default=())
     synthesis: CoupledSynthesis | None = None
-    assumed_support: float | None = None
-    device: str = "cpu"
+
+    @property
+    def model(self) -> ParametricMDP:
+        """The model that was learned about."""
+        model = self.problem.model
+        assert isinstance(model, ParametricMDP)
+        return model
+
+    @property
+    def objective(self) -> Objective:
+        """What was asked, on the states of the model."""
+        return self.problem.objective
+
+    @property
+    def assumed_support(self) -> float | None:
+        """What was assumed to be the least probability of a transition that can happen."""
+        return self.options.assume_support
+
+    @property
+    def device(self) -> str:
+        """Where the values were computed."""
+        return self.options.device
+
+    @property
+    def interval(self) -> Interval:
+        """The certified interval of the robust policy's value."""
+        return self.robust.interval
+
+    @property
+    def policy(self) -> AnyPolicy:
+        """The robust policy: the one whose guarantee is the best."""
+        structure = self.model.structure
+        if self.robust.policy.dtype.kind == "f":
+            return Policy(np.asarray(self.robust.policy, np.float64), structure)
+        return policy_of(structure, self.robust.policy, self.robust.steps)
+
+    @property
+    def parameters(self) -> dict[str, Interval]:
+        """What the data leave of each parameter; its whole domain where the sets have no region."""
+        names, domain = self.model.parameters.names, self.model.parameters
+        low, high = self.widths.parameter_lower, self.widths.parameter_upper
+        if low is None or high is None:
+            low, high = np.array([float(x) for x in domain.lower]), np.array([float(x) for x in domain.upper])
+        return {name: Interval(float(low[i]), float(high[i])) for i, name in enumerate(names)}
 
     @property
     def kind(self) -> SetsKind:

@@ -27,10 +27,11 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.mdp import IntervalMDP
+from tightrope.model.numbers import Number, exact
 from tightrope.model.own_states import OwnStates
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.polynomial import Number, Polynomial, as_polynomial, exact
+from tightrope.model.polynomial import Polynomial, as_polynomial
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.rationals import RationalArray
 

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fractions import Fraction
+from typing import Any
 
 from tightrope.errors import InputError
-from tightrope.model.polynomial import Number, Polynomial, exact
+from tightrope.model.numbers import Number, exact_argument
+from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.remember import Remembering
+
+Point = Mapping[str, Number] | Sequence[Number]
+"""Values of all parameters, by name or in the order of the names."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +73,16 @@ class Parameters(Remembering):
 
     @classmethod
     def box(cls, **bounds: tuple[Number, Number]) -> Parameters:
-        """`Parameters.box(p=(0, 1), q=(0.1, 0.9))`."""
+        """Each parameter between two numbers.
+
+        >>> Parameters.box(p=(0, 1), q=(0.1, "1/3")).text()
+        '0<=p<=1, 1/10<=q<=1/3'
+        """
+        ends = {name: checked_range(name, pair) for name, pair in bounds.items()}
         return cls(
-            tuple(bounds),
-            tuple(exact(low) for low, _ in bounds.values()),
-            tuple(exact(high) for _, high in bounds.values()),
+            tuple(ends),
+            tuple(low for low, _ in ends.values()),
+            tuple(high for _, high in ends.values()),
         )
 
     def symbols(self) -> tuple[Polynomial, ...]:
@@ -90,19 +101,44 @@ class Parameters(Remembering):
     def index(self, name: str) -> int:
         return self.names.index(name)
 
-    def contains(self, point: Sequence[Fraction | float | int]) -> bool:
-        theta = [Fraction(value) for value in point]
+    def contains(self, point: Point) -> bool:
+        """Whether a point (by name, or in the order of the names) lies in the domain."""
+        theta = self.point(point)
         return all(
             low <= x <= high for low, x, high in zip(self.lower, theta, self.upper, strict=True)
         ) and all(constraint.holds(theta) for constraint in self.constraints)
 
-    def point(self, values: Mapping[str, Number]) -> tuple[Fraction, ...]:
-        """`parameters.point({"p": 0.55, "q": "1/3"})`, exact, in the order of the names."""
+    def point(self, values: Point) -> tuple[Fraction, ...]:
+        """A point, exact, in the order of the names: by name, or by position.
+
+        >>> Parameters.box(p=(0, 1), q=(0, 1)).point({"q": "1/3", "p": 0.55})
+        (Fraction(11, 20), Fraction(1, 3))
+        """
+        if not isinstance(values, Mapping):
+            return self._by_position(values)
         if unknown := [name for name in values if name not in self.names]:
-            raise InputError(f"'{unknown[0]}' is not a parameter", hint=self._listed())
+            close = get_close_matches(str(unknown[0]), self.names, 1)
+            meant = f"did you mean '{close[0]}'? " if close else ""
+            raise InputError(f"{unknown[0]!r} is not a parameter", hint=meant + self._listed())
         if missing := [name for name in self.names if name not in values]:
             raise InputError(f"no value for parameter '{missing[0]}'", hint=self._listed())
-        return tuple(exact(values[name]) for name in self.names)
+        return tuple(exact_argument(values[name], f"parameter '{name}'") for name in self.names)
+
+    def _by_position(self, values: Any) -> tuple[Fraction, ...]:
+        example = "{" + ", ".join(f'"{name}": …' for name in self.names) + "}"
+        if isinstance(values, str) or not hasattr(values, "__len__"):
+            raise InputError(
+                f"a point is given by values of the parameters, not by {values!r}", hint=f"write {example}"
+            )
+        if len(values) != len(self.names):
+            raise InputError(
+                f"the point has {len(values)} values, but there are {len(self.names)} parameters",
+                hint=self._listed(),
+            )
+        given = list(values)
+        return tuple(
+            exact_argument(x, f"parameter '{name}'") for name, x in zip(self.names, given, strict=True)
+        )
 
     def text(self) -> str:
         """The domain in the syntax that `parse_domain` reads."""
@@ -114,3 +150,14 @@ class Parameters(Remembering):
 
     def _listed(self) -> str:
         return f"the parameters are: {', '.join(self.names) or 'none'}"
+
+
+def checked_range(name: str, pair: Any) -> tuple[Fraction, Fraction]:
+    """The two ends of a parameter's range, exact."""
+    if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+        raise InputError(
+            f"the range of parameter '{name}' is {pair!r}, not a pair of numbers",
+            hint=f"write {name}=(0.1, 0.9)",
+        )
+    low, high = (exact_argument(end, f"the range of parameter '{name}'") for end in pair)
+    return low, high

@@ -15,9 +15,10 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.model.domain_vertices import domain_vertices
-from tightrope.model.expressions import Expressions, Point
+from tightrope.model.expressions import Expressions
 from tightrope.model.mdp import MDP
-from tightrope.model.parameters import Parameters
+from tightrope.model.numbers import Number
+from tightrope.model.parameters import Parameters, Point
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.range_proof import named_point, prove_ranges
 from tightrope.model.signatures import Signatures
@@ -112,12 +113,15 @@ class ParametricMDP(Structured):
     def signatures(self) -> Signatures:
         return Signatures.of(self.transition_start, self.expression, len(self.expressions))
 
-    def instantiate(self, theta: Point) -> MDP:
-        """The ordinary MDP at a point of the domain; transitions keep their indices.
+    def instantiate(self, point: Point | None = None, /, **values: Number) -> MDP:
+        """The ordinary MDP at a point of the domain: `instantiate(p=0.5)`, `instantiate({"p": 0.5})`.
 
-        Probabilities are the float64 nearest to the exact values; some may be 0.
+        A sequence gives the parameters in their order. Transitions keep their indices; probabilities are the
+        float64 nearest to the exact values, and some may be 0.
         """
-        exact = self.expressions.checked_point(theta)
+        if point is not None and values:
+            raise InputError("the point is given twice: once as a whole and once by names")
+        exact = self.parameters.point(values if point is None else point)
         if not self.parameters.contains(exact):
             raise InputError(
                 f"the point {named_point(exact, self.parameters.names)} lies outside the domain "

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 
+from tightrope.model.numbers import Number, exact
+
 Monomial = tuple[tuple[int, int], ...]
 """((parameter index, exponent ≥ 1), …) with increasing indices; `()` is the constant monomial."""
 
@@ -39,15 +41,6 @@ def monomial_text(monomial: Monomial, names: Sequence[str]) -> str:
     return "*".join(
         names[index] if exponent == 1 else f"{names[index]}^{exponent}" for index, exponent in monomial
     )
-
-
-Number = int | Fraction | float | str
-"""A number as users write it. A float stands for the decimal it prints as: 0.1 is 1/10."""
-
-
-def exact(value: Number) -> Fraction:
-    """`exact(0.1) == exact("0.1") == exact("1/10") == Fraction(1, 10)`."""
-    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
 
 class Polynomial:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,11 @@ from tightrope.errors import InputError
 from tightrope.model.own_states import OwnStates
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.remember import Remembering
+
+if TYPE_CHECKING:
+    from tightrope.model.objective import Objective
+    from tightrope.prism.expand.program import Definitions
+    from tightrope.problem import Problem
 
 UNLABELLED = ""
 """The action name of commands written `[]`."""
@@ -63,6 +68,8 @@ class Structure:
     own_states: OwnStates | None = None
     declared_mdp: bool = False
     """Its author calls it an MDP, even if no state has two choices."""
+    definitions: Definitions | None = None
+    """The constants and formulas of the file it was built from, which properties may use by name."""
 
     def __post_init__(self) -> None:
         action = self.action if self.action is not None else np.zeros(self.choices, np.int32)
@@ -120,7 +127,7 @@ class Structure:
         """Pickled as the arguments of the constructor: mappings that cannot be written to have no pickles."""
         named = (dict(self.labels), dict(self.rewards), dict(self.valuations))
         arrays = (self.choice_start, self.transition_start, self.successor)
-        own = (self.own_states, self.declared_mdp)
+        own = (self.own_states, self.declared_mdp, self.definitions)
         return Structure, (*arrays, self.initial, self.action, self.action_names, *named, *own)
 
     def _checked_reward(self, name: str, reward: RewardStructure) -> RewardStructure:
@@ -216,6 +223,13 @@ class Structured(Remembering):
     """Lets a model answer for the structure it holds: `model.successor`, `model.states`, …"""
 
     structure: Structure
+
+    def problem(self, property: str | Objective, **options: Any) -> Problem:
+        """What is asked of the model: `model.problem('Pmax=? [ F "goal" ]')`; see `tightrope.Problem`."""
+        from tightrope import Problem
+
+        model: Any = self
+        return Problem(model, property, **options)
 
     @property
     def choice_start(self) -> OffsetArray:

@@ -17,15 +17,13 @@ from tightrope.prism.expand.model import expand
 from tightrope.prism.explore.search import Progress, Warn, explore_until
 from tightrope.prism.parse.parser import parse_model
 from tightrope.prism.properties.boundary import Boundary
-from tightrope.prism.properties.state_formulas import Definitions
 
 
 @dataclass(frozen=True, eq=False)
 class PrismModel:
-    """A model with the constants and formulas of its file, which properties may use by name."""
+    """A model, which knows the constants and formulas of its file: properties may use them by name."""
 
     model: ParametricMDP | IntervalMDP
-    definitions: Definitions
     is_partial: bool = False
     """Whether states beyond a boundary were left out."""
 
@@ -101,7 +99,7 @@ def read_prism_text(
         parameters = parse_domain(domain, program.parameters, base=parameters)
     stop = None if boundary is None else boundary(program)
     model, is_partial = explore_until(program, stop, parameters, progress, warn)
-    return PrismModel(model, Definitions.of(program), is_partial)
+    return PrismModel(model, is_partial)
 
 
 @contextmanager

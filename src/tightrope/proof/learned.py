@@ -27,6 +27,7 @@ from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.options import LearnOptions
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.objective import Direction
@@ -175,7 +176,8 @@ def _up(value: Fraction) -> float:
 def _again(result: LearningResult, name: str, value: PolicyValue, sets: Sets) -> PolicyValue:
     """The same policy over other sets."""
     low = value.solutions[0]
-    solver = PolicySolver(sets, result.objective, low.precision, None, math.inf, lambda _: None)
+    options = LearnOptions(precision=low.precision)
+    solver = PolicySolver(sets, result.objective, options, math.inf, lambda _: None)
     if name == "robust policy" and _depends_on_step(low):
         return solver.robust_among_all()
     return replace(solver.evaluate(value.policy), coupled=value.coupled)

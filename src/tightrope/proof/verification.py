@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tightrope.formats.policy import Policy
     from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.model.objective import Objective
+    from tightrope.model.parameters import Point
     from tightrope.model.parametric_mdp import ParametricMDP
 
 
@@ -46,8 +47,8 @@ def verify(
     certificate: str | Path,
     *,
     model: MDP | IntervalMDP | ParametricMDP | None = None,
-    prop: Objective | str | None = None,
-    at: Sequence[Fraction] | None = None,
+    property: Objective | str | None = None,
+    at: Point | None = None,
     data: Any = None,
     policy: Policy | None = None,
     exact: bool = False,
@@ -55,31 +56,32 @@ def verify(
     """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about
     these.
 
-    `data` are counts, or a log as `read_counts` takes it.
+    `data` are counts, or a log as `read_data` takes it.
 
     A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it
     proves its claims is the verdict's `valid`; what was not tied to anything, its `not_tied`.
     """
     loaded = load(certificate).certificate
     if model is None:
-        if prop is not None or data is not None or policy is not None or at is not None:
+        if property is not None or data is not None or policy is not None or at is not None:
             raise InputError("a property, data, a point or a policy can only be compared beside a model")
         bound = unbound(loaded)
     else:
-        bound, trouble = compare(loaded, _own(model, prop, at, data, policy))
+        bound, trouble = compare(loaded, _own(model, property, at, data, policy))
         if trouble is not None:
             raise CannotCertify(trouble)
     return replace(check(loaded, RATIONAL if exact else LONGDOUBLE), bound=bound)
 
 
-def _own(model: Any, prop: Any, at: Any, data: Any, policy: Any) -> Own:
-    from tightrope.data.counts import Counts
-    from tightrope.data.reading import read_counts
-    from tightrope.learning.learn import objective_of
+def _own(model: Any, property: Any, at: Any, data: Any, policy: Any) -> Own:
+    from tightrope.learning.learn import counts_of
+    from tightrope.problem import Problem, checked_model
 
-    objective = None if prop is None else objective_of(prop, model)
-    counts = data if data is None or isinstance(data, Counts) else read_counts(data, model).counts
-    return Own(model, objective, at, counts, policy)
+    own = checked_model(model)
+    objective = None if property is None else Problem(own, property).objective
+    counts = None if data is None else counts_of(data, own)
+    theta = None if at is None else model.parameters.point(at)
+    return Own(own, objective, theta, counts, policy)
 
 
 def compare(certificate: Certificate, own: Own) -> tuple[dict[str, bool | None], str | None]:

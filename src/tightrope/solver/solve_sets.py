@@ -45,6 +45,7 @@ def solve_sets(
     relative: bool = True,
     limits: Limits | None = None,
     device: str = "cpu",
+    threads: int = 1,
     start: FloatArray | None = None,
 ) -> Solution:
     """Verified bounds over the sets (or their kernel); options as for `solve`."""
@@ -57,6 +58,7 @@ def solve_sets(
         relative=relative,
         limits=limits,
         device=device,
+        threads=threads,
         start=start,
     )
     if not isinstance(kernel, RectangularKernel) or objective.is_bounded:

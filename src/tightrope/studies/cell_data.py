@@ -94,9 +94,9 @@ def solve_truth(cell: Cell, model: ParametricMDP) -> Truth:
 
 def read_cell_counts(path: Path, model: ParametricMDP) -> Counts:
     """The counts of a cell; data of another version of the model are refused."""
-    from tightrope.data.reading import read_counts
+    from tightrope.data.reading import read_data
 
-    reading = read_counts(path, model)
+    reading = read_data(path, model)
     _check_hash(path, str((reading.metadata or {}).get("model")), model)
     return reading.counts
 

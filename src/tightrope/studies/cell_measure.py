@@ -82,9 +82,7 @@ def certified_interval(
     prepared = stages.prepare(decisions)
     progress("solve")
     begin, cpu_built = time.perf_counter(), time.process_time()
-    solver = PolicySolver(
-        prepared.sets, objective, options.precision, options.assume_support, deadline, lambda what: None
-    )
+    solver = PolicySolver(prepared.sets, objective, options, deadline, lambda what: None)
     value = solver.evaluate(truth.policy)
     if decisions.sets is SetsKind.COUPLED and prepared.verdict is None:
         value = Coupler(solver, options.coupled_gap).evaluated(value)

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import InputError
-from tightrope.model.objective import Objective
-from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.problem import Problem
 from tightrope.studies.campaign_directory import claim_campaign
 from tightrope.studies.machine import machine, versions
 from tightrope.studies.online_cells import ONLINE_METHODS, OnlineCell
@@ -59,6 +58,7 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     """One run from beginning to end, in this process."""
     from tightrope.data.simulator import Simulator
     from tightrope.data.stopping import decided_states
+    from tightrope.learning.learn import parametric
     from tightrope.learning.online.learner import OnlineLearner
     from tightrope.learning.online.run import OnlineRun, Truth
     from tightrope.learning.online.sources import SimulatedEpisodes
@@ -66,14 +66,15 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     from tightrope.learning.policies import maximises
 
     instance = cell.problem
-    model, objective, optimum = _loaded(cell.instance)
+    problem, optimum = _loaded(cell.instance)
+    model, objective = parametric(problem), problem.objective
     sets, region = ONLINE_METHODS[cell.method]
-    OnlineLearner(model, objective, delta=cell.delta, region=region, sets=sets).update()  # compiles
+    OnlineLearner(problem, delta=cell.delta, region=region, sets=sets).update()  # compiles
     begin = time.process_time()
     mdp = model.instantiate(instance.truth)
     stop = decided_states(objective, model.states)
     simulator = Simulator(mdp, None, stop, instance.episode_cap, model.hash(), threads=1)
-    learner = OnlineLearner(model, objective, delta=cell.delta, region=region, sets=sets)
+    learner = OnlineLearner(problem, delta=cell.delta, region=region, sets=sets)
     run = OnlineRun(learner, SimulatedEpisodes(simulator, cell.seed), cell.episodes, Truth(mdp, objective))
     records = list(run.records())
     assert learner.ledger is not None
@@ -95,13 +96,13 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
 
 
 @lru_cache(maxsize=2)
-def _loaded(name: str) -> tuple[ParametricMDP, Objective, float]:
-    """The model, its question and the optimum at the true point."""
+def _loaded(name: str) -> tuple[Problem, float]:
+    """The model with its question, and the optimum at the true point."""
     from tightrope.solver.solve import solve
 
     instance = parse_bench(name)
     model = load(instance)
-    objective = question(instance, model.structure).objective
-    solution = solve(model.instantiate(instance.truth), objective, precision=1e-9)
+    problem = Problem(model, question(instance, model.structure))
+    solution = solve(model.instantiate(instance.truth), problem.objective, precision=1e-9)
     initial = model.initial
-    return model, objective, float(0.5 * (solution.lower[initial] + solution.upper[initial]))
+    return problem, float(0.5 * (solution.lower[initial] + solution.upper[initial]))

@@ -24,7 +24,7 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -35,15 +35,14 @@ from tightrope.data.steps import StepReader
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
 from tightrope.learning.coupled import Coupler
-from tightrope.learning.learn import Learner, objective_of, with_names
+from tightrope.learning.learn import Learner, parametric, progress_of
 from tightrope.learning.online.update import CERTIFIED, Update
-from tightrope.learning.options import LearnOptions, decide
+from tightrope.learning.options import LearnOptions, LearnWords, decide
 from tightrope.learning.policies import PolicySolver, maximises
 from tightrope.learning.result import LearningResult
 from tightrope.learning.stages import Progress, Stages
-from tightrope.model.objective import Objective
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.problem import Problem
 from tightrope.region.nearby import Nearby
 from tightrope.region.polytope import Polytope
 from tightrope.region.region import Region, RegionKind
@@ -59,37 +58,54 @@ ITERATIONS = 20_000
 """Of one solve. From a handful of episodes a guarantee can be finite and astronomical, and not worth more."""
 
 
+def online(
+    problem: Problem,
+    *,
+    delta: float = 0.001,
+    progress: Progress | bool | None = None,
+    states: StateForm | str | None = None,
+    **options: Unpack[LearnWords],
+) -> OnlineLearner:
+    """A learner for a problem whose data are collected while it learns; options are those of `learn`.
+
+    >>> import tightrope as tr
+    >>> learner = tr.online(tr.benchmark("betting(5)").problem, delta=0.01, sets="tied")
+    >>> learner.episodes, learner.policy().is_deterministic
+    (0, True)
+    """
+    return OnlineLearner(problem, delta=delta, progress=progress, states=states, **options)
+
+
 class OnlineLearner:
     """Learns a model's parameters from episodes as they come.
 
-        learner = OnlineLearner(model, 'Pmax=? [ F "goal" ]', delta=0.001, sets="expression")
+        learner = tr.online(problem, delta=0.001, sets="expression")
         while learner.episodes < 1000:
             learner.observe(run_one_episode(learner.policy()))
         print(learner.result().guarantee)
 
-    `region`, `sets` and `options` are those of `learn`; what is left open is decided at once, from the model.
+    The options are those of `learn`; what is left open is decided at once, from the model.
     `states="index"` says that states of episodes which are numbers are the model's indices.
     """
 
     def __init__(
         self,
-        model: ParametricMDP,
-        objective: Objective | str,
+        problem: Problem,
         *,
         delta: float = 0.001,
-        region: RegionKind | str | None = None,
-        sets: SetsKind | str | None = None,
-        options: LearnOptions | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         states: StateForm | str | None = None,
+        **options: Unpack[LearnWords],
     ):
         check_delta(delta)
+        model = parametric(problem)
         if not model.parameters.names:
             raise InputError("the model has no parameters: there is nothing to learn about it")
-        self.model, self.delta = model, delta
-        self.objective = objective_of(objective, model)
-        self.options = with_names(options or LearnOptions(iterations=ITERATIONS), region, sets)
-        self.progress: Progress = progress or (lambda what: None)
+        self.problem, self.model, self.delta = problem, model, delta
+        self.objective = problem.objective
+        words: LearnWords = {"iterations": ITERATIONS, **options}
+        self.options = LearnOptions.of("online", words)
+        self.progress: Progress = progress_of(progress) or (lambda what: None)
         self.data = GrowingCounts(model)
         self.decisions = decide(model, self.data.counts(), self.options)
         self.last_update: Update | None = None
@@ -139,10 +155,9 @@ class OnlineLearner:
     def result(self) -> LearningResult:
         """Everything `learn` says about the data so far: the robust policy, its interval, the ledger."""
         learner = Learner(
-            self.model,
+            self.problem,
             self.data.counts(),
             self.delta,
-            self.objective,
             options=self.options,
             progress=self.progress,
             predictions=self._predictions,
@@ -217,17 +232,8 @@ class OnlineLearner:
         prepared = stages.prepare(self.decisions, sets_only=True)
         self._intervals = prepared.intervals
         self.ledger = prepared.sets.ledger
-        solver = PolicySolver(
-            prepared.sets,
-            self.objective,
-            self.options.precision,
-            self.options.assume_support,
-            begin + self.options.seconds,
-            self.progress,
-            solves=2,
-            device=self.options.device,
-            iterations=self.options.iterations,
-        )
+        deadline = begin + self.options.seconds
+        solver = PolicySolver(prepared.sets, self.objective, self.options, deadline, self.progress, solves=2)
         coupled = self.decisions.sets is SetsKind.COUPLED and prepared.verdict is None
         boxes = isinstance(solver.kernel, IntervalKernel) and not coupled
         of_sets = _digest(solver.kernel) if boxes else ""

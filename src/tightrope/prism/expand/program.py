@@ -73,3 +73,18 @@ class Program:
     def error(self, message: str, position: Position | None, hint: str | None = None) -> InputError:
         """An error that points into the source."""
         return Source(self.source, self.file).error(message, position, hint)
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """What properties may use of a model's file: its constants' values and its expanded formulas.
+
+    They stay with the structure that was built from the file.
+    """
+
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    formulas: Mapping[str, Expression] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, program: Program) -> Definitions:
+        return cls(dict(program.constants), dict(program.formulas))

@@ -20,7 +20,7 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure, release
-from tightrope.prism.expand.program import Program
+from tightrope.prism.expand.program import Definitions, Program
 from tightrope.prism.explore.assemble import Assembler, Rows, without
 from tightrope.prism.explore.interval_probabilities import IntervalProbabilities
 from tightrope.prism.explore.key_index import KeyIndex
@@ -130,6 +130,7 @@ def _structure(program: Program, seen: Observations, rows: Rows, actions: tuple[
         seen.rewards,
         seen.valuations,
         declared_mdp=program.type is ModelType.MDP,
+        definitions=Definitions.of(program),
     )
 
 

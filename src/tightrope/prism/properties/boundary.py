@@ -24,7 +24,7 @@ from tightrope.errors import InputError
 from tightrope.model.structure import Structure
 from tightrope.prism.expand.check import check_type
 from tightrope.prism.expand.fold import fold
-from tightrope.prism.expand.program import Program
+from tightrope.prism.expand.program import Definitions, Program
 from tightrope.prism.expand.traverse import children, with_children
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.syntax import (
@@ -40,7 +40,7 @@ from tightrope.prism.parse.syntax import (
     Type,
     Unary,
 )
-from tightrope.prism.properties.state_formulas import Definitions, StateFormulas
+from tightrope.prism.properties.state_formulas import StateFormulas
 
 Boundary = Callable[[Program], Expression | None]
 """For a program, where exploration may stop; None where all states count."""

@@ -26,6 +26,7 @@ from tightrope.errors import InputError, Location
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray
+from tightrope.prism.expand.program import Definitions
 from tightrope.prism.parse.diagnostics import Complaint, Source, position_of, suggestion
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.syntax import (
@@ -38,20 +39,21 @@ from tightrope.prism.parse.syntax import (
 )
 from tightrope.prism.properties.paths import path_problem, whole_steps
 from tightrope.prism.properties.question import Question, Reading
-from tightrope.prism.properties.state_formulas import Definitions, StateFormulas
+from tightrope.prism.properties.state_formulas import StateFormulas
 
 
 @dataclass(frozen=True)
 class PropertyOptions:
     """What a property's meaning depends on besides its text and the structure.
 
-    `definitions` are the model's constants and formulas; `constants` the texts of `--const`, of
+    `definitions` are the model's constants and formulas (None: those its structure was built with);
+    `constants` the texts of `--const`, of
     which those that the property file declares are used. `is_interval` says that nature picks
     probabilities. `discount` turns `C` into the discounted reward; `terminal_reward` names the
     reward structure whose state rewards are the values of target states.
     """
 
-    definitions: Definitions = field(default_factory=Definitions)
+    definitions: Definitions | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
     is_interval: bool = False
     discount: float | None = None
@@ -64,7 +66,8 @@ def resolve(
     """What a property of a file asks of a structure."""
     options = options or PropertyOptions()
     try:
-        formulas = StateFormulas(file, structure, options.definitions, options.constants)
+        definitions = options.definitions or structure.definitions or Definitions()
+        formulas = StateFormulas(file, structure, definitions, options.constants)
         directions = _directions(property_, structure, options.is_interval)
         reading = None
         if options.is_interval and property_.agent is not None and property_.nature is None:

@@ -9,7 +9,6 @@ on all states at once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -17,28 +16,16 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray
-from tightrope.prism.expand.arithmetic import Value, literal
+from tightrope.prism.expand.arithmetic import literal
 from tightrope.prism.expand.check import check_type
 from tightrope.prism.expand.constants import resolve_constants
 from tightrope.prism.expand.declarations import BUILT_IN_LABELS, check_labels
 from tightrope.prism.expand.fold import fold, value_of
 from tightrope.prism.expand.inline import Inliner
-from tightrope.prism.expand.program import Program
+from tightrope.prism.expand.program import Definitions
 from tightrope.prism.expand.traverse import children, names, with_children
 from tightrope.prism.parse.diagnostics import Complaint, suggestion
 from tightrope.prism.parse.syntax import Expression, Label, Literal, Name, Position, PropertyFile, Type
-
-
-@dataclass(frozen=True)
-class Definitions:
-    """What properties may use of a model's file: its constants' values and its expanded formulas."""
-
-    constants: Mapping[str, Value] = field(default_factory=dict)
-    formulas: Mapping[str, Expression] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, program: Program) -> Definitions:
-        return cls(program.constants, program.formulas)
 
 
 class StateFormulas:

@@ -1,0 +1,246 @@
+"""`load`: from the name of a model to the model, whatever it is written in.
+
+| source | is read as |
+|---|---|
+| `file.prism`, `.nm`, `.pm`, `.sm` | a PRISM program |
+| `file.drn` | Storm's explicit format |
+| `file.umb` | the binary exchange format of model checkers (needs the package umbi) |
+| `file.tra`, or `file` where `file.tra` exists | PRISM's explicit files with that base name |
+| `bench:NAME(ARGS)` | an instance of a benchmark family |
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tightrope.errors import InputError
+from tightrope.model.numbers import Number
+from tightrope.model.parameters import Parameters, checked_range
+from tightrope.model.region_text import parse_box, parse_domain
+from tightrope.problem import Model, Problem, constant_texts, described
+
+if TYPE_CHECKING:
+    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.prism.explore.search import Progress, Warn
+    from tightrope.prism.properties.boundary import Boundary
+    from tightrope.studies.instance import Instance
+
+PRISM_SUFFIXES = (".prism", ".nm", ".pm", ".sm")
+SUFFIXES = (*PRISM_SUFFIXES, ".drn", ".umb", ".tra")
+BENCHMARK = "bench:"
+ACCEPTED = "a model is a .prism/.nm/.pm file, a .drn or .umb file, explicit files (.tra), or bench:NAME(ARGS)"
+
+Ranges = Mapping[str, tuple[Number, Number]]
+"""A range for each parameter that has another one than [0, 1]."""
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    const: Mapping[str, Number | bool] | None = None,
+    params: Ranges | str | None = None,
+    domain: str | None = None,
+    progress: Progress | None = None,
+) -> Model:
+    """Read a model: a PRISM, DRN, UMB or explicit file, or a benchmark such as "bench:rover(10,10)".
+
+    * `const`: values of the constants that a PRISM file leaves open.
+    * `params`: the range of each parameter, {"p": (0.1, 0.9)}; what is not named ranges over [0, 1].
+    * `domain`: linear constraints on the parameters, "p+q<=1, 0.1<=p".
+    * `progress(states, transitions)` is called now and then while a PRISM model is built.
+
+    What the user should know though the model stands (deadlocks, say) comes as a warning.
+
+    >>> import tightrope as tr
+    >>> model = tr.load("bench:betting(5)", params={"p": (0.4, 0.6)})
+    >>> model.states, model.parameters.text()
+    (225, '2/5<=p<=3/5, 0<=q<=201/20000')
+    """
+    request = ModelRequest(_named(source), constant_texts(const), params, domain)
+    return read_model(request, progress, _warn).model
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """The model that is asked for. `params` and `domain` may be texts: `p=0.1:0.9` and `p+q<=1`.
+
+    A PRISM program is not explored beyond the `boundary` of a question, if one is given.
+    """
+
+    source: str
+    constants: Mapping[str, str]
+    params: Ranges | str | None = None
+    domain: str | None = None
+    boundary: Boundary | None = None
+
+    def narrowed(self, parameters: Parameters) -> Parameters:
+        """Parameters within the ranges and constraints that were asked for."""
+        if (box := box_text(self.params)) is not None:
+            parameters = parse_box(box, parameters.names, "`params`", base=parameters)
+        if self.domain is not None:
+            parameters = parse_domain(self.domain, parameters.names, "`domain`", base=parameters)
+        return parameters
+
+
+@dataclass(frozen=True)
+class ReadModel:
+    """A model, and the benchmark instance it is, if any."""
+
+    model: Model
+    benchmark: Instance | None = None
+    is_partial: bool = False
+    """Whether only the states that a question needs were built."""
+
+
+def read_model(
+    request: ModelRequest, progress: Progress | None = None, warn: Warn | None = None
+) -> ReadModel:
+    """Build the model that is asked for."""
+    if request.source.startswith(BENCHMARK):
+        from tightrope.studies.suite import load as build
+
+        instance = _instance(request)
+        return ReadModel(build(instance, progress), instance)
+    path = _existing(request.source)
+    box, domain = box_text(request.params), request.domain
+    if path.suffix in PRISM_SUFFIXES:
+        from tightrope.prism.load import read_prism
+
+        read = read_prism(path, request.constants, box, domain, progress, warn, request.boundary)
+        return ReadModel(read.model, is_partial=read.is_partial)
+    if request.constants:
+        raise InputError(f"`const` does not go with {path.name}: only PRISM models have constants")
+    if path.suffix == ".drn":
+        from tightrope.formats.drn import read_drn
+
+        return ReadModel(read_drn(path, box=box, domain=domain, progress=progress))
+    for argument, given in (("params", request.params), ("domain", domain)):
+        if given is not None:
+            kind = "UMB" if path.suffix == ".umb" else "explicit"
+            raise InputError(f"`{argument}` does not go with {path.name}: {kind} files have no parameters")
+    from tightrope.formats.explicit import read_explicit
+
+    return ReadModel(read_explicit(path))
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A case study that comes with the package: its model, its question, and its true parameters.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> bench.problem.text, bench.truth["p"]
+    ('Rmax=? [ F "done" ]', Fraction(11, 20))
+    """
+
+    name: str
+    problem: Problem
+    truth: Mapping[str, Number]
+    episode_cap: int
+
+    @property
+    def model(self) -> ParametricMDP:
+        """The parametric model."""
+        from tightrope.model.parametric_mdp import ParametricMDP
+
+        assert isinstance(self.problem.model, ParametricMDP)
+        return self.problem.model
+
+    @property
+    def at_truth(self) -> Problem:
+        """The same question about the true model."""
+        return self.problem.at(self.truth)
+
+
+def benchmark(
+    name: str,
+    *,
+    params: Ranges | str | None = None,
+    domain: str | None = None,
+    progress: Progress | None = None,
+) -> Benchmark:
+    """An instance of a benchmark family, such as "rover(10,10)"; arguments are those of `load`."""
+    source = name if _named(name).startswith(BENCHMARK) else f"{BENCHMARK}{name}"
+    read = read_model(ModelRequest(source, {}, params, domain), progress, _warn)
+    instance = read.benchmark
+    assert instance is not None
+    problem = Problem(read.model, instance.property_text, terminal_reward=instance.terminal_reward)
+    truth = dict(zip(instance.parameter_names, instance.truth, strict=True))
+    return Benchmark(instance.name, problem, truth, instance.episode_cap)
+
+
+def box_text(params: Any) -> str | None:
+    """Ranges as the text `p=1/10:9/10`."""
+    if params is None or isinstance(params, str):
+        return params
+    if not isinstance(params, Mapping):
+        raise InputError(
+            f"`params` is {described(params)}, not a mapping from names to ranges",
+            hint='write params={"p": (0.1, 0.9)}',
+        )
+    ends = {name: checked_range(str(name), pair) for name, pair in params.items()}
+    return ",".join(f"{name}={low}:{high}" for name, (low, high) in ends.items())
+
+
+def _named(source: Any) -> str:
+    try:
+        name = os.fspath(source)
+    except TypeError:
+        raise InputError(f"`source` is {described(source)}, not the name of a model", hint=ACCEPTED) from None
+    return name if isinstance(name, str) else os.fsdecode(name)
+
+
+def _instance(request: ModelRequest) -> Instance:
+    from tightrope.studies.suite import parse_bench
+
+    instance = parse_bench(request.source)
+    if request.constants:
+        raise InputError(
+            f"`const` does not go with {request.source}: a benchmark's constants follow from its arguments",
+            hint=f"the model itself is the file {instance.path}",
+        )
+    if request.params is None and request.domain is None:
+        return instance
+    return replace(instance, domain=request.narrowed(instance.parameters()).text())
+
+
+def _existing(source: str) -> Path:
+    """The file to read, or an error that says what is wrong with the name."""
+    if not source.strip():
+        raise InputError("the name of the model is empty", hint=ACCEPTED)
+    path = Path(source)
+    if not path.is_file():
+        explicit = Path(f"{source}.tra")
+        if explicit.is_file():
+            return explicit
+        if path.is_dir():
+            raise InputError(f"{source} is a directory, not a model", hint=ACCEPTED)
+        if path.exists():
+            raise InputError(f"{source} is not a regular file", hint=ACCEPTED)
+        raise InputError(f"there is no file {source}", hint=_similar(path) or ACCEPTED)
+    if path.suffix not in SUFFIXES:
+        ending = f"files ending in '{path.suffix}'" if path.suffix else "files without an ending"
+        raise InputError(f"cannot tell what {source} is: {ending} are not known", hint=ACCEPTED)
+    if not os.access(path, os.R_OK):
+        raise InputError(f"{source} cannot be read: permission denied")
+    return path
+
+
+def _similar(path: Path) -> str | None:
+    try:
+        names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+    except OSError:
+        return None
+    stems = {Path(name).stem: name for name in names}
+    close = get_close_matches(path.stem, stems, 1)
+    return f"did you mean {path.with_name(stems[close[0]])}?" if close else None
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=4)

@@ -1,0 +1,202 @@
+"""A problem: a model and what is asked of it. Everything that computes takes one first.
+
+    model = tr.load("model.prism")
+    problem = tr.Problem(model, 'Pmax=? [ F "goal" ]')
+    tr.solve(problem.at(p=0.55))
+    tr.learn(problem, data, delta=0.001)
+
+The property's text is read once, on the model: labels, variables, constants and formulas of its file may be
+used by name. Where it can be read in two ways the reading taken is said in a `ReadingWarning`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tightrope.errors import InputError, ReadingWarning
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.numbers import Number, number_text
+from tightrope.model.objective import Direction, Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.prism.properties.question import Answer, Question
+from tightrope.prism.properties.resolve import PropertyOptions, ask
+
+Model = ParametricMDP | IntervalMDP | MDP
+"""Any model: with parameters, with intervals, or with plain numbers on its transitions."""
+
+MODELS = (ParametricMDP, IntervalMDP, MDP)
+EXAMPLE = "'Pmax=? [ F \"goal\" ]'"
+
+
+@dataclass(frozen=True, init=False)
+class Problem:
+    """A model and a question about it.
+
+    * `property`: a text such as 'Pmax=? [ F "goal" ]', or an `Objective`.
+    * `const`: values of constants that the text leaves open.
+    * `discount` makes `R… [ C ]` the discounted reward; `terminal_reward` names the reward structure whose
+      state rewards are what target states are worth.
+
+    >>> import tightrope as tr
+    >>> problem = tr.Problem(tr.load("bench:betting(5)"), 'Rmax=? [ F "done" ]')
+    >>> problem.text, problem.maximises
+    ('Rmax=? [ F "done" ]', True)
+    """
+
+    model: Model
+    question: Question = field(repr=False)
+
+    def __init__(
+        self,
+        model: Model,
+        property: str | Objective | Question,
+        *,
+        const: Mapping[str, Number | bool] | None = None,
+        discount: float | None = None,
+        terminal_reward: str | None = None,
+    ):
+        object.__setattr__(self, "model", checked_model(model))
+        asked = _question(self.model, property, const, discount, terminal_reward)
+        object.__setattr__(self, "question", asked)
+        if asked.reading is not None and not isinstance(property, Question):
+            warnings.warn(asked.reading.warning, ReadingWarning, stacklevel=2)
+
+    @property
+    def objective(self) -> Objective:
+        """What is computed, on the states of the model."""
+        return self.question.objective
+
+    @property
+    def text(self) -> str:
+        """The property as it was written."""
+        return self.question.text
+
+    @property
+    def maximises(self) -> bool:
+        """Whether the agent wants the value to be large."""
+        return (self.objective.agent is Direction.MAX) != self.objective.complement
+
+    def at(self, point: Any = None, /, **values: Number) -> Problem:
+        """The same question about the ordinary MDP at a point: `at(p=0.55)`, or `at({"p": 0.55})`.
+
+        >>> import tightrope as tr
+        >>> problem = tr.benchmark("betting(5)").problem
+        >>> type(problem.at(p=0.55, q=0).model).__name__
+        'MDP'
+        """
+        if not isinstance(self.model, ParametricMDP):
+            raise InputError("this model has no parameters, so there is no point to look at")
+        return self.with_model(self.model.instantiate(point, **values))
+
+    def with_model(self, model: Model) -> Problem:
+        """The same question about another model over the same states."""
+        return Problem(model, self.question)
+
+    def answer(self, lower: float, upper: float) -> Answer:
+        """Whether bounds of the value meet the property's threshold: 'true', 'false' or 'not certified'."""
+        if not self.question.is_threshold:
+            raise InputError(f"{self.text} asks for a value: it is neither true nor false")
+        return self.question.answer(lower, upper)
+
+
+def checked_model(model: Any) -> Model:
+    """The model, or an error that says what was given instead."""
+    if isinstance(model, MODELS):
+        return model
+    if isinstance(model, str):
+        raise InputError(f"`model` is the text {model!r}, not a model", hint=f"read it: tr.load({model!r})")
+    if isinstance(model, Problem):
+        raise InputError("`model` is a problem, which has a model and a property already")
+    raise InputError(f"`model` is {described(model)}, not a model", hint="tr.load reads one")
+
+
+def problem_of(problem: Any, property: Any = None) -> Problem:
+    """A problem itself, or the one that a model and a property make."""
+    if isinstance(problem, Problem):
+        if property is not None:
+            raise InputError(
+                f"the property is given twice: the problem asks {problem.text} already",
+                hint="give the model instead: problem.model",
+            )
+        return problem
+    if isinstance(problem, MODELS) and property is None:
+        raise InputError("no property is given", hint=f"make a problem of it: tr.Problem(model, {EXAMPLE})")
+    if not isinstance(problem, MODELS):
+        shown = f"the text {problem!r}" if isinstance(problem, str) else described(problem)
+        raise InputError(
+            f"`problem` is {shown}, neither a problem nor a model", hint=f"tr.Problem(model, {EXAMPLE})"
+        )
+    return Problem(problem, property)
+
+
+def learnable(problem: Problem | Any) -> Problem:
+    """The problem, if there is something to learn about it: parameters, and a value to optimise."""
+    found = problem_of(problem)
+    if not isinstance(found.model, ParametricMDP):
+        raise InputError(
+            f"learning is about the parameters of a model, and {described(found.model)} has none",
+            hint="`solve` computes the values of such a model",
+        )
+    if found.question.is_threshold:
+        raise InputError(
+            f"{found.text} is true or false, but learning needs a value to optimise",
+            hint="ask for the value: Pmax=? [ … ]",
+        )
+    return found
+
+
+def described(value: object) -> str:
+    """What something is, in a few words for messages: `a str`, `an MDP`, `None`."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOUM' else 'a'} {name}"
+
+
+def _question(
+    model: Model,
+    property: Any,
+    const: Mapping[str, Number | bool] | None,
+    discount: float | None,
+    terminal_reward: str | None,
+) -> Question:
+    if isinstance(property, Question | Objective):
+        for name, value in (("const", const), ("discount", discount), ("terminal_reward", terminal_reward)):
+            if value is not None:
+                raise InputError(f"`{name}` goes with a property's text, and an objective is given")
+        if isinstance(property, Question):
+            return property
+        _check_size(property, model)
+        return Question(property, None, None, property.kind.value, None)
+    if not isinstance(property, str):
+        raise InputError(
+            f"`property` is {described(property)}, not a property's text", hint=f"write it as {EXAMPLE}"
+        )
+    options = PropertyOptions(
+        constants=constant_texts(const),
+        is_interval=isinstance(model, IntervalMDP),
+        discount=discount,
+        terminal_reward=terminal_reward,
+    )
+    return ask(property, model.structure, options, file="`property`")
+
+
+def _check_size(objective: Objective, model: Model) -> None:
+    for name in ("target", "allowed", "terminal"):
+        array = getattr(objective, name)
+        if array is not None and len(array) != model.states:
+            raise InputError(
+                f"the objective's {name!r} has {len(array)} entries, but the model has {model.states} states"
+            )
+
+
+def constant_texts(const: Any) -> dict[str, str]:
+    """Values of constants as the texts that the PRISM front end reads."""
+    if const is None:
+        return {}
+    if not isinstance(const, Mapping):
+        raise InputError(f"`const` is {described(const)}, not a mapping", hint='write const={"n": 50}')
+    return {str(name): number_text(value, f"`const`: {name}") for name, value in const.items()}

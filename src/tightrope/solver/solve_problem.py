@@ -1,0 +1,81 @@
+"""`solve`: a problem in, verified bounds and a policy out. What computes them: `tightrope.solver.solve`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypedDict, Unpack
+
+from tightrope.errors import InputError, checked_words
+from tightrope.formats.policy import solver_policy
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import FloatArray
+from tightrope.problem import Model, Problem, problem_of
+from tightrope.solver.solution import Solution
+from tightrope.solver.solve import Limits
+from tightrope.solver.solve import solve as solve_model
+
+DEVICES = ("cpu", "cuda", "cuda-emulated")
+"""The last one is for tests: every kernel of the GPU without one."""
+
+
+class SolveWords(TypedDict, total=False):
+    """Further arguments of `solve`."""
+
+    assume_support: float | None
+    seconds: float
+    iterations: int
+    threads: int
+    device: str
+
+
+def solve(
+    problem: Problem | Model,
+    property: str | Objective | None = None,
+    *,
+    policy: Any = None,
+    precision: float = 1e-6,
+    relative: bool = True,
+    start: FloatArray | None = None,
+    **options: Unpack[SolveWords],
+) -> Solution:
+    """Verified bounds on the value of every state, and a policy that attains the agent's one.
+
+    * `problem`: a `Problem`, or a model with the `property` beside it.
+    * `policy`: None lets the agent choose; a `Policy` (or an array of choices or probabilities) is evaluated.
+    * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
+    * `start`: values to look from, one per state. A hint: what is returned is verified as ever.
+    * `assume_support=EPS` replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
+      nature can then cut no transition.
+    * `seconds`, `iterations`: when to stop refining. The bounds then found hold, and the status says so.
+    * `threads` never changes a value. `device` is "cpu", or "cuda" for the current GPU.
+
+    >>> import tightrope as tr
+    >>> solution = tr.solve(tr.benchmark("betting(5)").at_truth)
+    >>> solution.is_certified
+    True
+    """
+    asked = problem_of(problem, property)
+    words = checked_words("solve", SolveWords, options)
+    model = asked.model
+    if isinstance(model, ParametricMDP):
+        if model.parameters.names:
+            example = ", ".join(f"{name}=…" for name in model.parameters.names)
+            raise InputError(
+                f"the model has parameters: {', '.join(model.parameters.names)}",
+                hint=f"say where to look: problem.at({example}); or bound it over its domain: tr.over_domain",
+            )
+        model = model.instantiate()
+    seconds, iterations = words.pop("seconds", math.inf), words.pop("iterations", Limits().iterations)
+    if words.get("device", "cpu") not in DEVICES:
+        raise InputError(f"`device` is {words['device']!r}, not one of cpu, cuda")
+    return solve_model(
+        model,
+        asked.objective,
+        policy=None if policy is None else solver_policy(policy, model.structure),
+        precision=precision,
+        relative=relative,
+        start=start,
+        limits=Limits(iterations, seconds),
+        **words,
+    )

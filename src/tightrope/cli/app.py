@@ -29,6 +29,7 @@ from typer.main import get_command
 
 from tightrope import __version__
 from tightrope.cli.commands import COMMANDS
+from tightrope.cli.flags import as_flags
 from tightrope.errors import TightropeError
 
 CANNOT_ANSWER = 1
@@ -67,7 +68,7 @@ def run(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         return _usage_error(error)
     except TightropeError as error:
-        _say(f"error: {error}")
+        _say(f"error: {as_flags(str(error))}")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         _say("interrupted")
@@ -167,7 +168,7 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """A warning in the words of its author, without the line of code it came from."""
-    _say(f"warning: {message}")
+    _say(f"warning: {as_flags(str(message))}")
 
 
 def _say(text: str) -> None:

@@ -18,7 +18,7 @@ from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import DRN as DRN_FILE
 from tightrope.formats.written_by import UMB as UMB_FILE
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.problem import Model
+from tightrope.problem import Model as AnyModel
 
 DRN = ".drn"
 UMB = ".umb"
@@ -122,7 +122,7 @@ def _only_coupled(result: Path) -> bool:
         return False
 
 
-def _at_point(loaded: LoadedModel, at: str | None, numbers_only: bool) -> Model:
+def _at_point(loaded: LoadedModel, at: str | None, numbers_only: bool) -> AnyModel:
     """The model itself, or the one at a point where that is asked for or the format needs it."""
     model = loaded.model
     parameters = model.parameters.names if isinstance(model, ParametricMDP) else ()
@@ -139,7 +139,7 @@ def _claim(output: Path, overwrite: bool) -> OutputFile | ExplicitOutput:
     return claim_file(output, DRN_FILE if output.suffix == DRN else UMB_FILE, overwrite)
 
 
-def _write(model: Model, claimed: OutputFile | ExplicitOutput) -> list[Path]:
+def _write(model: AnyModel, claimed: OutputFile | ExplicitOutput) -> list[Path]:
     if isinstance(claimed, ExplicitOutput):
         return claimed.write(model)
     claimed.check()

@@ -11,7 +11,7 @@ from tightrope.cli.output import grouped, print_facts, print_json
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.problem import Model
+from tightrope.problem import Model as AnyModel
 from tightrope.studies.instance import decimal_text
 
 
@@ -57,7 +57,7 @@ class Facts:
     seconds: float
 
 
-def describe(source: str, model: Model, seconds: float) -> Facts:
+def describe(source: str, model: AnyModel, seconds: float) -> Facts:
     """The facts of a model that took `seconds` to build."""
     structure = model.structure
     parametric = model if isinstance(model, ParametricMDP) else None
@@ -82,7 +82,7 @@ def describe(source: str, model: Model, seconds: float) -> Facts:
     )
 
 
-def _type_name(model: Model) -> str:
+def _type_name(model: AnyModel) -> str:
     kind = "DTMC" if model.structure.is_chain else "MDP"
     if isinstance(model, IntervalMDP):
         return f"interval {kind}"

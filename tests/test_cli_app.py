@@ -48,6 +48,7 @@ def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
     assert {name for name in modules if name.startswith("tightrope.cli.")} == {
         "tightrope.cli.app",
         "tightrope.cli.commands",
+        "tightrope.cli.flags",
     }
 
 

@@ -1,8 +1,8 @@
 """The words of the library in those of the command line.
 
-Messages of the library name Python arguments in backticks: `delta`, `sets="tied"`, `fallback=False`. Here they
-become the options that a user of the command line can type: --delta, --sets tied, --no-fallback. Whatever else
-stands in backticks is left as it is.
+Messages of the library name Python arguments in backticks: `delta`, `sets="tied"`, `fallback=False`. Here
+they become the options that a user of the command line can type: --delta, --sets tied, --no-fallback.
+Whatever else stands in backticks is left as it is.
 """
 
 from __future__ import annotations
@@ -21,8 +21,18 @@ RENAMED = {
 """Arguments whose options are called otherwise."""
 
 SAME = (
-    *("const", "domain", "at", "discount", "terminal_reward", "delta", "region", "sets", "interval", "budget"),
-    *("ellipsoid", "intersect", "policy", "precision", "assume_support", "coupled_gap", "device", "threads"),
+    *("const", "domain", "at", "discount", "terminal_reward", "delta", "region", "sets", "interval"),
+    *(
+        "budget",
+        "ellipsoid",
+        "intersect",
+        "policy",
+        "precision",
+        "assume_support",
+        "coupled_gap",
+        "device",
+        "threads",
+    ),
     *("data", "states", "columns", "design", "planned_episodes", "skip_invalid", "format", "engine"),
     *("scheduler", "iterations"),
 )

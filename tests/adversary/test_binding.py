@@ -102,12 +102,12 @@ def binding_of(honest: Honest, **other: str) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "option", "value"),
     [
-        ("point/reach", "property", 'Pmin=? [ F "goal" ]'),
-        ("point/reach", "property", 'Pmax=? [ F "done" ]'),
-        ("point/reach", "property", 'Pmax=? [ F<=100 "goal" ]'),
-        ("point/reach", "property", 'Pmax=? [ G "goal" ]'),
+        ("point/reach", "prop", 'Pmin=? [ F "goal" ]'),
+        ("point/reach", "prop", 'Pmax=? [ F "done" ]'),
+        ("point/reach", "prop", 'Pmax=? [ F<=100 "goal" ]'),
+        ("point/reach", "prop", 'Pmax=? [ G "goal" ]'),
         ("parameter/reach", "at", "p=0.5500000001"),
-        ("interval/reach", "property", 'Pmaxmax=? [ F "goal" ]'),
+        ("interval/reach", "prop", 'Pmaxmax=? [ F "goal" ]'),
         ("point/discounted", "discount", "0.95"),
         ("walk/events/tied", "param", "p=0.2:0.9"),
         ("domain/coupled", "domain", "p=2*r, 0.1<=p<=0.5, 0.1<=q<=0.5, r<=0.45"),

@@ -24,7 +24,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 def test_public_names_resolve_and_type_checkers_see_the_same() -> None:
     tree = ast.parse((SOURCE / "__init__.pyi").read_text())
     listed = [alias for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    assert all(alias.asname == alias.name for alias in listed), "type checkers see names imported as themselves"
+    assert all(alias.asname == alias.name for alias in listed), "names imported as themselves"
     names = [alias.name for alias in listed]
     assert len(set(names)) == len(names)
     assert set(names) == set(tightrope.__all__) == set(dir(tightrope))

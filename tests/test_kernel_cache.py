@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import tightrope
+from tightrope.numerics import kernel_cache
 
 RUN_A_KERNEL = """
 import numpy as np
@@ -127,5 +128,48 @@ def test_a_change_in_another_file_is_noticed(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         found.append(float(done.stdout))
     assert found == [1.5, 2.5, 2.5]
-    folders = list((tmp_path / "tightrope" / "__pycache__").glob("kernels-*"))
+    folders = list((tmp_path / "tightrope" / "__pycache__" / "kernels").glob("numerics.outer_kernel-*"))
     assert len(folders) == 2 and all(list(folder.rglob("*.nbi")) for folder in folders)
+
+
+@pytest.fixture
+def small_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package of five files: kernels, what they import by the way, and what has nothing to do with them."""
+    (tmp_path / "parts").mkdir()
+    texts = {
+        "__init__.py": "from tightrope.apart import x\n",
+        "kernels.py": "from tightrope.middle import (\n    f,\n)\n",
+        "middle.py": "def late():\n    from tightrope.parts import g\n",
+        "parts/__init__.py": "",
+        "parts/inner.py": "import tightrope.kernels\nC = 1\n",
+        "apart.py": "from tightrope.kernels import f\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path)
+    return tmp_path
+
+
+def digest(package: Path) -> str:
+    kernel_cache._contents.cache_clear()
+    kernel_cache._imported.cache_clear()
+    return kernel_cache.source_digest(package / "kernels.py")
+
+
+@pytest.mark.parametrize("name", ["kernels.py", "middle.py", "parts/__init__.py", "parts/inner.py"])
+def test_whatever_a_kernel_could_be_compiled_from_names_its_folder(small_package: Path, name: str) -> None:
+    before = digest(small_package)
+    assert digest(small_package) == before
+    with (small_package / name).open("a") as file:
+        file.write("C = 2\n")
+    assert digest(small_package) != before
+
+
+def test_what_no_kernel_is_compiled_from_does_not(small_package: Path) -> None:
+    before = digest(small_package)
+    (small_package / "apart.py").write_text("C = 2\n")
+    assert digest(small_package) == before
+    (small_package / "middle.py").write_text("import tightrope\n")  # anything may come through this
+    everything = digest(small_package)
+    (small_package / "apart.py").write_text("C = 3\n")
+    assert digest(small_package) != everything != before

@@ -8,6 +8,7 @@ it would void every rounding argument. Where the machine code is kept: `tightrop
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar, cast
 
 import numba
@@ -30,5 +31,5 @@ def inlined(function: F) -> F:
 
 
 def _compiled(function: F, *, forceinline: bool) -> F:
-    with caching() as kept:
+    with caching(Path(function.__code__.co_filename)) as kept:
         return cast(F, numba.njit(cache=kept, nogil=True, forceinline=forceinline)(function))

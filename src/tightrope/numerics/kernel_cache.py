@@ -7,18 +7,20 @@ kernels are compiled anew by every process, and one line says so. `NUMBA_CACHE_D
 before all of this.
 
 Kernels call kernels of other files, and numba looks at the file of the caller alone: after an upgrade it
-would go on running machine code of the version before. So kernels are kept in a folder named after the
-contents of all sources that a kernel could be compiled from, and any change of these starts a new one.
+would go on running machine code of the version before. So the kernels of a file are kept in a folder named
+after the contents of that file and of all files that it imports, directly or not: whatever a kernel could be
+compiled from. A change in one of these starts a new folder, and a change elsewhere costs nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -33,25 +35,29 @@ SETTINGS: Any = config
 
 
 PACKAGE = Path(__file__).resolve().parents[1]
-WITHOUT_KERNELS = ("certificate", "cli", "report", "studies")
-"""Packages whose sources no kernel is compiled from."""
+IMPORTS = re.compile(
+    rb"^[ \t]*(?:from[ \t]+tightrope(?:\.([\w.]+))?[ \t]+import|import[ \t]+tightrope(?:\.([\w.]+))?)", re.M
+)
+"""Imports of the package's own modules, wherever in a file they stand."""
 
 KEPT = 4
-"""Folders of kernels that stay when a new one is made, the newest of all versions."""
+"""Folders for the kernels of one file that stay when a new one is made, the newest of all versions."""
 
 
 @cache
-def kernel_directory() -> Path | None:
-    """The folder for the kernels of these very sources; None where there is no place for one."""
+def kernel_directory(source: Path) -> Path | None:
+    """The folder for the kernels of this very file; None where there is no place for one."""
     base = _base()
     if base is None:
         return None
-    folder = base / f"kernels-{source_digest()}"
+    name = ".".join(source.relative_to(PACKAGE).with_suffix("").parts)
+    folder = base / "kernels" / f"{name}-{source_digest(source)}"
     if not folder.is_dir():
-        _drop_old(base)
+        _drop_old(folder.parent, name)
     return folder
 
 
+@cache
 def _base() -> Path | None:
     """The place for folders of kernels: the user's word, beside the source, or a directory of their own."""
     if SETTINGS.CACHE_DIR:
@@ -60,21 +66,47 @@ def _base() -> Path | None:
     return beside if _takes_files(beside) else private_directory()
 
 
-@cache
-def source_digest() -> str:
-    """Names all sources that a kernel could be compiled from, by their contents."""
+def source_digest(source: Path) -> str:
+    """Names a file and all that it imports from this package, by their contents."""
+    known: set[Path] = set()
+    found = {source}
+    while found:
+        known |= found
+        found = {path for each in found for path in _imported(each)} - known
     digest = hashlib.sha256()
-    folders = [path for path in PACKAGE.iterdir() if path.is_dir() and path.name not in WITHOUT_KERNELS]
-    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
+    for path in sorted(known):
         digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+        digest.update(hashlib.sha256(_contents(path)).digest())
     return digest.hexdigest()[:16]
 
 
-def _drop_old(base: Path) -> None:
-    """Kernels of other versions, but for the newest few: another process may be using them."""
+@cache
+def _contents(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+@cache
+def _imported(source: Path) -> frozenset[Path]:
+    """The files that a file imports; for a package, which may hand out its modules, all in its folder."""
+    found: list[Path] = []
+    for match in IMPORTS.finditer(_contents(source)):
+        name = match[1] or match[2]
+        path = PACKAGE.joinpath(*name.decode().split(".")) if name else PACKAGE
+        found += _files(path)
+    return frozenset(found)
+
+
+def _files(path: Path) -> Iterable[Path]:
+    if path.is_dir():
+        return path.rglob("*.py") if path == PACKAGE else path.glob("*.py")
+    return [path.with_suffix(".py")]
+
+
+def _drop_old(base: Path, name: str) -> None:
+    """Kernels of other versions of a file, but for the newest few: another process may be using them."""
     with suppress(OSError):
-        others = sorted(base.glob("kernels-*"), key=lambda path: path.stat().st_mtime, reverse=True)
+        own = (path for path in base.iterdir() if path.name.rpartition("-")[0] == name)
+        others = sorted(own, key=lambda path: path.stat().st_mtime, reverse=True)
         for path in others[KEPT - 1 :]:
             rmtree(path, ignore_errors=True)
 
@@ -97,9 +129,9 @@ def private_directory() -> Path | None:
 
 
 @contextmanager
-def caching() -> Iterator[bool]:
-    """Within the block numba keeps what is compiled in the folder of kernels; whether there is one."""
-    folder = kernel_directory()
+def caching(source: Path) -> Iterator[bool]:
+    """Within the block numba keeps what is compiled in the folder for a file; whether there is one."""
+    folder = kernel_directory(source)
     before = SETTINGS.CACHE_DIR
     try:
         if folder is not None:

@@ -57,8 +57,8 @@ class Assembler:
 
     def __init__(self, states: KeyIndex, probabilities: Probabilities, is_chain: bool):
         self._states = states
-        self._probabilities = probabilities
-        self._is_chain = is_chain
+        self.probabilities = probabilities
+        self.is_chain = is_chain
         self._choices = Pieces(np.int32)
         self._widths = Pieces(np.int32)
         self._successor = Pieces(np.int32)
@@ -91,8 +91,7 @@ class Assembler:
         dead = count == 0
         if stopped is None:
             stopped = np.zeros(size, dtype=np.bool_)
-        self._deadlock.append(dead & ~stopped)
-        self._stopped.append(stopped)
+        deadlock = dead & ~stopped
         if dead.any():
             parts = [*parts, _self_loops(np.flatnonzero(dead), keys.shape[1])]
             action = np.concatenate([action, np.zeros(int(dead.sum()), dtype=np.int32)])
@@ -103,12 +102,35 @@ class Assembler:
             order, everything.rows, everything.start, everything.step, everything.probability, keys
         )
         action = action[order]
-        if self._is_chain and len(order) > size:
+        if self.is_chain and len(order) > size:
             start, number, action = self._mix(count, start, number, action)
             count = np.ones(size, dtype=np.int64)
-        self._append(count, start, self._states.insert(successor_keys), number, action)
-        self.rows_done += size
+        successor = self._states.insert(successor_keys)
+        width, written = self._merge(start, successor, number)
+        self.append(
+            count.astype(np.int32), width, successor[:written], number[:written], action, deadlock, stopped
+        )
         return len(number)
+
+    def append(
+        self,
+        count: IndexArray,
+        width: IndexArray,
+        successor: IndexArray,
+        number: IndexArray,
+        action: IndexArray,
+        deadlock: BoolArray,
+        stopped: BoolArray,
+    ) -> None:
+        """Append states whose rows are finished."""
+        self._choices.append(count)
+        self._widths.append(width)
+        self._successor.append(successor)
+        self._probability.append(number)
+        self._action.append(action)
+        self._deadlock.append(deadlock)
+        self._stopped.append(stopped)
+        self.rows_done += len(count)
 
     def _mix(
         self, count: OffsetArray, start: OffsetArray, number: IndexArray, action: IndexArray
@@ -121,36 +143,25 @@ class Assembler:
         self._mixed_action.append(action[mixed_choice])
         share = np.repeat(np.repeat(count, count), np.diff(start)).astype(np.int32)
         divided = np.flatnonzero(share > 1)
-        number[divided] = self._probabilities.share(number[divided], share[divided])
+        number[divided] = self.probabilities.share(number[divided], share[divided])
         own_action = np.where(count > 1, 0, action[first]).astype(np.int32)
         return np.append(start[first], start[-1]), number, own_action
 
-    def _append(
-        self,
-        count: OffsetArray,
-        start: OffsetArray,
-        successor: IndexArray,
-        number: IndexArray,
-        action: IndexArray,
-    ) -> None:
+    def _merge(self, start: OffsetArray, successor: IndexArray, number: IndexArray) -> tuple[IndexArray, int]:
+        """Make equal successors of a choice one, in place; the widths of the choices and their sum."""
         into: IndexArray = np.empty(len(number), dtype=np.int32)
         added: IndexArray = np.empty(len(number), dtype=np.int32)
         width: IndexArray = np.empty(len(start) - 1, dtype=np.int32)
         written, merged = merge_successors(start, successor, number, width, into, added)
-        successor, number = successor[:written], number[:written]
         if merged:
-            self._add_merged(number, into[:merged], added[:merged])
-        self._choices.append(count.astype(np.int32))
-        self._widths.append(width)
-        self._successor.append(successor)
-        self._probability.append(number)
-        self._action.append(action)
+            self._add_merged(number[:written], into[:merged], added[:merged])
+        return width, written
 
     def _add_merged(self, number: IndexArray, into: IndexArray, added: IndexArray) -> None:
         """number[into] += added, where an entry may receive several."""
         while len(into):
             target, first = np.unique(into, return_index=True)
-            number[target] = self._probabilities.sum(number[target], added[first])
+            number[target] = self.probabilities.sum(number[target], added[first])
             rest = np.ones(len(into), dtype=np.bool_)
             rest[first] = False
             into, added = into[rest], added[rest]

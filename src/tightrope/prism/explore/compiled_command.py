@@ -27,34 +27,34 @@ class CompiledCommand:
 
     def __init__(self, command: Command, space: StateSpace, guards: Compiler, probabilities: Probabilities):
         self.position = command.position
-        self._guard = guards.truth(command.guard)
+        self.guard = guards.truth(command.guard)
         self._words = space.layout.words
         self.ranges = ranges_under(command.guard, space.ranges, space.number)
-        self._never = self._guard.constant is False or any(low > high for low, high in self.ranges)
-        if not self._never:
+        self.never = self.guard.constant is False or any(low > high for low, high in self.ranges)
+        if not self.never:
             compiler = space.compiler(self.ranges)
             distribution = probabilities.compile(compiler, command)
-            self._memory = DistributionMemory(distribution, self.ranges, space, len(command.updates))
-            self._updates = [
+            self.memory = DistributionMemory(distribution, self.ranges, space, len(command.updates))
+            self.updates = [
                 [CompiledAssignment(a, command, space, compiler) for a in update.assignments]
                 for update in command.updates
             ]
 
     def enabled(self, frame: Frame) -> BoolArray | None:
         """In which rows the guard holds; None where in no state at all."""
-        return None if self._never else frame.mask(self._guard.value(frame))
+        return None if self.never else frame.mask(self.guard.value(frame))
 
     def alternatives(self, frame: Frame, enabled: BoolArray) -> Alternatives | None:
         rows = np.flatnonzero(enabled)
         if not len(rows):
             return None
         inner = frame.select(rows)
-        probability = self._memory.numbers(inner)
-        step: OffsetArray = np.zeros((len(rows), len(self._updates), self._words), dtype=np.int64)
-        for column, assignments in enumerate(self._updates):
+        probability = self.memory.numbers(inner)
+        step: OffsetArray = np.zeros((len(rows), len(self.updates), self._words), dtype=np.int64)
+        for column, assignments in enumerate(self.updates):
             possible: Frame | None = inner
             at: OffsetArray | slice = slice(None)
-            if self._memory.has_zero[column]:
+            if self.memory.has_zero[column]:
                 # An update of probability 0 does not take place: its values may even be out of range.
                 at = np.flatnonzero(probability[:, column] != ZERO)
                 possible = inner.select(at) if len(at) else None
@@ -65,7 +65,10 @@ class CompiledCommand:
 
 
 class CompiledAssignment:
-    """`(x' = value)` as a step of the key, checked against the range of x where that is needed."""
+    """`(x' = value)` as a step of the key, checked against the range of x where that is needed.
+
+    `change` computes the step, `checked` the value that must lie within `bounds`, if it could lie elsewhere.
+    """
 
     def __init__(self, assignment: Assignment, command: Command, space: StateSpace, compiler: Compiler):
         self._command = f"command [{command.action or ''}]"
@@ -82,18 +85,19 @@ class CompiledAssignment:
         else:
             raise Complaint(f"'{assignment.name}' needs an integer", assignment.position)
         low, high = self._variable.low, self._variable.high
-        self._checked = None if low <= value.low and value.high <= high and not value.fails else value
+        self.bounds = low, high
+        self.checked = None if low <= value.low and value.high <= high and not value.fails else value
         change = _increment(assignment, compiler)
         if change is None:
             change = graph.subtract(value, _as_integer(number, space, compiler))
-        self._step = graph.multiply(graph.constant(int(space.layout.stride[number])), change)
+        self.change = graph.multiply(graph.constant(int(space.layout.stride[number])), change)
 
     def step(self, frame: Frame) -> OffsetArray | int:
-        if self._checked is not None:
-            self._check(integers(self._checked, frame), frame)
-        result: OffsetArray | int = self._step.value(frame)
+        if self.checked is not None:
+            self._check(integers(self.checked, frame), frame)
+        result: OffsetArray | int = self.change.value(frame)
         # In range, so the step fits whatever the bounds of the computation were.
-        return machine(result) if self._step.wide else result
+        return machine(result) if self.change.wide else result
 
     def _check(self, values: OffsetArray, frame: Frame) -> None:
         low, high = self._variable.low, self._variable.high

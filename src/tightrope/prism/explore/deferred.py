@@ -63,6 +63,10 @@ class Deferred:
         result: IndexArray = number.values[pair]
         return result
 
+    def pairs(self, operation: Operation) -> tuple[KeyIndex, IndexArray]:
+        """The pairs combined so far, as left·2^32 + right, and the numbers of the results."""
+        return self._pairs[operation], self._number_of_pair[operation].values
+
     def resolve(self, compute: Compute) -> IndexArray:
         """The table entry behind every number."""
         entry: IndexArray = np.zeros(len(self._depth), dtype=np.int32)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tightrope.prism.explore.frame import Frame
-from tightrope.prism.explore.nodes import Boolean, Integer, Node, exact, machine
+from tightrope.prism.explore.nodes import VARIABLE, Boolean, Integer, Node, exact, machine
 from tightrope.prism.parse.syntax import Position
 
 N = TypeVar("N", bound=Node)
@@ -50,7 +50,11 @@ class Graph:
             return self.constant(low)
         return self._interned(
             ("variable", index),
-            lambda: Integer(lambda frame: frame.column(index), frozenset((index,)), False, low, high),
+            lambda: _of_origin(
+                Integer(lambda frame: frame.column(index), frozenset((index,)), False, low, high),
+                VARIABLE,
+                (),
+            ),
         )
 
     def add(self, a: Integer, b: Integer) -> Integer:
@@ -180,7 +184,9 @@ class Graph:
             return self.truth(low == 1)
         return self._interned(
             ("boolean", index),
-            lambda: Boolean(lambda frame: frame.column(index), frozenset((index,)), False),
+            lambda: _of_origin(
+                Boolean(lambda frame: frame.column(index), frozenset((index,)), False), VARIABLE, ()
+            ),
         )
 
     def compare(self, relation: str, a: Integer, b: Integer) -> Boolean:
@@ -266,13 +272,15 @@ class Graph:
             return self.constant(low)
         variables = frozenset[int]().union(*(child.variables for child in children))
         key = (name, *(child.uid for child in children), *extra)
-        return self._interned(key, lambda: Integer(run, variables, fails, low, high))
+        return self._interned(
+            key, lambda: _of_origin(Integer(run, variables, fails, low, high), name, children)
+        )
 
     def _boolean(self, name: str, children: Sequence[Node], run: Callable[[Frame], Any]) -> Boolean:
         variables = frozenset[int]().union(*(child.variables for child in children))
         fails = any(child.fails for child in children)
         key = (name, *(child.uid for child in children))
-        return self._interned(key, lambda: Boolean(run, variables, fails))
+        return self._interned(key, lambda: _of_origin(Boolean(run, variables, fails), name, children))
 
     def _interned(self, key: Hashable, make: Callable[[], N]) -> N:
         known: N | None = self._known.get(key)
@@ -282,6 +290,14 @@ class Graph:
         elif known.variables:
             known.shared = True
         return known
+
+
+def _of_origin(node: N, name: str, children: Sequence[Node]) -> N:
+    """The node, which remembers what it was made of unless that fails or exceeds int64."""
+    wide = any(isinstance(each, Integer) and each.wide for each in (node, *children))
+    if not (wide or node.fails):
+        node.origin = name, tuple(children)
+    return node
 
 
 def fits(low: int, high: int) -> bool:

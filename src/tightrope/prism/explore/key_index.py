@@ -10,7 +10,7 @@ same numbering on every machine.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,23 @@ _LARGEST = 2**31 - 2
 
 
 @kernel
+def _mix(mixed: np.uint64, word: int) -> np.uint64:
+    mixed = (mixed ^ np.uint64(word)) * np.uint64(0x9E3779B97F4A7C15)
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+@kernel
+def _slot(mixed: np.uint64, shift: np.uint64) -> np.int64:
+    return np.int64((mixed * np.uint64(0xBF58476D1CE4E5B9)) >> shift)
+
+
+@kernel
 def _hash(keys: OffsetArray, row: int, shift: np.uint64) -> np.int64:
     """The upper bits of a multiplicative mix of the row's words."""
     mixed = np.uint64(0)
     for word in range(keys.shape[1]):
-        mixed = (mixed ^ np.uint64(keys[row, word])) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    return np.int64(mixed >> shift)
+        mixed = _mix(mixed, keys[row, word])
+    return _slot(mixed, shift)
 
 
 @kernel
@@ -70,6 +79,41 @@ def _insert(
             slot = (slot + 1) & mask
         out[row] = found
     return len(keys), count
+
+
+class Table(NamedTuple):
+    """The arrays of an index, for kernels that look keys up one by one; valid until the index grows."""
+
+    slots: IndexArray
+    shift: Any
+    stored: OffsetArray
+
+
+@kernel
+def number_key(table: Table, count: int, keys: OffsetArray, side: int, row: int) -> int:
+    """The number of the key that keys[side, row] begins with: `count`, where it is new; −1 where it does not
+    fit."""
+    slots, stored = table.slots, table.stored
+    words = stored.shape[1]
+    mixed = np.uint64(0)
+    for word in range(words):
+        mixed = _mix(mixed, keys[side, row, word])
+    slot = _slot(mixed, table.shift)
+    while slots[slot] >= 0:
+        same = True
+        for word in range(words):
+            if stored[slots[slot], word] != keys[side, row, word]:
+                same = False
+                break
+        if same:
+            return int(slots[slot])
+        slot = (slot + 1) & (len(slots) - 1)
+    if count >= min(len(stored), len(slots) // 2):
+        return -1
+    for word in range(words):
+        stored[count, word] = keys[side, row, word]
+    slots[slot] = count
+    return count
 
 
 @kernel
@@ -114,9 +158,18 @@ class KeyIndex:
             )
             if done == len(keys):
                 return out
-            self._grow()
+            self.grow()
 
-    def _grow(self) -> None:
+    @property
+    def table(self) -> Table:
+        return Table(self._slots, self._shift, self._stored)
+
+    def adopt(self, count: int) -> None:
+        """Know of the keys that `number_key` has added to the table: there are `count` now."""
+        self._count = count
+
+    def grow(self) -> None:
+        """Make room for more keys."""
         if self._count >= _LARGEST:
             raise InputError(f"the model has more than {_LARGEST} states", hint="use a smaller instance")
         if self._count == len(self._stored):

@@ -22,18 +22,26 @@ from tightrope.prism.explore.frame import Frame
 
 Run = Callable[[Frame], Any]
 
+VARIABLE = "variable"
+"""The origin of the value of a variable."""
+
 INT64_LOW, INT64_HIGH = -(2**63), 2**63 - 1
 
 _numbers = itertools.count()
 
 
 class Node:
-    """`value(frame)` is an array with one entry a row, or a Python scalar that stands for all rows."""
+    """`value(frame)` is an array with one entry a row, or a Python scalar that stands for all rows.
 
-    __slots__ = ("_run", "fails", "shared", "uid", "variables")
+    `origin` names the operation and its operands where these are int64 and cannot fail: what
+    `tightrope.prism.explore.instructions` can translate.
+    """
+
+    __slots__ = ("_run", "fails", "origin", "shared", "uid", "variables")
 
     def __init__(self, run: Run, variables: frozenset[int], fails: bool):
         self._run = run
+        self.origin: tuple[str, tuple[Node, ...]] | None = None
         self.variables = variables
         self.fails = fails
         self.shared = False

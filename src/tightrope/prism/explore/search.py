@@ -22,8 +22,10 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure, release
 from tightrope.prism.expand.program import Definitions, Program
 from tightrope.prism.explore.assemble import Assembler, Rows, without
+from tightrope.prism.explore.instructions import Untranslatable
 from tightrope.prism.explore.interval_probabilities import IntervalProbabilities
 from tightrope.prism.explore.key_index import KeyIndex
+from tightrope.prism.explore.narrow import NARROW, NarrowSearch
 from tightrope.prism.explore.nodes import Boolean
 from tightrope.prism.explore.observe import Observations, observe
 from tightrope.prism.explore.probabilities import ZERO, PolynomialProbabilities, Probabilities
@@ -44,6 +46,13 @@ _ROWS = 2**14
 
 _OUTCOMES = 2**18
 """Outcomes held at a time, roughly; states with very many get smaller frames."""
+
+_PATIENCE = 32
+"""Narrow frames in a row before states are explored one by one: most models are finished before. Doubled when
+that has led nowhere."""
+
+_WORTH = 256
+"""States that are explored one by one at a time, or it was not worth trying."""
 
 _PROGRESS_SECONDS = 0.1
 
@@ -144,10 +153,14 @@ def _run(
 ) -> None:
     """Look at states until none is new; those with `stop` are left as they are."""
     relevance = Relevance(commands, space.ranges)
+    deep = _Deep(lambda: _narrow_search(space, commands, states, assembler, stop))
     limit = _ROWS
     reported = time.monotonic()
     while assembler.rows_done < len(states):
+        deep.explore(len(states) - assembler.rows_done)
         begin = assembler.rows_done
+        if begin == len(states):
+            break
         keys = states.keys[begin : begin + limit]
         frame = space.frame(keys)
         stopped = None if stop is None else frame.mask(stop.value(frame))
@@ -168,6 +181,41 @@ def _run(
             reported = time.monotonic()
     if progress is not None:
         progress(len(states), assembler.transitions)
+
+
+def _narrow_search(
+    space: StateSpace,
+    commands: tuple[Group, ...],
+    states: KeyIndex,
+    assembler: Assembler,
+    stop: Boolean | None,
+) -> NarrowSearch | None:
+    """The search state by state, where the program allows it."""
+    try:
+        return NarrowSearch(space, commands, states, assembler, stop)
+    except Untranslatable:
+        return None
+
+
+class _Deep:
+    """Lets narrow frames be explored state by state once there have been many in a row."""
+
+    def __init__(self, make: Callable[[], NarrowSearch | None]):
+        self._make = make
+        self._search: NarrowSearch | None = None
+        self._narrow = 0
+        self._patience = _PATIENCE
+
+    def explore(self, waiting: int) -> None:
+        """Called before each frame with the number of states that wait."""
+        self._narrow = self._narrow + 1 if waiting <= NARROW else 0
+        if self._narrow <= self._patience:
+            return
+        if self._search is None:
+            self._search = self._make()
+        if self._search is None or self._search.run() < _WORTH:
+            self._narrow = 0
+            self._patience *= 2
 
 
 def _warn(rows: Rows, space: StateSpace, states: KeyIndex, warn: Warn) -> None:

@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 
 from browser import Browser, browser
-from report_cases import write_benchmark
+from report_cases import copy_stored
 from tightrope.report.page import page
 from tightrope.report.policy_map import PolicyMap, Variable
-from tightrope.report.reading import read_run
+from tightrope.report.run import read_run
 from tightrope.report.write import write_report
 
 SCREENS = [(1280, "light"), (1280, "dark"), (360, "light"), (390, "dark")]
 
 EMPTY_PICTURES = """
 [...document.querySelectorAll('figure svg:not([aria-hidden])')].filter((picture) => {
-  const marks = [...picture.querySelectorAll('rect:not(.hit), circle, path, line:not(.grid)')];
+  const marks = [...picture.querySelectorAll('rect, circle, path, use')];
   const drawn = marks.filter((mark) => { const b = mark.getBBox(); return b.width + b.height > 0; });
   return drawn.length < 2 || picture.querySelectorAll('text').length < 3;
 }).map((picture) => picture.getAttribute('aria-label'))
@@ -52,7 +52,7 @@ CONTRASTS = """
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_benchmark(tmp_path_factory.mktemp("report") / "aircraft")
+    return copy_stored(tmp_path_factory.mktemp("report") / "aircraft")
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,10 @@ def test_the_page_opens_alone_and_whole(
     assert chromium.requests() == [report.resolve().as_uri()]
     assert chromium.evaluate("document.querySelectorAll('figure').length") == 7
     assert chromium.evaluate(EMPTY_PICTURES) == []
-    assert chromium.evaluate("document.querySelectorAll('figure:not(:has(.legend li))').length") == 0
+    assert (
+        chromium.evaluate("document.querySelectorAll('figure:not(:has(.legend text, .legend li))').length")
+        == 0
+    )
     assert chromium.evaluate("document.documentElement.scrollWidth") == width
     dark = chromium.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
     assert dark == (scheme == "dark")
@@ -113,24 +116,25 @@ def test_the_page_opens_alone_and_whole(
 def test_marks_tell_their_numbers(chromium: Browser, report: Path, result: Path) -> None:
     chromium.open(report)
     run = read_run(result)
-    chromium.point_at("#intervals g[data-tip]:last-of-type .hit")
+    chromium.point_at("#intervals g[data-tip^=coupled] path")
     assert tip(chromium).startswith("coupled\nrobust policy [")
-    chromium.point_at("#widths g[data-tip] .hit")
+    chromium.point_at("#widths g[data-tip] path")
     assert "before the data" in tip(chromium)
-    chromium.point_at("#binding g[data-tip] .hit")
+    chromium.point_at("#binding g[data-tip] path")
     assert "seen " in tip(chromium)
-    chromium.point_at("#timings g[data-tip] .hit")
+    chromium.point_at("#timings g[data-tip^=rectangular] path")
     assert "solve" in tip(chromium)
     chromium.point_at("h1")
     chromium.wait(lambda: chromium.evaluate("document.getElementById('tip').hidden"))
-    assert len(run.outcomes) == chromium.evaluate(
-        "document.querySelectorAll('#intervals g[data-tip]').length"
+    tips = (
+        "new Set([...document.querySelectorAll('#intervals g[data-tip*=robust]')].map((g) => g.dataset.tip))"
     )
+    assert chromium.evaluate(f"{tips}.size") == len(run.shown)
 
 
 def test_a_panel_reads_coordinates_and_regions(chromium: Browser, report: Path, result: Path) -> None:
     chromium.open(report)
-    chromium.point_at("#regions .panel circle")
+    chromium.point_at("#regions .panel .truth use")
     lines = tip(chromium).split("\n")
     truth = read_run(result).truth
     for line, name in zip(lines, ("theta1", "theta2"), strict=False):

@@ -8,23 +8,25 @@ import matplotlib
 import pytest
 from matplotlib.figure import Figure
 
-from report_cases import write_benchmark
+from report_cases import copy_stored
 from tightrope.cli.app import run as command
 from tightrope.errors import InputError
 from tightrope.report import figures
+from tightrope.report.draw_intervals import INTERVALS
+from tightrope.report.draw_regions import regions_figure
 from tightrope.report.write import load_policies, load_run
 
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_benchmark(tmp_path_factory.mktemp("report") / "aircraft")
+    return copy_stored(tmp_path_factory.mktemp("report") / "aircraft")
 
 
 def test_every_figure_has_labels_and_a_legend(result: Path) -> None:
     run = load_run(result)
     before = dict(matplotlib.rcParams)
-    for name, draw in figures.FIGURES.items():
-        figure = draw(run)
+    drawn = {name: picture.figure(run) for name, picture in figures.FILES.items()}
+    for name, figure in {**drawn, "regions": regions_figure(run)}.items():
         assert isinstance(figure, Figure), name
         assert figure.legends or figure.axes[0].get_legend() is not None, name
         for axes in figure.axes:
@@ -35,23 +37,24 @@ def test_every_figure_has_labels_and_a_legend(result: Path) -> None:
 
 def test_bars_are_the_intervals(result: Path) -> None:
     run = load_run(result)
-    (axes,) = figures.intervals(run).axes
+    (axes,) = INTERVALS.figure(run).axes
     bars = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches)
-    wanted = sorted((s.lower, s.upper) for o in run.outcomes for s in (o.robust, o.given) if s is not None)
+    spans = [span for _, o in run.shown for span in (o.robust_policy, o.value) if span is not None]
+    wanted = sorted((span.lower, span.upper) for span in spans)
     assert bars == [pytest.approx(pair) for pair in wanted]
-    assert [text.get_text() for text in axes.get_yticklabels()] == [o.label for o in run.outcomes]
+    assert [text.get_text() for text in axes.get_yticklabels()] == [label for label, _ in run.shown]
 
 
 def test_the_policy_over_named_variables(result: Path) -> None:
     policies = load_policies(load_run(result))
     assert policies is not None
-    (axes,) = figures.policy(policies, "other_y", "y", "optimistic").axes
+    (axes,) = figures.policy_figure(policies, "other_y", "y", "optimistic").axes
     assert axes.get_xlabel() == "other_y (state variable)"
     assert axes.images[0].get_array().shape == (5, 5, 4)
     with pytest.raises(InputError, match="no state variable 'z'"):
-        figures.policy(policies, "z", "y")
+        figures.policy_figure(policies, "z", "y")
     with pytest.raises(InputError, match="there is no policy 'best'"):
-        figures.policy(policies, name="best")
+        figures.policy_figure(policies, name="best")
 
 
 def test_files_for_papers_are_the_same_each_time(result: Path, tmp_path: Path) -> None:

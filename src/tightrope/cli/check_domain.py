@@ -138,11 +138,11 @@ def _report(
     json: bool,
 ) -> None:
     from tightrope.cli.learn_table import coupled_facts
-    from tightrope.learning.result import coupled_json
+    from tightrope.learning.outcome import coupled_value_facts
 
     interval = result.robust.interval
     names = result.model.parameters.names
-    coupled = coupled_json(result.robust.coupled, names)
+    coupled = coupled_value_facts(result.robust.coupled, names)
     status = "certified" if result.is_certified else "limit"
     if json:
         facts: dict[str, object] = {
@@ -151,9 +151,9 @@ def _report(
             "sets": asked.sets.value,
             "policy": whose,
             **interval.to_json(),
-            "status": status if coupled is None else coupled["status"],
-            "witness": None if coupled is None else coupled["witness"],
-            "gap": None if coupled is None else coupled["gap"],
+            "status": status if coupled is None else coupled.status,
+            "witness": None if coupled is None else coupled.witness,
+            "gap": None if coupled is None else coupled.gap,
             "coupled": coupled,
             "limit": None if result.synthesis is None else result.synthesis.limit,
             "optimality_gap": None if result.synthesis is None else result.synthesis.optimality_gap,

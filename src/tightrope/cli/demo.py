@@ -43,6 +43,7 @@ def demo(
     from tightrope.data.simulator import Simulator
     from tightrope.data.stopping import decided_states
     from tightrope.data.writing import write_counts
+    from tightrope.formats.documents.result import CertificateFacts
     from tightrope.formats.output_directory import claim
     from tightrope.learning.document import Setting, document
     from tightrope.learning.learn import ALL_KINDS, learn_all
@@ -92,14 +93,12 @@ def demo(
         )
         ordered = list(results.values())
         content = document(ordered, counts, LearnOptions(), setting)
-        shown = content["regions"]
-        assert isinstance(shown, list)
-        shown += regions_beside(shown, model, counts, DELTA)
+        content.regions += regions_beside(content.regions, model, counts, DELTA)
         progress("the certificate")
         certificate = output / "rover.cert"
         about_it = {"model": MODEL, "model_hash": model.hash(), "property": asked.text}
         proof = as_file(certificate_of(tightest, counts, about_it))
-        content["certificate"] = {"digest": proof.digest, "file": str(certificate)}
+        content.certificate = CertificateFacts(proof.digest, str(certificate))
     report = output / "report.html"
     results_file = results_at / RESULT
     if json:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tightrope.cli.phases import PhaseProgress
 from tightrope.errors import InputError
+from tightrope.formats.documents.result import CertificateFacts, ResultDocument
 from tightrope.formats.output_directory import OutputDirectory, claim
 from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import CERTIFICATE
@@ -72,7 +73,7 @@ class Writer:
         self,
         proof: CertificateFile | None,
         results: list[LearningResult],
-        content: dict[str, object] | None,
+        content: ResultDocument | None,
         *,
         exports: Collection[Export],
     ) -> None:
@@ -88,6 +89,6 @@ class Writer:
                 assert self.folder is not None
                 digest = proof.save(self.folder / target.name)
             if content is not None:
-                content["certificate"] = {"digest": digest, "file": str(target)}
+                content.certificate = CertificateFacts(digest, str(target))
         if self.folder is not None and content is not None:
             fill_results(self.folder, results, content, exports=exports, progress=self.progress)

@@ -7,18 +7,17 @@ JSON knows no infinities: a value that is not finite is written as the string "i
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
-from pathlib import Path
 
 import typer
 
 
 def print_json(result: Mapping[str, object]) -> None:
     """One JSON object on one line of stdout."""
-    typer.echo(json.dumps(_plain(result), allow_nan=False))
+    from tightrope.formats.documents.coding import to_plain
+
+    typer.echo(json.dumps(to_plain(result), allow_nan=False))
 
 
 def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
@@ -80,23 +79,3 @@ def memory_text() -> str:
 def grouped(number: int) -> str:
     """1234567 as '1,234,567'."""
     return f"{number:,}"
-
-
-def _plain(value: object) -> object:
-    """The value in the types that JSON has; numpy's scalars and arrays by their own conversion."""
-    match value:
-        case None | bool() | str():
-            return value
-        case int():
-            return int(value)
-        case float():
-            return float(value) if math.isfinite(value) else str(float(value))
-        case Fraction() | Path():
-            return str(value)
-        case Mapping():
-            return {str(key): _plain(entry) for key, entry in value.items()}
-        case list() | tuple():
-            return [_plain(entry) for entry in value]
-    if callable(convert := getattr(value, "tolist", None)):
-        return _plain(convert())
-    raise TypeError(f"no JSON form for {type(value).__name__}")

@@ -1,8 +1,4 @@
-"""The document of a learning run: everything a report needs, as plain data for `result.json`.
-
-Infinite numbers are strings ("inf"), as in all JSON of this program. A table with very many expressions or
-events is thinned out evenly; `total` says how many there are.
-"""
+"""The document of a learning run (`tightrope.formats.documents.result`): everything a report needs."""
 
 from __future__ import annotations
 
@@ -12,19 +8,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import structs
 
 from tightrope import __version__
 from tightrope.data.counts import Counts
+from tightrope.formats.documents.coding import from_plain, to_plain
+from tightrope.formats.documents.outcome import Bounds, StoredOutcome
+from tightrope.formats.documents.result import (
+    DataFacts,
+    EventTable,
+    ExpressionTexts,
+    ModelFacts,
+    OptionFacts,
+    ParameterRange,
+    RegionShape,
+    ResultDocument,
+    TruthFacts,
+)
 from tightrope.learning.options import LearnOptions
+from tightrope.learning.outcome import outcome_of, span_of
 from tightrope.learning.policies import maximises
-from tightrope.learning.projections import shadows
+from tightrope.learning.projections import region_shape
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.statistics.estimates import EventIntervals
 
-FORMAT = "tightrope result"
-VERSION = 1
 MOST_LISTED = 20_000
 
 
@@ -45,33 +54,31 @@ class Setting:
 
 def document(
     results: Sequence[LearningResult], counts: Counts, options: LearnOptions, setting: Setting
-) -> dict[str, object]:
+) -> ResultDocument:
     """All results of a run over one model and one data set."""
     model = results[0].model
     listed = _thinned(model.expressions.nonconstant.astype(np.int64))
     intervals = next((r.intervals for r in results if r.intervals is not None), None)
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "versions": versions(),
-        "command": list(setting.command),
-        "model": _model(model, setting),
-        "property": setting.property,
-        "maximises": maximises(results[0].objective),
-        "delta": setting.delta,
-        "data": {**setting.data, **_data(counts)},
-        "options": _options(options),
-        "policy": setting.policy,
-        "truth": _truth(setting),
-        "expressions": {
-            "total": len(model.expressions.nonconstant),
-            "index": listed.tolist(),
-            "text": [model.expressions.text(int(e)) for e in listed],
-        },
-        "events": None if intervals is None else _events(intervals),
-        "regions": _regions(results),
-        "results": [{**result.to_json(), "bounds": _bounds(result, listed)} for result in results],
-    }
+    return ResultDocument(
+        versions=versions(),
+        command=list(setting.command),
+        model=_model(model, setting),
+        question=setting.property,
+        maximises=maximises(results[0].objective),
+        delta=setting.delta,
+        data=_data(counts, setting),
+        options=_options(options),
+        policy=setting.policy,
+        truth=_truth(setting),
+        expressions=ExpressionTexts(
+            total=len(model.expressions.nonconstant),
+            index=listed.tolist(),
+            text=[model.expressions.text(int(e)) for e in listed],
+        ),
+        events=None if intervals is None else _events(intervals),
+        regions=_regions(results),
+        results=[_stored(result, listed) for result in results],
+    )
 
 
 def versions() -> dict[str, str]:
@@ -84,107 +91,93 @@ def versions() -> dict[str, str]:
     }
 
 
-def _model(model: ParametricMDP, setting: Setting) -> dict[str, object]:
+def _model(model: ParametricMDP, setting: Setting) -> ModelFacts:
     parameters = model.parameters
-    return {
-        "source": setting.model,
-        "constants": dict(setting.constants),
-        "hash": model.hash(),
-        "states": model.states,
-        "choices": model.choices,
-        "transitions": model.transitions,
-        "expressions": len(model.expressions),
-        "degree": model.expressions.degree,
-        "domain": parameters.text(),
-        "parameters": [
-            {"name": name, "lower": float(low), "upper": float(high)}
+    return ModelFacts(
+        source=setting.model,
+        constants=dict(setting.constants),
+        hash=model.hash(),
+        states=model.states,
+        choices=model.choices,
+        transitions=model.transitions,
+        expressions=len(model.expressions),
+        degree=model.expressions.degree,
+        domain=parameters.text(),
+        parameters=[
+            ParameterRange(name, float(low), float(high))
             for name, low, high in zip(parameters.names, parameters.lower, parameters.upper, strict=True)
         ],
-    }
+    )
 
 
-def _data(counts: Counts) -> dict[str, object]:
-    return {
+def _data(counts: Counts, setting: Setting) -> DataFacts:
+    facts = {
+        **setting.data,
         "steps": counts.steps,
         "design": counts.design.to_json(),
         "batches": len(counts.batches) if counts.batches is not None else None,
         "transitions_seen": int((counts.transition > 0).sum()),
         "choices_visited": int((counts.visits > 0).sum()),
     }
+    return from_plain(to_plain(facts), DataFacts)
 
 
-def _options(options: LearnOptions) -> dict[str, object]:
-    return {
-        "region": options.region.value if options.region else None,
-        "sets": options.sets.value if options.sets else None,
-        "interval": options.interval.value if options.interval else None,
-        "budget": options.budget.value,
-        "ellipsoid": options.ellipsoid.value,
-        "intersect": options.intersect,
-        "fallback": options.fallback,
-        "precision": options.precision,
-        "assume_support": options.assume_support,
-        "time_limit": options.seconds,
-        "iteration_limit": options.iterations,
-        "coupled_gap": options.coupled_gap,
-    }
+def _options(options: LearnOptions) -> OptionFacts:
+    return OptionFacts(
+        region=options.region.value if options.region else None,
+        sets=options.sets.value if options.sets else None,
+        interval=options.interval.value if options.interval else None,
+        budget=options.budget.value,
+        ellipsoid=options.ellipsoid.value,
+        intersect=options.intersect,
+        fallback=options.fallback,
+        precision=options.precision,
+        assume_support=options.assume_support,
+        time_limit=options.seconds,
+        iteration_limit=options.iterations,
+        coupled_gap=options.coupled_gap,
+    )
 
 
-def _truth(setting: Setting) -> dict[str, object] | None:
+def _truth(setting: Setting) -> TruthFacts | None:
     if setting.truth is None:
         return None
     value = setting.true_value
-    return {"at": dict(setting.truth), "value": value.to_json() if value is not None else None}
+    return TruthFacts(dict(setting.truth), None if value is None else span_of(value))
 
 
-def _events(intervals: EventIntervals) -> dict[str, object]:
+def _events(intervals: EventIntervals) -> EventTable:
     listed = _thinned(np.arange(len(intervals.events), dtype=np.int64))
-    return {
-        "total": len(intervals.events),
-        "index": listed.tolist(),
-        "text": [intervals.events.polynomial(int(e)).text(_names(intervals)) for e in listed],
-        "successes": intervals.successes[listed].tolist(),
-        "trials": intervals.trials[listed].tolist(),
-        "lower": intervals.lower[listed].tolist(),
-        "upper": intervals.upper[listed].tolist(),
-    }
+    names = intervals.events.outcomes.model.parameters.names
+    return EventTable(
+        total=len(intervals.events),
+        index=listed.tolist(),
+        text=[intervals.events.polynomial(int(e)).text(names) for e in listed],
+        successes=intervals.successes[listed].tolist(),
+        trials=intervals.trials[listed].tolist(),
+        lower=intervals.lower[listed].tolist(),
+        upper=intervals.upper[listed].tolist(),
+    )
 
 
-def _names(intervals: EventIntervals) -> tuple[str, ...]:
-    return intervals.events.outcomes.model.parameters.names
-
-
-def _regions(results: Iterable[LearningResult]) -> list[dict[str, object]]:
+def _regions(results: Iterable[LearningResult]) -> list[RegionShape]:
     """Each region once: the box of the parameters, and shadows on pairs of them."""
-    found: dict[str, dict[str, object]] = {}
+    found: dict[str, RegionShape] = {}
     for result in results:
         region = result.region
         if region is None or region.kind.value in found:
             continue
-        names = result.model.parameters.names
         low, high = result.widths.parameter_lower, result.widths.parameter_upper
-        entry: dict[str, object] = {
-            "kind": region.kind.value,
-            "relaxation": region.relaxation.value,
-            "empty": region.emptiness.is_empty,
-            "notes": list(region.notes),
-            "box": {},
-            "projections": [],
-        }
-        if low is not None and high is not None:
-            entry["box"] = {name: [float(low[i]), float(high[i])] for i, name in enumerate(names)}
-            entry["projections"] = [
-                {"x": names[s.pair[0]], "y": names[s.pair[1]], "polygon": s.polygon.tolist()}
-                for s in shadows(region, (low, high))
-            ]
-        found[region.kind.value] = entry
+        box = None if low is None or high is None else (low, high)
+        found[region.kind.value] = region_shape(region, result.model.parameters.names, box)
     return list(found.values())
 
 
-def _bounds(result: LearningResult, listed: OffsetArray) -> dict[str, list[float]]:
-    """The bounds of the listed expressions in the sets: over all their transitions."""
+def _stored(result: LearningResult, listed: OffsetArray) -> StoredOutcome:
+    """The outcome with the bounds of the listed expressions in the sets: over all their transitions."""
     lower, upper = expression_hull(result)
-    return {"lower": lower[listed].tolist(), "upper": upper[listed].tolist()}
+    bounds = Bounds(lower[listed].tolist(), upper[listed].tolist())
+    return StoredOutcome(**structs.asdict(outcome_of(result)), bounds=bounds)
 
 
 def expression_hull(result: LearningResult) -> tuple[FloatArray, FloatArray]:

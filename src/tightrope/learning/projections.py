@@ -7,11 +7,13 @@ kind of region, whatever its shape; corners are plain float64.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
+from tightrope.formats.documents.result import Projection, RegionShape
 from tightrope.numerics.arrays import FloatArray
 from tightrope.region.region import Region
 
@@ -48,6 +50,25 @@ def shadows(region: Region, box: tuple[FloatArray, FloatArray]) -> list[Shadow]:
         corners = _corners(circle, reach)
         result.append(Shadow(pair, centre[at] + half[at] * corners))
     return result
+
+
+def region_shape(
+    region: Region, names: Sequence[str], box: tuple[FloatArray, FloatArray] | None
+) -> RegionShape:
+    """A region in the form of a document: the box of its parameters where it has one, and its shadows."""
+    ends = {} if box is None else {name: (float(box[0][i]), float(box[1][i])) for i, name in enumerate(names)}
+    found = [] if box is None else shadows(region, box)
+    return RegionShape(
+        kind=region.kind.value,
+        relaxation=region.relaxation.value,
+        empty=region.emptiness.is_empty,
+        notes=list(region.notes),
+        box=ends,
+        projections=[
+            Projection(names[s.pair[0]], names[s.pair[1]], [(float(x), float(y)) for x, y in s.polygon])
+            for s in found
+        ],
+    )
 
 
 def _corners(circle: FloatArray, reach: FloatArray) -> FloatArray:

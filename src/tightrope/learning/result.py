@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue, Witness
+from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue
 from tightrope.data.counts import Counts
+from tightrope.formats.documents.coding import to_plain
 from tightrope.formats.policy import AnyPolicy, Policy, policy_of
 from tightrope.learning.binding import Binding
 from tightrope.learning.options import Decisions, LearnOptions
+from tightrope.learning.outcome import outcome_of
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.step_choices import StepChoices
@@ -97,18 +99,6 @@ class Widths:
     @property
     def largest(self) -> float:
         return float(self.nonconstant.max(initial=0.0))
-
-    def to_json(self, names: Sequence[str]) -> dict[str, object]:
-        low, high = self.parameter_lower, self.parameter_upper
-        parameters = {}
-        if low is not None and high is not None:
-            parameters = {name: [float(low[i]), float(high[i])] for i, name in enumerate(names)}
-        return {
-            "mean": self.mean,
-            "max": self.largest,
-            "expressions": len(self.nonconstant),
-            "parameters": parameters,
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,77 +246,10 @@ class LearningResult:
         stopped += [value.stopped for value in values if value.stopped is not None]
         return stopped[0] if stopped else CERTIFIED
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, Any]:
         """The keys of `tightrope learn --json`."""
-        return {
-            "empty": self.verdict is not None,
-            "fallback": self.fallback,
-            "verdict": self.verdict,
-            "conflict": list(self.conflict.texts) if self.conflict is not None else None,
-            "misfit": self.misfit,
-            "region": self.decisions.region.value if self.decisions.region else None,
-            "sets": self.kind.value,
-            "relaxation": self.sets.relaxation.value,
-            "value": self.value.interval.to_json() if self.value else None,
-            "robust_policy": self.robust.interval.to_json(),
-            "guarantee": self.guarantee,
-            "optimistic": self.optimistic_value,
-            "coupled": self._coupled_json(),
-            "widths": self.widths.to_json(self.model.parameters.names),
-            "binding": self.binding.to_json(),
-            "ledger": self.ledger.to_json(),
-            "reasons": list(self.decisions.reasons),
-            "notes": list(self.notes),
-            "status": self.status,
-            "seconds": {phase: round(seconds, 6) for phase, seconds in self.seconds.items()},
-        }
-
-    def _coupled_json(self) -> dict[str, object] | None:
-        if self.kind is not SetsKind.COUPLED:
-            return None
-        names = self.model.parameters.names
-        facts: dict[str, object] = {
-            "robust_policy": coupled_json(self.robust.coupled, names),
-            "value": None if self.value is None else coupled_json(self.value.coupled, names),
-            "limit": None,
-            "optimality_gap": None,
-            "candidates": [],
-        }
-        if self.synthesis is not None:
-            facts |= {
-                "limit": self.synthesis.limit,
-                "optimality_gap": self.synthesis.optimality_gap,
-                "candidates": [
-                    {"origin": candidate.origin, "guarantee": candidate.guarantee}
-                    for candidate in self.synthesis.candidates
-                ],
-            }
-        return facts
-
-
-def coupled_json(value: CoupledValue | None, names: Sequence[str]) -> dict[str, object] | None:
-    """A coupled value as `--json` shows it: bounds, how it ended, and the instantiations next to its ends."""
-    if value is None:
-        return None
-    ends = {"lowest": value.lowest, "highest": value.highest}
-    return {
-        "lower": value.lower,
-        "upper": value.upper,
-        "rectangular": {"lower": value.rectangular_lower, "upper": value.rectangular_upper},
-        "status": value.status.name.lower().replace("_", "-"),
-        "reason": value.reason or None,
-        "gap": value.gap,
-        "rectangular_lost_nothing": value.rectangular_lost_nothing,
-        "witness": {name: _witness_json(witness, names) for name, witness in ends.items()},
-        "cells": len(value.cells),
-    }
-
-
-def _witness_json(witness: Witness | None, names: Sequence[str]) -> dict[str, object] | None:
-    if witness is None:
-        return None
-    at = {name: float(x) for name, x in zip(names, witness.theta, strict=True)}
-    return {"at": at, "lower": witness.lower, "upper": witness.upper}
+        plain: dict[str, Any] = to_plain(outcome_of(self))
+        return plain
 
 
 def widths_of(model: ParametricMDP, sets: Sets, box: tuple[FloatArray, FloatArray] | None) -> Widths:

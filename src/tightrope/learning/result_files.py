@@ -22,14 +22,14 @@ behind. Only files that an earlier run of the same kind wrote, and that nobody h
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Collection, Sequence
 from enum import Enum
 from pathlib import Path
 
 from tightrope.errors import InputError, chosen
 from tightrope.formats.atomic import atomic_write
+from tightrope.formats.documents.coding import to_text
+from tightrope.formats.documents.result import FILE, ResultDocument
 from tightrope.formats.drn import write_drn
 from tightrope.formats.explicit import write_explicit
 from tightrope.formats.output_directory import claim
@@ -40,7 +40,7 @@ from tightrope.learning.result import LearningResult
 from tightrope.prism.properties.question import with_letters
 from tightrope.uncertainty.sets import SetsKind
 
-RESULT = "result.json"
+RESULT = FILE
 LEARNED = "learned"
 
 KIND = "learn"
@@ -67,7 +67,7 @@ def parse_exports(text: str | None) -> tuple[Export, ...]:
 def write_results(
     path: Path,
     results: Sequence[LearningResult],
-    content: dict[str, object],
+    content: ResultDocument,
     *,
     exports: Collection[Export] = (),
     progress: Callable[[str], None] | None = None,
@@ -81,7 +81,7 @@ def write_results(
 def fill_results(
     folder: Path,
     results: Sequence[LearningResult],
-    content: dict[str, object],
+    content: ResultDocument,
     *,
     exports: Collection[Export] = (),
     progress: Callable[[str], None] | None = None,
@@ -95,31 +95,17 @@ def fill_results(
         inner.mkdir(exist_ok=True)
         there = {file.name for file in inner.iterdir()}
         say(f"write: the policies ({result.kind.value})")
-        write_policies(result, inner, str(content["property"]))
+        write_policies(result, inner, content.question)
         if exports and result.kind is not SetsKind.COUPLED:
             say(f"write: the learned model ({result.sets.kind.value})")
-            _write_models(result, inner, str(content["property"]), exports)
+            _write_models(result, inner, content.question, exports)
         new = sorted(file for file in inner.iterdir() if file.name not in there)
         names.append([str(file.relative_to(folder)) for file in new])
-    entries = content["results"]
-    assert isinstance(entries, list)
-    for entry, files in zip(entries, names, strict=True):
-        entry["files"] = files
+    for entry, files in zip(content.results, names, strict=True):
+        entry.files = files
     with atomic_write(folder / RESULT) as file:
-        file.write(json.dumps(plain(content), allow_nan=False) + "\n")
+        file.write(to_text(content) + "\n")
     return [RESULT, *(name for files in names for name in files)]
-
-
-def plain(value: object) -> object:
-    """Numbers that JSON does not know as the strings that `float()` reads."""
-    match value:
-        case float():
-            return value if math.isfinite(value) else str(value)
-        case dict():
-            return {str(key): plain(entry) for key, entry in value.items()}
-        case list() | tuple():
-            return [plain(entry) for entry in value]
-    return value
 
 
 def write_policies(result: LearningResult, folder: Path, text: str) -> None:

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tightrope.formats.documents.outcome import Span
 from tightrope.formats.polynomial_text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.ranges import ranges_over_box
-from tightrope.report.reading import Run, Span
+from tightrope.report.run import Run
 
 
 def ranges_before_data(run: Run, shown: Sequence[int]) -> list[Span]:
@@ -24,7 +25,7 @@ def ranges_before_data(run: Run, shown: Sequence[int]) -> list[Span]:
     known: dict[int, int] = {}
     for i in shown:
         try:
-            known[i] = expressions.add(parse_polynomial(run.expressions[i], index))
+            known[i] = expressions.add(parse_polynomial(run.document.expressions.text[i], index))
         except PolynomialSyntaxError:
             continue
     used = np.array(list(known.values()), dtype=np.int32)

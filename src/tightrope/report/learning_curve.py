@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from tightrope.formats.atomic import atomic_path
 from tightrope.formats.written_by import figure_metadata
 from tightrope.numerics.arrays import FloatArray
-from tightrope.report.figure_style import GREY, SETS, TRUTH, WIDTH, styled
+from tightrope.report.style import GREY, PAPER, SETS, TRUTH, WIDTH, plain
 
 POINTS = 240
 """Of a curve, evenly spread over the logarithm of the episodes."""
@@ -77,20 +77,27 @@ class Panel:
     optimum: float | None = None
 
 
-@styled
 def curves(panels: Sequence[Panel]) -> Figure:
     """All panels, two in a row where there are several; runtimes below each."""
     columns = min(len(panels), 2)
     rows = -(-len(panels) // columns)
     width = WIDTH if columns == 1 else 1.25 * WIDTH
-    figure = Figure(figsize=(width, 3.5 * rows + 0.5), layout="constrained")
+    with PAPER.style():
+        figure = Figure(figsize=(width, 3.5 * rows + 0.5), layout="constrained")
+        draw_curves(panels, figure)
+    return figure
+
+
+def draw_curves(panels: Sequence[Panel], figure: Figure | SubFigure) -> None:
+    """All panels in a figure, with one legend."""
+    columns = min(len(panels), 2)
+    rows = -(-len(panels) // columns)
     grid = figure.subfigures(rows, columns, squeeze=False)
     for number, part in enumerate(grid.flat):
         if number < len(panels):
             above, below = part.subplots(2, 1, sharex=True, height_ratios=(3, 1))
             draw_panel(panels[number], above, below)
     figure.legend(handles=_keys(panels), loc="outside lower center", ncols=4, frameon=False)
-    return figure
 
 
 def draw_panel(panel: Panel, above: Axes, below: Axes) -> None:
@@ -111,10 +118,10 @@ def draw_panel(panel: Panel, above: Axes, below: Axes) -> None:
         _band(below, at, seconds, series.colour)
         below.plot(at, _quantile(seconds, 0.5), color=series.colour, linewidth=1.0)
     if panel.optimum is not None:
-        above.axhline(panel.optimum, color=TRUTH["truth"], linewidth=0.8, linestyle=":")
+        above.axhline(panel.optimum, color=TRUTH, linewidth=0.8, linestyle=":")
         shown.append(np.array([panel.optimum]))
     _scale(above, np.concatenate(shown))
-    above.set_title(panel.title.replace("$", r"\$"), loc="left", fontsize=9)
+    above.set_title(plain(panel.title), loc="left", fontsize=9)
     above.set_ylabel(panel.value)
     below.set_xscale("log")
     below.set_yscale("log")
@@ -189,5 +196,5 @@ def _keys(panels: Sequence[Panel]) -> list[Line2D]:
     keys.append(Line2D([], [], color="0.2", label="performance"))
     keys.append(Line2D([], [], color="0.2", linestyle="--", label="guarantee"))
     if any(panel.optimum is not None for panel in panels):
-        keys.append(Line2D([], [], color=TRUTH["truth"], linestyle=":", label="best possible"))
+        keys.append(Line2D([], [], color=TRUTH, linestyle=":", label="best possible"))
     return keys

@@ -16,7 +16,8 @@ from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_path
 from tightrope.formats.written_by import figure_metadata
 from tightrope.learning.point_estimates import PointEstimates
-from tightrope.report.figure_style import ACTIONS, GREY, SETS, WIDTH, plain_axes, styled
+from tightrope.report.rounding import shortened
+from tightrope.report.style import ACTIONS, GREY, PAPER, SETS, WIDTH, name_axes, plain
 
 SUFFIXES = (".png", ".svg", ".pdf")
 MOST_ROWS = 24
@@ -54,23 +55,23 @@ def write_log_figure(path: Path, title: str, description: Described) -> None:
         figure.savefig(part, format=kind, dpi=160, metadata=figure_metadata(kind))
 
 
-@styled
 def log_figure(title: str, description: Described) -> Figure:
     """Intervals above, visits per action below."""
     intervals = _intervals(description.estimates)
     actions = description.coverage.actions[:MOST_ROWS]
     heights = [max(len(intervals), 1) + 1.6, max(len(actions), 1) + 1.6]
-    if not intervals:
-        figure = Figure(figsize=(WIDTH, 0.8 + 0.22 * heights[1]), layout="constrained")
-        _draw_actions(figure.subplots(), actions, description.coverage)
-    else:
-        figure = Figure(figsize=(WIDTH, 1.3 + 0.22 * sum(heights)), layout="constrained")
-        above, below = figure.subplots(2, 1, height_ratios=heights)
-        _draw_intervals(above, intervals)
-        _draw_actions(below, actions, description.coverage)
-    if description.estimates is not None:
-        title += f"\nintervals {description.estimates.short}"
-    figure.suptitle(title.replace("$", r"\$"), fontsize=8.5)
+    with PAPER.style():
+        if not intervals:
+            figure = Figure(figsize=(WIDTH, 0.8 + 0.22 * heights[1]), layout="constrained")
+            _draw_actions(figure.subplots(), actions, description.coverage)
+        else:
+            figure = Figure(figsize=(WIDTH, 1.3 + 0.22 * sum(heights)), layout="constrained")
+            above, below = figure.subplots(2, 1, height_ratios=heights)
+            _draw_intervals(above, intervals)
+            _draw_actions(below, actions, description.coverage)
+        if description.estimates is not None:
+            title += f"\nintervals {description.estimates.short}"
+        figure.suptitle(plain(title), fontsize=8.5)
     return figure
 
 
@@ -103,7 +104,7 @@ def _draw_intervals(axes: Axes, rows: Sequence[_Row]) -> None:
     axes.set_ylim(len(rows) - 0.4, -0.6)
     ends = [end for row in rows for end in row[2:4]]
     axes.set_xlim(min(0.0, *ends), max(1.0, *ends))
-    plain_axes(axes, "probability, or value of the parameter", "")
+    name_axes(axes, "probability, or value of the parameter", "")
     keys = [Line2D([], [], ls="", marker="o", color=GREY, label="estimate")]
     if any(row[4] for row in rows):
         keys.append(Line2D([], [], color=SETS["rectangular"], lw=3, alpha=0.55, label="parameter"))
@@ -120,7 +121,7 @@ def _draw_actions(axes: Axes, actions: Sequence[ActionCoverage], coverage: Cover
     axes.set_ylim(len(actions) - 0.4, -0.6)
     most = max((a.visits for a in actions), default=0)
     axes.set_xlim(0, max(most, 1) * 1.45)
-    plain_axes(axes, "visits", "")
+    name_axes(axes, "visits", "")
     shown = f"{coverage.visited:,} of {coverage.choices:,} choices visited"
     axes.legend(
         handles=[Patch(color=ACTIONS[0], label=shown)], loc="lower left", bbox_to_anchor=(0, 1), frameon=False
@@ -128,5 +129,4 @@ def _draw_actions(axes: Axes, actions: Sequence[ActionCoverage], coverage: Cover
 
 
 def _short(name: str) -> str:
-    plain = name.replace("$", r"\$")
-    return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"
+    return plain(shortened(name, LONGEST))

@@ -1,7 +1,9 @@
 """The report as one HTML page that needs nothing else: no network, no files, a few hundred kilobytes at most.
 
 A content security policy allows the page's own style and script, by their hashes, and nothing besides; texts
-from models and data are escaped. Pictures are inline SVG, readable without the script except for the policy.
+from models and data are escaped by the template (`page.html`). Pictures are those of
+`tightrope.report.picture` as inline SVG, readable without the script; the map of the policy alone is drawn by
+it, over the variables that the reader chooses.
 """
 
 from __future__ import annotations
@@ -10,54 +12,117 @@ import base64
 import hashlib
 import json
 import shlex
+from dataclasses import dataclass
 from importlib.resources import files
 
-from tightrope.report.frame import figure
-from tightrope.report.markup import Child, Markup, join, tag
-from tightrope.report.plot_events import events_figure
-from tightrope.report.plot_intervals import intervals_figure
-from tightrope.report.plot_regions import boxes_figure, regions_figure
-from tightrope.report.plot_timings import timings_figure
-from tightrope.report.plot_widths import widths_figure
+from jinja2 import Environment
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from tightrope.formats.documents.coding import to_plain
+from tightrope.report.draw_events import EVENTS, binding_remark, binding_table
+from tightrope.report.draw_intervals import INTERVALS
+from tightrope.report.draw_regions import BOXES, pairs_of, panel_figure, panel_words, region_keys
+from tightrope.report.draw_timings import TIMINGS
+from tightrope.report.draw_widths import WIDTHS
+from tightrope.report.picture import Picture, Table
 from tightrope.report.policy_map import PolicyMap
-from tightrope.report.reading import Outcome, Run
-from tightrope.report.statement import Statement, statement
+from tightrope.report.run import Run, in_words
+from tightrope.report.statement import statement
+from tightrope.report.style import PAGE, columns_within
+from tightrope.report.svg import inline_svg
+
+PANELS = 6
+"""Panels of regions that are shown at once; the others can be unfolded."""
+
+LINKS = (
+    ("intervals", "Values"),
+    ("policy", "Policy"),
+    ("regions", "Regions"),
+    ("parameters", "Parameters"),
+    ("widths", "Widths"),
+    ("binding", "Data"),
+    ("timings", "Timings"),
+    ("ledger", "Ledger"),
+    ("provenance", "Provenance"),
+)
 
 
 def page(run: Run, policies: PolicyMap | None) -> str:
     """The whole document."""
     style, script = _asset("page.css"), _asset("page.js")
-    rules = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'"
-    said = statement(run)
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=rules),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="generator", content=f"tightrope {run.versions.get('tightrope', '')}"),
-        tag("title", f"{said.headline} – {run.model}"),
-        tag("style", Markup(style)),
+    shown = [picture for picture in (BOXES, WIDTHS, EVENTS) if picture.applies(run)]
+    panels = _panels(run)
+    drawn = {"intervals", "policy", "binding", "timings", "ledger", "provenance"}
+    drawn |= {picture.name for picture in shown} | ({"regions"} if panels else set())
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_asset("page.html")).render(
+        style=style,
+        script=script,
+        rules=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'",
+        version=run.document.versions.get("tightrope", ""),
+        run=run,
+        said=statement(run),
+        facts=_facts(run),
+        links=[(at, text) for at, text in LINKS if at in drawn],
+        intervals=_shown(INTERVALS, run),
+        policies=None if policies is None else _policy_data(policies),
+        panels=panels,
+        pictures=[_shown(picture, run) for picture in shown],
+        has_events=EVENTS in shown,
+        remark=binding_remark(run),
+        timings=_shown(TIMINGS, run),
+        ledger=_ledger(run),
+        command=shlex.join(run.document.command),
+        provenance=_provenance(run),
     )
-    figures = [
-        intervals_figure(run),
-        _policy_figure(run, policies),
-        regions_figure(run),
-        boxes_figure(run),
-        widths_figure(run),
-        events_figure(run),
-        tag("div", timings_figure(run), _ledger(run), class_="stack"),
-        _provenance(run),
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A picture as it stands in the page."""
+
+    name: str
+    title: str
+    svg: Markup
+    tables: list[Table]
+    caption: str
+
+
+def _shown(picture: Picture, run: Run) -> _Shown:
+    tables = [picture.table(run)]
+    if picture is EVENTS and (binding := binding_table(run)) is not None:
+        tables.insert(0, binding)
+    svg = inline_svg(picture.figure(run, PAGE), picture.name, picture.words(run))
+    return _Shown(picture.name, picture.title, svg, tables, picture.caption(run))
+
+
+@dataclass(frozen=True)
+class _Panels:
+    legend: Markup
+    first: list[Markup]
+    more: list[Markup]
+
+
+def _panels(run: Run) -> _Panels | None:
+    """A panel for each pair of parameters, with one legend; None where no region has a shadow."""
+    pairs = pairs_of(run)
+    if not pairs:
+        return None
+    keys = region_keys(run)
+    columns = columns_within([str(key.get_label()) for key in keys], 62)
+    with PAGE.style():
+        figure = Figure(figsize=(PAGE.width, 0.1 + 0.22 * -(-len(keys) // columns)))
+        figure.legend(
+            handles=keys, loc="center", ncols=columns, frameon=False, columnspacing=1.2, handlelength=1.5
+        )
+    names = ", ".join(str(key.get_label()) for key in keys)
+    svgs = [
+        inline_svg(panel_figure(run, pair, PAGE), f"pair{i}", panel_words(run, pair), coordinates=True)
+        for i, pair in enumerate(pairs)
     ]
-    body = tag(
-        "body",
-        _header(run, said),
-        tag("main", *figures),
-        tag("footer", f"Written by tightrope {run.versions.get('tightrope', '')} from {run.file.name}."),
-        tag("div", id="tip", hidden=True, role="status"),
-        tag("script", Markup(script)),
-    )
-    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+    legend = inline_svg(figure, "region-keys", f"Legend: {names}")
+    return _Panels(legend, svgs[:PANELS], svgs[PANELS:])
 
 
 def _asset(name: str) -> str:
@@ -68,93 +133,48 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _header(run: Run, said: Statement) -> Markup:
-    facts = [
-        (f"{run.sizes['states']:,}", "states"),
-        (f"{run.sizes['transitions']:,}", "transitions"),
-        (f"{len(run.parameters)}", "unknown parameters"),
-        (f"{run.expressions_total:,}", "unknown expressions"),
-        (f"{run.steps:,}", "observed steps"),
+def _facts(run: Run) -> list[tuple[str, str]]:
+    model = run.document.model
+    return [
+        (f"{model.states:,}", "states"),
+        (f"{model.transitions:,}", "transitions"),
+        (f"{len(model.parameters)}", "unknown parameters"),
+        (f"{run.document.expressions.total:,}", "unknown expressions"),
+        (f"{run.document.data.steps:,}", "observed steps"),
     ]
-    links = (
-        ("intervals", "Values"),
-        ("policy", "Policy"),
-        ("regions", "Regions"),
-        ("widths", "Widths"),
-        ("binding", "Data"),
-        ("ledger", "Ledger"),
-        ("provenance", "Provenance"),
-    )
-    return tag(
-        "header",
-        tag("p", f"tightrope report · {run.model}", class_="kicker"),
-        tag("h1", said.headline),
-        tag("p", tag("b", "Question. "), said.question, class_="lead"),
-        tag("p", tag("b", "Answer. "), said.answer, class_="lead", id="answer"),
-        tag("p", tag("b", "Assumption. "), said.assumption, class_="lead", id="assumption"),
-        *(tag("p", caution, class_="caution") for caution in said.cautions),
-        tag("ul", *(tag("li", tag("b", value), f" {what}") for value, what in facts), class_="facts"),
-        tag("nav", *(tag("a", text, href=f"#{at}") for at, text in links), aria_label="Sections"),
-    )
 
 
-def _policy_figure(run: Run, policies: PolicyMap | None) -> Markup:
-    title = f"The policy ({run.main.label} sets)"
-    if policies is None:
-        words = "The policy files are not beside the result, or no state has more than one choice."
-        return figure("policy", title, tag("p", words, class_="note"), wide=True)
+def _policy_data(policies: PolicyMap) -> dict[str, str]:
     data = json.dumps(policies.to_json(), separators=(",", ":")).replace("<", "\\u003c")
-    return figure(
-        "policy",
-        title,
-        tag("div", id="policy-controls", class_="controls"),
-        tag("ul", id="policy-legend", class_="legend", aria_label="Actions"),
-        tag("svg", id="policy-map", class_="map", role="img", aria_label="The policy as a heat map"),
-        tag("noscript", "This picture is drawn by a script, which is switched off."),
-        Markup(f'<script type="application/json" id="policy-data">{data}</script>'),
-        caption=f"What the policy does in the {policies.states:,} states with a choice to make. A cell "
-        "shows the action taken most often among its states; paler cells are mixed, empty ones hold "
-        "no such state or nothing to choose.",
-        wide=True,
-    )
+    return {"data": data, "states": f"{policies.states:,}"}
 
 
-def _ledger(run: Run) -> Markup:
+def _ledger(run: Run) -> list[tuple[str, list[str]]]:
     """How δ is spent, once for all outcomes that share it; and how the choices were made."""
-    groups: dict[tuple[str, ...], list[Outcome]] = {}
-    for outcome in run.outcomes:
-        groups.setdefault(outcome.ledger.lines, []).append(outcome)
-    parts: list[Child] = [tag("h2", "The ledger")]
-    for lines, outcomes in groups.items():
-        parts.append(tag("h3", ", ".join(outcome.label for outcome in outcomes)))
-        parts.append(tag("ul", *(tag("li", line) for line in lines)))
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for label, outcome in run.shown:
+        groups.setdefault(tuple(outcome.ledger.lines), []).append(label)
+    parts = [(", ".join(labels), list(lines)) for lines, labels in groups.items()]
     for title, attribute in (("Choices made", "reasons"), ("Notes", "notes")):
-        found = dict.fromkeys(text for outcome in run.outcomes for text in getattr(outcome, attribute))
+        found = dict.fromkeys(text for _, outcome in run.shown for text in getattr(outcome, attribute))
         if found:
-            parts += [tag("h3", title), tag("ul", *(tag("li", text) for text in found))]
-    return tag("section", *parts, id="ledger")
+            parts.append((title, list(found)))
+    return parts
 
 
-def _provenance(run: Run) -> Markup:
+def _provenance(run: Run) -> dict[str, str]:
     """What is needed to run it again, and to know that it is the same."""
-    facts = {
-        "property": run.question,
+    document = run.document
+    data, options = in_words(to_plain(document.data)), in_words(to_plain(document.options))
+    return {
+        "property": document.question,
         "model": run.model,
-        "model hash": run.model_hash,
-        "domain": run.domain,
-        "seed": run.data.get("sampled.seed", "not recorded: the data were not simulated here"),
-        **{f"data: {key}": text for key, text in run.data.items() if key != "sampled.seed"},
-        **{f"option: {key}": text for key, text in run.options.items()},
+        "model hash": document.model.hash,
+        "domain": document.model.domain,
+        "seed": data.get("sampled.seed", "not recorded: the data were not simulated here"),
+        **{f"data: {key}": text for key, text in data.items() if key != "sampled.seed"},
+        **{f"option: {key}": text for key, text in options.items()},
         "certificate": run.certificate.get("digest", "none was written: learn with --certificate FILE"),
         **{f"certificate: {key}": text for key, text in run.certificate.items() if key != "digest"},
-        **{f"version: {key}": text for key, text in run.versions.items()},
+        **{f"version: {key}": text for key, text in document.versions.items()},
     }
-    listed = join(*(join(tag("dt", key), tag("dd", tag("code", text))) for key, text in facts.items()))
-    return tag(
-        "section",
-        tag("h2", "Provenance"),
-        tag("pre", tag("code", shlex.join(run.command)), id="command"),
-        tag("dl", listed),
-        id="provenance",
-        class_="wide",
-    )

@@ -7,32 +7,33 @@ whose assumption the data do not satisfy are left out, and so are kinds that the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tightrope.data.counts import Counts
 from tightrope.errors import TightropeError
+from tightrope.formats.documents.result import RegionShape
 from tightrope.learning.options import LearnOptions, decide
-from tightrope.learning.projections import shadows
+from tightrope.learning.projections import region_shape
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.region.bounds import parameter_box
 from tightrope.region.build import build_region
-from tightrope.region.region import Region, RegionKind
+from tightrope.region.region import RegionKind
 from tightrope.uncertainty.sets import SetsKind
 
 COMPARED = (RegionKind.POLYTOPE, RegionKind.ELLIPSOID, RegionKind.LIKELIHOOD)
 
 
 def regions_beside(
-    known: Iterable[Mapping[str, object]],
+    known: Iterable[RegionShape],
     model: ParametricMDP,
     counts: Counts,
     delta: float,
     options: LearnOptions | None = None,
     kinds: Iterable[RegionKind] = COMPARED,
-) -> list[dict[str, object]]:
-    """Entries of `kinds` that are not among the `known` ones, to be appended to a document's "regions"."""
-    present = {str(entry["kind"]) for entry in known}
+) -> list[RegionShape]:
+    """Entries of `kinds` that are not among the `known` ones, to be appended to a document's regions."""
+    present = {entry.kind for entry in known}
     asked = options or LearnOptions()
     result = []
     for kind in kinds:
@@ -42,32 +43,11 @@ def regions_beside(
             chosen = decide(model, counts, _asking_for(kind, asked)).region_options(asked)
             region = build_region(kind, model, counts, delta, chosen)
             if region.ledger.holds:
-                result.append(region_entry(region, model))
+                box = None if region.emptiness.is_empty else parameter_box(region)
+                result.append(region_shape(region, model.parameters.names, box))
         except TightropeError:
             continue
     return result
-
-
-def region_entry(region: Region, model: ParametricMDP) -> dict[str, object]:
-    """A region in the form of a document: the box of its parameters, and its shadows."""
-    entry: dict[str, object] = {
-        "kind": region.kind.value,
-        "relaxation": region.relaxation.value,
-        "empty": region.emptiness.is_empty,
-        "notes": list(region.notes),
-        "box": {},
-        "projections": [],
-    }
-    if region.emptiness.is_empty:
-        return entry
-    names = model.parameters.names
-    low, high = parameter_box(region)
-    entry["box"] = {name: [float(low[i]), float(high[i])] for i, name in enumerate(names)}
-    entry["projections"] = [
-        {"x": names[s.pair[0]], "y": names[s.pair[1]], "polygon": s.polygon.tolist()}
-        for s in shadows(region, (low, high))
-    ]
-    return entry
 
 
 def _asking_for(kind: RegionKind, options: LearnOptions) -> LearnOptions:

@@ -9,8 +9,9 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
-from tightrope.report.reading import Outcome, Run
-from tightrope.report.scale import at_least, at_most, interval_text, number
+from tightrope.formats.documents.outcome import Outcome
+from tightrope.report.rounding import at_least, at_most, interval_text, number
+from tightrope.report.run import Run
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ def statement(run: Run) -> Statement:
         else f"How {best} an {what} does a policy guarantee for {run.question}, given the data and whatever "
         "the unknown parameters are?"
     )
+    inside = interval_text(main.robust_policy.lower, main.robust_policy.upper)
     if math.isinf(main.guarantee):
         headline = f"No finite guarantee with confidence {sure}"
         answer = (
@@ -63,11 +65,11 @@ def statement(run: Run) -> Statement:
         headline = f"At {side} {bound} with confidence {sure}"
         answer = (
             f"With confidence {sure} the {what} of the robust policy is at {side} {bound}: its true value "
-            f"lies in {interval_text(main.robust.lower, main.robust.upper)} ({_source(main)}), and no policy "
+            f"lies in {inside} ({_source(main)}), and no policy "
             f"does better than {best_case(run, main)}."
         )
-    if main.given is not None:
-        answer += f" The given policy's value lies in {interval_text(main.given.lower, main.given.upper)}."
+    if main.value is not None:
+        answer += f" The given policy's value lies in {interval_text(main.value.lower, main.value.upper)}."
     if run.true_value is not None:
         answer += f" At the true point, where it is known, the best value is {number(run.true_value.lower)}."
     return Statement(question, headline, answer, _assumption(main), _cautions(run))
@@ -103,9 +105,9 @@ def _cautions(run: Run) -> tuple[str, ...]:
         found.append(
             f"{main.status}: the solver did not come as close as asked; the bounds hold nevertheless."
         )
-    if len(run.outcomes) > 1:
+    if len(run.shown) > 1:
         found.append(
-            f"Each of the {len(run.outcomes)} results below holds with its confidence on its own. Choosing "
+            f"Each of the {len(run.shown)} results below holds with its confidence on its own. Choosing "
             "among them after looking costs confidence: decide on one kind of sets beforehand."
         )
     return tuple(found)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import UnsetType
+
 from tightrope.certificate.format.archive import load
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
@@ -15,8 +17,8 @@ from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import REPORT as REPORT_FILE
 from tightrope.report.page import page
 from tightrope.report.policy_map import PolicyMap, read_policy_map
-from tightrope.report.reading import Run, read_run
-from tightrope.report.scale import interval_text
+from tightrope.report.rounding import interval_text
+from tightrope.report.run import Run, read_run
 
 REPORT = "report.html"
 
@@ -37,7 +39,7 @@ def _about_certificate(run: Run, path: Path) -> dict[str, str]:
     """Its digest and what it claims; refused where it names another model."""
     loaded = load(path)
     named = loaded.certificate.about.get("model_hash")
-    if named is not None and named != run.model_hash:
+    if named is not None and named != run.document.model.hash:
         raise InputError(f"{path} is a certificate of another model than {run.file}")
     known = {"digest": loaded.digest, "file": str(path), "check": f"tightrope verify {path}"}
     for claim in loaded.certificate.claims:
@@ -48,10 +50,13 @@ def _about_certificate(run: Run, path: Path) -> dict[str, str]:
 def load_policies(run: Run) -> PolicyMap | None:
     """The robust and the optimistic policy of the main outcome, where their files lie beside the result."""
     files = {}
+    written = run.main.files
+    if run.file is None or isinstance(written, UnsetType):
+        return None
     for name in ("robust", "optimistic"):
-        listed = next((file for file in run.main.files if file.endswith(f"{name}-policy.json")), None)
-        if listed is not None and (run.folder / listed).is_file():
-            files[name] = run.folder / listed
+        listed = next((file for file in written if file.endswith(f"{name}-policy.json")), None)
+        if listed is not None and (run.file.parent / listed).is_file():
+            files[name] = run.file.parent / listed
     return read_policy_map(files) if files else None
 
 
@@ -69,7 +74,8 @@ def write_report(
     """
     claimed = None if output is None else _claim(Path(output), overwrite)
     run = load_run(result, beside, certificate)
-    target = run.folder / REPORT if output is None else Path(output)
+    assert run.file is not None
+    target = run.file.parent / REPORT if output is None else Path(output)
     alone = _claim(target, overwrite) if output is None else claimed
     text = page(run, load_policies(run))
     if alone is None:

@@ -29,10 +29,10 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write_bytes, explained
+from tightrope.formats.documents.coding import to_plain
 from tightrope.formats.manifest import MANIFEST, Manifest
 from tightrope.formats.output_directory import OutputDirectory, claim
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.result_files import plain
 
 RECORDS = "records.jsonl"
 CHECKPOINT = "checkpoint.npz"
@@ -56,7 +56,7 @@ class Journal:
 
     def __init__(self, directory: Path, question: Mapping[str, object]):
         self.directory = directory
-        self.question = {name: plain(value) for name, value in question.items()}
+        self.question = {name: to_plain(value) for name, value in question.items()}
         self.records: list[dict[str, Any]] = []
         self.elapsed = 0.0
         self._state: dict[str, npt.NDArray[Any]] | None = None
@@ -111,7 +111,7 @@ class Journal:
     def append(self, record: Mapping[str, object]) -> None:
         """Add a record; it is on the disk when this returns."""
         self._appended += 1
-        data = (json.dumps(plain(dict(record)), allow_nan=False) + "\n").encode()
+        data = (json.dumps(to_plain(dict(record)), allow_nan=False) + "\n").encode()
         with explained(self.directory / RECORDS):
             while data:
                 data = data[os.write(self._descriptor, data) :]

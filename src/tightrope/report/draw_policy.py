@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -11,14 +9,13 @@ from matplotlib.patches import Patch
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray
-from tightrope.report.figure_style import plain_axes
 from tightrope.report.policy_map import PolicyMap, Variable
+from tightrope.report.style import ACTIONS, legend_below, name_axes, plain
 
 
 def draw_policy(
     policies: PolicyMap,
     axes: Axes,
-    colours: Sequence[str],
     x: str | None = None,
     y: str | None = None,
     name: str = "robust",
@@ -40,24 +37,23 @@ def draw_policy(
     action = policies.policies[name][rows]
     counts = np.zeros((len(up.labels), len(across.labels), len(policies.actions)))
     np.add.at(counts, (up.column[rows], across.column[rows], action), 1.0)
-    axes.imshow(_image(counts, colours), origin="lower", aspect="auto", interpolation="nearest")
+    axes.imshow(_image(counts), origin="lower", aspect="auto", interpolation="nearest")
     axes.grid(False)
     _ticks(axes, across, up)
-    plain_axes(axes, f"{across.name} (state variable)", f"{up.name} (state variable)")
+    name_axes(axes, f"{across.name} (state variable)", f"{up.name} (state variable)")
     used = np.flatnonzero(np.bincount(counts.argmax(axis=2)[counts.sum(axis=2) > 0].ravel()))
-    keys = [Patch(color=colours[int(a) % len(colours)], label=policies.actions[int(a)]) for a in used]
+    keys = [Patch(color=_colour(int(a)), label=plain(policies.actions[int(a)])) for a in used]
     fixed = ", ".join(
         f"{policies.variables[i].name}={policies.variables[i].labels[at]}" for i, at in held.items()
     )
-    axes.legend(
-        handles=keys,
-        title=f"action where {fixed}" if fixed else "action",
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.18),
-        ncols=min(len(keys), 5),
-        frameon=False,
-        title_fontsize=7,
-    )
+    legend_below(axes, keys)
+    legend = axes.get_legend()
+    assert legend is not None
+    legend.set_title(plain(f"action where {fixed}" if fixed else "action"))
+
+
+def _colour(action: int) -> str:
+    return ACTIONS[action % len(ACTIONS)]
 
 
 def _named(policies: PolicyMap, name: str) -> Variable:
@@ -68,8 +64,8 @@ def _named(policies: PolicyMap, name: str) -> Variable:
     raise InputError(f"there is no state variable {name!r}", hint=f"there are {known}")
 
 
-def _image(counts: FloatArray, colours: Sequence[str]) -> FloatArray:
-    palette = np.array([to_rgb(colours[i % len(colours)]) for i in range(counts.shape[2])])
+def _image(counts: FloatArray) -> FloatArray:
+    palette = np.array([to_rgb(_colour(i)) for i in range(counts.shape[2])])
     total = counts.sum(axis=2)
     share = counts.max(axis=2) / np.maximum(total, 1.0)
     alpha = np.where(total > 0, 0.25 + 0.75 * share, 0.0)[..., None]

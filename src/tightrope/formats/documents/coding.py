@@ -1,0 +1,135 @@
+"""From typed records to JSON and back, by one definition.
+
+A record is a `msgspec.Struct`. Its fields are the keys of the document; writing goes through `to_plain`,
+reading through `read_document`, and `json_schema` publishes the same definition. JSON knows no infinities: a
+field of type `Real` that is not finite is one of the strings "inf", "-inf" and "nan", which `float()` reads.
+
+Files name their format and a version, a whole number. A reader takes its own version only; keys that
+it does not know are passed over, so that files of a later program with the same version can be read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import msgspec
+
+from tightrope.errors import InputError, Location
+
+T = TypeVar("T")
+
+NOT_FINITE = ("inf", "-inf", "nan")
+
+if TYPE_CHECKING:
+    Real = float
+else:
+
+    class Real(float):
+        """A number that may be infinite, or not known ("nan")."""
+
+
+class Head(msgspec.Struct, frozen=True):
+    """How every file of ours begins."""
+
+    format: str
+    version: int | None = None
+
+
+def to_plain(value: object) -> Any:
+    """Records, numbers and containers as JSON has them; numpy's values by their own conversion."""
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return int(value)
+        case float():
+            return float(value) if math.isfinite(value) else str(float(value))
+        case Mapping():
+            return {str(key): to_plain(entry) for key, entry in value.items()}
+        case list() | tuple():
+            return [to_plain(entry) for entry in value]
+        case msgspec.Struct():
+            return {
+                key: to_plain(getattr(value, name))
+                for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+                if getattr(value, name) is not msgspec.UNSET
+            }
+    if callable(convert := getattr(value, "tolist", None)):
+        return to_plain(convert())
+    if hasattr(value, "__fspath__") or hasattr(value, "numerator"):
+        return str(value)
+    raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
+def to_text(value: object) -> str:
+    """The JSON text of a document, on one line."""
+    return msgspec.json.encode(to_plain(value)).decode()
+
+
+def from_text(text: bytes | str, kind: type[T]) -> T:
+    """The record in a JSON text; msgspec's errors, which name the place, for anything else."""
+    return msgspec.json.decode(text, type=kind, dec_hook=_decoded)
+
+
+def from_plain(value: object, kind: type[T]) -> T:
+    """The same for JSON that was read already."""
+    return msgspec.convert(value, type=kind, dec_hook=_decoded)
+
+
+def read_document(path: Path, kind: type[T], form: str, version: int, hint: str | None = None) -> T:
+    """The record in a file; an `InputError` for a file of another kind or version, or a damaged one."""
+    place = Location(str(path))
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        head = msgspec.json.decode(raw, type=Head)
+    except msgspec.ValidationError as error:
+        _refuse(form, error, place, hint)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"this is no JSON: {error}", place) from error
+    if head.format != form:
+        raise InputError(f"this is a '{head.format}', not a '{form}'", place, hint)
+    if head.version is None:
+        raise InputError(f"this '{form}' does not say its 'version'", place, hint)
+    if head.version != version:
+        newer = "a newer tightrope wrote it" if head.version > version else "write it again"
+        raise InputError(
+            f"this '{form}' has version {head.version}, and {version} is understood", place, hint=newer
+        )
+    try:
+        return from_text(raw, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        _refuse(form, error, place, hint)
+
+
+def json_schema(kind: type) -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of a document."""
+    schema = msgspec.json.schema(kind, schema_hook=_schema_of)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _refuse(form: str, error: Exception, place: Location, hint: str | None) -> NoReturn:
+    words = str(error).replace("`$.", "`").replace("`$[", "`[").replace("`$`", "the document")
+    words = words.replace("Object missing required field", "missing:").replace("`", "'")
+    raise InputError(f"this is no '{form}': {words}", place, hint) from error
+
+
+def _decoded(kind: type, value: object) -> object:
+    if kind is not Real:
+        raise NotImplementedError(f"no reading of {kind}")
+    if isinstance(value, str) and value in NOT_FINITE:
+        return Real(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Real(value)
+    raise ValueError(f"Expected a number, got {type(value).__name__}")
+
+
+def _schema_of(kind: type) -> dict[str, Any]:
+    if kind is not Real:
+        raise NotImplementedError(f"no schema of {kind}")
+    return {"anyOf": [{"type": "number"}, {"enum": list(NOT_FINITE)}]}

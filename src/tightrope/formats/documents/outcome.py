@@ -1,0 +1,151 @@
+"""What one kind of sets gave: the keys of `tightrope learn --json`, and an entry of a result's document."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tightrope.formats.documents.coding import Real
+
+
+class Span(msgspec.Struct, frozen=True):
+    """lower ≤ value ≤ upper."""
+
+    lower: Real
+    upper: Real
+
+    @property
+    def width(self) -> float:
+        """How much is left open; 0 for a single value, ∞ included."""
+        return self.upper - self.lower if self.upper != self.lower else 0.0
+
+
+class WidthFacts(msgspec.Struct, frozen=True):
+    """How much the data leave open: over all unknown expressions, and of each parameter."""
+
+    mean: float
+    max: float
+    expressions: int
+    parameters: dict[str, tuple[float, float]]
+
+
+class BoundEvent(msgspec.Struct, frozen=True):
+    """An event that holds the region in place, with the side that does."""
+
+    event: int
+    side: str
+    text: str
+
+
+class BindingFacts(msgspec.Struct, frozen=True):
+    """The events that bind; of very many the first ones are listed."""
+
+    total: int
+    events: list[BoundEvent]
+
+
+class LedgerFacts(msgspec.Struct, frozen=True):
+    """How δ is spent and what is assumed of the data; `lines` says it in words."""
+
+    delta: float
+    holds: bool
+    lines: list[str]
+    events: int = 0
+    gamma: Real = 0.0
+    method: str = ""
+    budget: str = ""
+    assumption: str = ""
+    censored: list[str] = []
+
+
+class WitnessFacts(msgspec.Struct, frozen=True):
+    """A point of the region, and the value there."""
+
+    at: dict[str, float]
+    lower: Real
+    upper: Real
+
+
+class CoupledValueFacts(msgspec.Struct, frozen=True):
+    """A value over one parameter vector for the whole run: how it ended, and points next to its ends."""
+
+    lower: Real
+    upper: Real
+    rectangular: Span
+    status: str
+    reason: str | None
+    gap: Real
+    rectangular_lost_nothing: bool
+    witness: dict[str, WitnessFacts | None]
+    cells: int
+
+
+class CandidateFacts(msgspec.Struct, frozen=True):
+    """A policy that was considered for coupled sets."""
+
+    origin: str
+    guarantee: Real
+
+
+class CoupledFacts(msgspec.Struct, frozen=True):
+    """How the robust policy over coupled sets was found, and how far from the best it can be."""
+
+    robust_policy: CoupledValueFacts | None
+    value: CoupledValueFacts | None
+    limit: Real | None = None
+    optimality_gap: Real | None = None
+    candidates: list[CandidateFacts] = []
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """The bounds of the listed expressions in the sets."""
+
+    lower: list[float]
+    upper: list[float]
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """A result of `learn`. `value` is the given policy's interval, `robust_policy` the synthesised one's."""
+
+    empty: bool
+    fallback: bool
+    verdict: str | None = None
+    conflict: list[str] | None = None
+    misfit: str | None = None
+    region: str | None = None
+    sets: str
+    relaxation: str
+    value: Span | None = None
+    robust_policy: Span
+    guarantee: Real
+    optimistic: Real
+    coupled: CoupledFacts | None = None
+    widths: WidthFacts
+    binding: BindingFacts
+    ledger: LedgerFacts
+    reasons: list[str]
+    notes: list[str]
+    status: str
+    seconds: dict[str, float]
+
+    @property
+    def label(self) -> str:
+        """The kind of sets, with a word where it is not the one asked for."""
+        return f"{self.sets} (fallback)" if self.fallback else self.sets
+
+    @property
+    def shown(self) -> Span:
+        """The given policy's interval where there is one, as `tightrope learn` prints it."""
+        return self.value if self.value is not None else self.robust_policy
+
+
+class StoredOutcome(Outcome, kw_only=True):
+    """The same in a result's document, with the bounds of its expressions and the files beside it."""
+
+    bounds: Bounds
+    files: list[str] | UnsetType = UNSET
+
+    @property
+    def spans(self) -> list[Span]:
+        """The bounds of the listed expressions, one by one."""
+        return [Span(low, high) for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)]

@@ -1,0 +1,144 @@
+"""Value intervals of all sets side by side, on one scale."""
+
+from __future__ import annotations
+
+import math
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from tightrope.formats.documents.outcome import Span, StoredOutcome
+from tightrope.report.picture import Picture, Table
+from tightrope.report.rounding import at_least, at_most, interval_text, number, span_of
+from tightrope.report.run import Run
+from tightrope.report.statement import best_case, quantity
+from tightrope.report.style import (
+    GREY,
+    INK,
+    OPTIMISTIC,
+    PAPER_WHITE,
+    SETS,
+    TRUTH,
+    legend_below,
+    name_axes,
+    tell,
+)
+
+FAR = 100.0
+"""An end so many times the median width away is drawn as an arrow at the edge."""
+
+
+def draw_intervals(run: Run, axes: Axes) -> None:
+    """One row per kind of sets: the robust policy's interval, a given policy's, the optimistic value."""
+    low, high = value_range(run)
+    axes.set_xlim(low, high)
+    for row, (label, outcome) in enumerate(run.shown):
+        both = outcome.value is not None
+        colour = SETS.get(outcome.sets, GREY)
+        lines = _tip(run, label, outcome)
+        for span, shift, paint in (
+            (outcome.robust_policy, -0.17 if both else 0.0, colour),
+            (outcome.value, 0.17, INK),
+        ):
+            if span is None:
+                continue
+            left, right = min(max(span.lower, low), high), max(min(span.upper, high), low)
+            (bar,) = axes.barh(
+                row + shift,
+                right - left,
+                0.3 if both else 0.46,
+                left=left,
+                color=paint,
+                edgecolor=paint,
+                lw=0.8,
+            )
+            tell(bar, *lines)
+            for end, beyond, marker in ((low, span.lower < low, "<"), (high, span.upper > high, ">")):
+                if beyond:
+                    axes.plot(end, row + shift, marker, color=paint, markersize=6, clip_on=False)
+        if low <= outcome.optimistic <= high:
+            (ring,) = axes.plot(
+                outcome.optimistic, row, "o", mfc=PAPER_WHITE, mec=OPTIMISTIC, ms=5.5, mew=1.4
+            )
+            tell(ring, *lines)
+    axes.set_yticks(range(len(run.shown)), [label for label, _ in run.shown])
+    axes.set_ylim(len(run.shown) - 0.4, -0.6)
+    axes.grid(False, axis="y")
+    keys: list[Patch | Line2D] = [Patch(color=SETS.get(run.main.sets, GREY), label="robust policy")]
+    if any(outcome.value for _, outcome in run.shown):
+        keys.append(Patch(color=INK, label="given policy"))
+    keys.append(Line2D([], [], ls="", marker="o", mfc=PAPER_WHITE, mec=OPTIMISTIC, label="optimistic value"))
+    if run.true_value is not None:
+        line = axes.axvline(run.true_value.lower, color=TRUTH, lw=1.2)
+        tell(line, f"best value at the true point: {number(run.true_value.lower)}")
+        keys.append(Line2D([], [], color=TRUTH, label="best at the true point"))
+    name_axes(axes, f"value ({quantity(run)})", "")
+    legend_below(axes, keys)
+
+
+def value_range(run: Run) -> tuple[float, float]:
+    """A scale on which the tight intervals can be read; ends far beyond it become arrows."""
+    spans = [span for _, o in run.shown for span in (o.robust_policy, o.value) if span is not None]
+    widths = sorted(span.width for span in spans if math.isfinite(span.width))
+    typical = widths[len(widths) // 2] if widths else 1.0
+    near = [span for span in spans if span.width <= FAR * max(typical, 1e-12)]
+    ends = [end for span in near for end in (span.lower, span.upper)]
+    if run.true_value is not None:
+        ends.append(run.true_value.lower)
+    return span_of(ends)
+
+
+def _tip(run: Run, label: str, outcome: StoredOutcome) -> list[str]:
+    lines = [label, f"robust policy {_text(outcome.robust_policy)}"]
+    if outcome.value is not None:
+        lines.append(f"given policy {_text(outcome.value)}")
+    lines.append(f"optimistic {best_case(run, outcome)}")
+    lines.append(f"{sum(outcome.seconds.values()):.2g} s, {outcome.relaxation}")
+    return lines
+
+
+def _text(span: Span) -> str:
+    return interval_text(span.lower, span.upper)
+
+
+def _words(run: Run) -> str:
+    listed = "; ".join(f"{label} {_text(outcome.shown)}" for label, outcome in run.shown)
+    return f"Certified intervals of the {quantity(run)} for {len(run.shown)} kinds of sets: {listed}"
+
+
+def _table(run: Run) -> Table:
+    rows = [
+        (
+            label,
+            outcome.region or "–",
+            at_least(outcome.robust_policy.lower),
+            at_most(outcome.robust_policy.upper),
+            number(outcome.robust_policy.width, 4),
+            _text(outcome.value) if outcome.value else "–",
+            best_case(run, outcome),
+            outcome.status,
+        )
+        for label, outcome in run.shown
+    ]
+    head = ("sets", "region", "lower", "upper", "width", "given policy", "optimistic", "status")
+    return Table("Numbers: value intervals", head, rows)
+
+
+def _caption(run: Run) -> str:
+    best = "lower" if run.maximises else "upper"
+    return (
+        f"The {best} end of a robust policy's interval is what it guarantees; no policy does better than the "
+        "optimistic value. Each kind of sets has its colour."
+    )
+
+
+INTERVALS = Picture(
+    "intervals",
+    "Value intervals, all sets",
+    draw_intervals,
+    lambda run: 1.15 + 0.3 * len(run.shown),
+    _words,
+    _table,
+    _caption,
+)

@@ -1,0 +1,205 @@
+"""Parameter regions: their boxes, and their shadows on every pair of parameters.
+
+A panel shows the polygons around the regions' shadows with their boxes, on the range that the regions leave
+open; in a page its coordinates can be read under the pointer. Where a model has a single parameter there is
+no pair, and the boxes say it all.
+"""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Polygon, Rectangle
+
+from tightrope.report.picture import Picture, Table
+from tightrope.report.rounding import interval_text, number, span_of
+from tightrope.report.run import Run
+from tightrope.report.style import (
+    GREY,
+    PAPER,
+    PAPER_WHITE,
+    REGIONS,
+    TRUTH,
+    Medium,
+    columns_within,
+    legend_below,
+    name_axes,
+    plain,
+    tell,
+)
+
+Pair = tuple[str, str]
+
+REGION = "region:"
+"""How the id of a region's shape begins."""
+
+
+def pairs_of(run: Run) -> list[Pair]:
+    """The pairs of parameters on which some region has a shadow."""
+    return list(dict.fromkeys(pair for region in run.regions for pair in region.polygons))
+
+
+def draw_pair(run: Run, axes: Axes, pair: Pair) -> None:
+    """The shadows of all regions on two parameters, without a legend."""
+    for region in run.regions:
+        colour = REGIONS.get(region.kind, GREY)
+        corners = region.polygons.get(pair)
+        if corners is not None:
+            axes.add_patch(Polygon(corners, facecolor=colour, alpha=0.18, lw=0))
+            outline = Polygon(corners, fill=False, edgecolor=colour, lw=1.2)
+            outline.set_gid(REGION + region.kind)
+            axes.add_patch(outline)
+        if all(name in region.box for name in pair):
+            (left, right), (low, high) = (region.box[name] for name in pair)
+            frame = Rectangle((left, low), right - left, high - low, fill=False, ec=colour, lw=0.9, ls="--")
+            axes.add_patch(frame)
+    if all(name in run.truth for name in pair):
+        at = run.truth[pair[0]], run.truth[pair[1]]
+        (dot,) = axes.plot(*at, "o", color=TRUTH, mec=PAPER_WHITE, mew=0.8, ms=6)
+        dot.set_gid("truth")
+    axes.set_xlim(*_range(run, pair, 0))
+    axes.set_ylim(*_range(run, pair, 1))
+    name_axes(axes, f"{pair[0]} (no unit)", f"{pair[1]} (no unit)")
+
+
+def region_keys(run: Run) -> list[Patch | Line2D]:
+    """The legend of all panels."""
+    keys: list[Patch | Line2D] = []
+    for region in run.regions:
+        if region.polygons:
+            how = "exact" if region.relaxation == "exact" else "outer enclosure"
+            colour = REGIONS.get(region.kind, GREY)
+            keys.append(Patch(facecolor=colour, alpha=0.4, label=f"{region.kind} ({how})"))
+    keys.append(Line2D([], [], color=GREY, ls="--", label="its box"))
+    if run.truth:
+        keys.append(Line2D([], [], ls="", marker="o", color=TRUTH, label="true point"))
+    return keys
+
+
+def draw_regions(run: Run, figure: Figure) -> None:
+    """All pairs in a grid, with one legend."""
+    pairs = pairs_of(run)
+    columns = min(3, len(pairs))
+    rows = -(-len(pairs) // columns)
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in grid[len(pairs) :]:
+        axes.set_axis_off()
+    for axes, pair in zip(grid, pairs, strict=False):
+        draw_pair(run, axes, pair)
+    keys = region_keys(run)
+    room = figure.get_figwidth() * 72 / 5
+    figure.legend(
+        handles=keys,
+        loc="outside lower center",
+        ncols=columns_within([str(key.get_label()) for key in keys], room),
+        frameon=False,
+    )
+
+
+def regions_size(run: Run) -> tuple[float, float]:
+    """Inches that a grid of all pairs takes on paper."""
+    pairs = len(pairs_of(run))
+    columns = min(3, pairs)
+    return max(2.35 * columns, 3.4), 2.2 * -(-pairs // columns) + 0.5
+
+
+def regions_figure(run: Run) -> Figure | None:
+    """The grid as a figure of its own; None where no region has a shadow."""
+    if not pairs_of(run):
+        return None
+    with PAPER.style():
+        figure = Figure(figsize=regions_size(run), layout="constrained")
+        draw_regions(run, figure)
+    return figure
+
+
+def panel_figure(run: Run, pair: Pair, medium: Medium) -> Figure:
+    """One pair alone, without a legend."""
+    with medium.style():
+        figure = Figure(figsize=(3.6, 3.1), layout="constrained")
+        draw_pair(run, figure.subplots(), pair)
+    return figure
+
+
+def panel_words(run: Run, pair: Pair) -> str:
+    kinds = ", ".join(region.kind for region in run.regions if pair in region.polygons)
+    return f"Shadow of the regions ({kinds}) on {pair[0]} and {pair[1]}"
+
+
+def draw_boxes(run: Run, axes: Axes) -> None:
+    """The interval of every parameter in every region, within its domain."""
+    regions = [region for region in run.regions if region.box]
+    names = _boxed(run)
+    height = 0.7 / len(regions)
+    for at, name in enumerate(names):
+        domain = run.parameters[name]
+        scale = domain.width or 1.0
+        lines = [f"{name}: domain {interval_text(domain.lower, domain.upper)}"]
+        lines += [f"{r.kind} {interval_text(*r.box[name])}" for r in regions if name in r.box]
+        if name in run.truth:
+            lines.append(f"true value {number(run.truth[name])}")
+            line = axes.vlines((run.truth[name] - domain.lower) / scale, at - 0.45, at + 0.45, TRUTH, lw=1.6)
+            line.set_zorder(3)
+        for i, region in enumerate(regions):
+            if name in region.box:
+                low, high = ((end - domain.lower) / scale for end in region.box[name])
+                colour, y = REGIONS.get(region.kind, GREY), at + height * (i - (len(regions) - 1) / 2)
+                (bar,) = axes.barh(y, high - low, height * 0.85, left=low, color=colour, ec=colour, lw=0.6)
+                tell(bar, *lines)
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_yticks(range(len(names)), [plain(name) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(False, axis="y")
+    name_axes(axes, "place in the domain (0 lowest, 1 highest)", "")
+    keys: list[Patch | Line2D] = [Patch(color=REGIONS.get(r.kind, GREY), label=r.kind) for r in regions]
+    if run.truth:
+        keys.append(Line2D([], [], color=TRUTH, lw=1.6, label="true value"))
+    legend_below(axes, keys)
+
+
+def _boxed(run: Run) -> list[str]:
+    return [name for name in run.parameters if any(name in region.box for region in run.regions)]
+
+
+def _range(run: Run, pair: Pair, which: int) -> tuple[float, float]:
+    """The range of one axis: all shadows and the true value."""
+    ends = [p[which] for region in run.regions for p in region.polygons.get(pair, ())]
+    name = pair[which]
+    ends += [end for region in run.regions for end in region.box.get(name, ())]
+    if name in run.truth:
+        ends.append(run.truth[name])
+    return span_of(ends)
+
+
+def _rows(run: Run) -> list[tuple[str, ...]]:
+    regions = [region for region in run.regions if region.box]
+    return [
+        (
+            name,
+            interval_text(run.parameters[name].lower, run.parameters[name].upper),
+            *(interval_text(*region.box[name]) if name in region.box else "–" for region in regions),
+            number(run.truth[name]) if name in run.truth else "–",
+        )
+        for name in _boxed(run)
+    ]
+
+
+def _table(run: Run) -> Table:
+    kinds = [region.kind for region in run.regions if region.box]
+    return Table("Numbers: parameters", ("parameter", "domain", *kinds, "true"), _rows(run))
+
+
+BOXES = Picture(
+    "parameters",
+    "What is known about each parameter",
+    draw_boxes,
+    lambda run: 1.15 + 0.32 * len(_boxed(run)),
+    lambda run: "Intervals of the parameters: " + "; ".join(f"{r[0]} {r[2]} of {r[1]}" for r in _rows(run)),
+    _table,
+    lambda run: (
+        "A full row means that the data leave this parameter open by itself; combinations of parameters "
+        "may still be known well."
+    ),
+    lambda run: any(region.box for region in run.regions),
+)

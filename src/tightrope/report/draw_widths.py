@@ -1,0 +1,105 @@
+"""Widths per expression: before the data, and after them in every kind of sets."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from tightrope.formats.documents.outcome import Span
+from tightrope.report.before import ranges_before_data
+from tightrope.report.picture import Picture, Table
+from tightrope.report.rounding import interval_text, number, shortened
+from tightrope.report.run import Run
+from tightrope.report.style import GREY, SETS, legend_below, name_axes, tell
+
+SHOWN = 120
+
+
+def ranking(run: Run) -> list[int]:
+    """The expressions to show, by their width in the main outcome, widest first; thinned out evenly."""
+    widths = np.array([span.width for span in run.main.spans])
+    order = np.argsort(-widths, kind="stable")
+    if len(order) > SHOWN:
+        order = order[np.linspace(0, len(order) - 1, SHOWN).astype(np.int64)]
+    return [int(i) for i in order]
+
+
+@lru_cache(maxsize=2)
+def before_data(run: Run) -> list[Span]:
+    """The ranges of the expressions in `ranking` before any data; drawing, words and table share them."""
+    return ranges_before_data(run, ranking(run))
+
+
+def draw_widths(run: Run, axes: Axes) -> None:
+    """One column per expression, a mark per kind of sets."""
+    shown = ranking(run)
+    before = before_data(run)
+    after = {label: outcome.spans for label, outcome in run.shown}
+    place = range(1, len(shown) + 1)
+    drops = axes.vlines(
+        place, [run.main.spans[i].width for i in shown], [span.width for span in before], color=GREY, lw=0.5
+    )
+    drops.set_alpha(0.35)
+    axes.plot(place, [span.width for span in before], "_", color=GREY, ms=4.5, label="before the data")
+    for label, outcome in run.shown:
+        colour = SETS.get(outcome.sets, GREY)
+        axes.plot(place, [after[label][i].width for i in shown], ".", color=colour, ms=4, label=label)
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlim(0, len(shown) + 1)
+    for at, i, start in zip(place, shown, before, strict=True):
+        lines = [shortened(run.document.expressions.text[i], 90)]
+        lines.append(f"before the data {interval_text(start.lower, start.upper)}")
+        lines += [f"{label} {interval_text(s[i].lower, s[i].upper)}" for label, s in after.items()]
+        column = Rectangle((at - 0.5, 0), 1, 1, fill=False, lw=0, transform=axes.get_xaxis_transform())
+        tell(axes.add_artist(column), *lines)
+    name_axes(axes, "expression (rank by final width)", "width (probability)")
+    legend_below(axes)
+
+
+def _count(run: Run) -> str:
+    shown, total = len(ranking(run)), run.document.expressions.total
+    return f"{shown} of {total}" if total > shown else str(shown)
+
+
+def _words(run: Run) -> str:
+    shown = ranking(run)
+    before = before_data(run)
+    start = number(sum(span.width for span in before) / len(shown), 3)
+    ends = [
+        f"{label} {number(sum(outcome.spans[i].width for i in shown) / len(shown), 3)}"
+        for label, outcome in run.shown
+    ]
+    return f"Widths of {_count(run)} expressions. Mean before the data {start}, after {', '.join(ends)}"
+
+
+def _table(run: Run) -> Table:
+    shown = ranking(run)
+    columns = [[outcome.spans[i].width for i in shown] for _, outcome in run.shown]
+    before = before_data(run)
+    rows = [
+        (
+            run.document.expressions.text[i],
+            number(before[at].width, 4),
+            *(number(column[at], 4) for column in columns),
+        )
+        for at, i in enumerate(shown)
+    ]
+    return Table("Numbers: widths", ("expression", "before", *(label for label, _ in run.shown)), rows)
+
+
+WIDTHS = Picture(
+    "widths",
+    "Widths per expression, before and after",
+    draw_widths,
+    lambda run: 3.0,
+    _words,
+    _table,
+    lambda run: (
+        f"{_count(run)} distinct unknown probabilities, widest first. Each dot is the width that one "
+        "kind of sets leaves."
+    ),
+    lambda run: bool(run.document.expressions.text),
+)

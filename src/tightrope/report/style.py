@@ -1,0 +1,140 @@
+"""How pictures look: colours, small type, thin lines, a legend below every plot, and what marks tell.
+
+A picture is drawn once, by the same function, for two media: paper (PDF, PNG and SVG files, and what a user
+of the library gets) and the page, where it is narrower with larger type, so that it can be read on a phone.
+`tightrope.report.svg` turns the colours below into the page's own, which follow its light or dark scheme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+WIDTH = 6.2
+"""Inches: the text width of most papers in one column."""
+
+LABELS = 0.5
+"""Inches that the ticks and the label of an axis take."""
+
+GREY = "#6b7280"
+FAINT = "#c7c7c7"
+INK = "#000000"
+PAPER_WHITE = "#ffffff"
+GRID = "#e5e5e5"
+SETS = {
+    "untied": GREY,
+    "tied": "#a65a00",
+    "parameter": "#7a3f9d",
+    "expression": "#0a7d55",
+    "rectangular": "#0b63b0",
+    "coupled": "#19a3b1",
+}
+REGIONS = {"polytope": "#0a7d55", "l1": "#a65a00", "ellipsoid": "#7a3f9d", "likelihood": "#0b63b0"}
+TRUTH = "#c2185b"
+OPTIMISTIC = "#8a6d00"
+ACTIONS = ("#3b82c4", "#e08a1e", "#2a9d6f", "#b04fb5", "#c8453b", "#7c8795", "#8d7a1d", "#19a3b1")
+PHASES = ("#7c8795", "#2a9d6f", "#e08a1e", "#3b82c4", "#b04fb5", "#19a3b1")
+
+TIP = "tip:"
+"""How the id of a mark begins that tells something: the lines follow."""
+
+BREAK = "\u2028"
+"""Between two lines of an id: XML keeps no other line break in an attribute."""
+
+
+@dataclass(frozen=True)
+class Medium:
+    """Where a picture is shown: its width in inches and the size of its type in points."""
+
+    width: float
+    type_size: float
+    background: str = "white"
+
+    def style(self) -> AbstractContextManager[None]:
+        """Matplotlib's settings while a picture is drawn or saved; global ones are left as they are."""
+        settings: dict[Any, Any] = {
+            "font.size": self.type_size,
+            "figure.facecolor": self.background,
+            "axes.facecolor": self.background,
+            "axes.linewidth": 0.6,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "axes.axisbelow": True,
+            "axes.labelsize": self.type_size,
+            "xtick.labelsize": self.type_size,
+            "ytick.labelsize": self.type_size,
+            "grid.color": GRID,
+            "grid.linewidth": 0.6,
+            "legend.fontsize": self.type_size * 0.95,
+            "pdf.fonttype": 42,
+            "svg.hashsalt": "tightrope",
+        }
+        return matplotlib.rc_context(settings)
+
+
+PAPER = Medium(WIDTH, 8.0)
+PAGE = Medium(4.7, 10.5, "none")
+
+
+def tell(artist: Artist, *lines: str) -> None:
+    """What a mark tells when it is pointed at in a page."""
+    artist.set_gid(TIP + BREAK.join(lines))
+
+
+def plain(text: str) -> str:
+    """Names of models as they are: a dollar sign begins no formula."""
+    return text.replace("$", r"\$")
+
+
+def name_axes(axes: Axes, x: str, y: str) -> None:
+    """Labels; parameters and variables keep their names as they are."""
+    axes.set_xlabel(plain(x))
+    axes.set_ylabel(plain(y))
+
+
+def root_figure(axes: Axes) -> Figure:
+    """The figure that the axes are in, whatever lies between."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def legend_below(axes: Axes, keys: Sequence[Patch | Line2D] | None = None) -> None:
+    """A legend under the plot, from the keys given or from the labels of what was drawn, as wide as fits."""
+    handles = list(keys) if keys is not None else axes.get_legend_handles_labels()[0]
+    figure = root_figure(axes)
+    below = -LABELS / max(figure.get_figheight() * axes.get_position().height, 0.1)
+    size = float(matplotlib.rcParams["font.size"])
+    beside = max((len(label.get_text()) for label in axes.get_yticklabels()), default=0) + 4
+    share = min(axes.get_position().width / 0.75, 1.0)
+    room = figure.get_figwidth() * share * 72 / (0.56 * size) - beside
+    axes.legend(
+        handles=handles,
+        ncols=columns_within([str(handle.get_label()) for handle in handles], room),
+        loc="upper center",
+        bbox_to_anchor=(0.5, below),
+        frameon=False,
+        columnspacing=1.2,
+        handlelength=1.5,
+        handletextpad=0.5,
+    )
+
+
+def columns_within(texts: Sequence[str], room: float) -> int:
+    """The most columns of a legend that take no more than `room` characters."""
+    for columns in range(len(texts), 1, -1):
+        parts = np.array_split(np.array([len(text) + 5 for text in texts]), columns)
+        if sum(int(part.max()) for part in parts) <= room:
+            return columns
+    return 1

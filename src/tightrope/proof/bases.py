@@ -37,7 +37,7 @@ class BasisFinder:
         scaled = matrix * half
         norm = np.maximum(np.abs(scaled).max(axis=1, initial=0), np.longdouble(1e-300))
         self.size = rows.size
-        self.half = half.astype(np.float64)
+        self.centre, self.half = centre.astype(np.float64), half.astype(np.float64)
         self.matrix = (scaled / norm[:, None]).astype(np.float64)
         self.bound = ((bound - matrix @ centre) / norm).astype(np.float64)
         self.tilt = _TILT * (0.5 + np.random.default_rng(11).random(self.size))
@@ -46,7 +46,7 @@ class BasisFinder:
         """A basis for each direction: one that was found serves all others that it is optimal for."""
         goals = directions * self.half
         found = np.zeros(directions.shape, dtype=np.int64)
-        left: OffsetArray = np.arange(len(directions))
+        left: OffsetArray = np.arange(len(directions) if self.size else 0)
         while len(left):
             basis = self._search(goals[left[0]])
             multipliers = goals[left] @ np.linalg.inv(self.matrix[basis])
@@ -56,6 +56,15 @@ class BasisFinder:
             found[left[served]] = basis
             left = left[~served]
         return found
+
+    def largest(self, directions: FloatArray) -> FloatArray:
+        """The largest value of each direction over the system, in plain float64."""
+        bases = self.find(directions)
+        distinct, which = np.unique(bases, axis=0, return_inverse=True)
+        points = np.linalg.solve(self.matrix[distinct], self.bound[distinct][:, :, None])[:, :, 0]
+        x = self.centre + self.half * points
+        values: FloatArray = np.einsum("nd,nd->n", directions, x[which.reshape(-1)])
+        return values
 
     def _search(self, goal: FloatArray) -> OffsetArray:
         basis: OffsetArray = 2 * np.arange(self.size) + (goal < 0.0)

@@ -36,8 +36,8 @@ from tightrope.proof.coupled import with_coupled_proofs
 from tightrope.proof.data import data_of
 from tightrope.proof.ellipsoid import ellipsoid_proof
 from tightrope.proof.problem import to_problem
-from tightrope.proof.region import region_proof, with_choice_bases
-from tightrope.proof.rows import EventMap, Name, row_names
+from tightrope.proof.region import prune, region_proof, with_choice_bases, with_region
+from tightrope.proof.rows import EventMap, row_names
 from tightrope.proof.solved import to_claim, to_words, value_hints
 from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.polytope import Polytope
@@ -69,7 +69,6 @@ def certificate_of(
     first = result.robust.solutions[0]
     sets = replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
     draft, events = _draft(result, counts, sets)
-    names: list[Name | None] = []
     if region is None:
         link = Learned(draft, LONGDOUBLE)
         link.statistics()
@@ -78,7 +77,7 @@ def certificate_of(
     elif isinstance(region, Ellipsoid):
         link = ellipsoid_proof(result, region, draft)
     else:
-        link, names = region_proof(result, counts, draft, events)
+        link = region_proof(result, counts, draft, events)
     draft = link.certificate
     widened = _widened(link, sets)
     values = [("given policy", result.value)] if result.value is not None else []
@@ -97,7 +96,9 @@ def certificate_of(
     initial = result.model.initial
     claims, hints = zip(*(_claimed(initial, name, value) for name, value in values), strict=True)
     draft = replace(draft, claims=claims, values=hints, about=to_words(about or {}))
-    draft = with_choice_bases(draft, names, [value for _, value in values])
+    draft = with_choice_bases(link, draft, result)
+    if draft.learned is not None and draft.learned.region is not None:
+        draft = with_region(draft, prune(draft.learned.region))
     coupled = [value.coupled for _, value in values]
     if isinstance(region, Polytope) and any(coupled):
         aligned, points = row_names(result, counts, region, events)

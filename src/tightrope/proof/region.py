@@ -6,7 +6,6 @@ some basis uses are kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -22,29 +21,24 @@ from tightrope.certificate.region.polynomials import product_range
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify
-from tightrope.learning.result import LearningResult, PolicyValue
-from tightrope.model.objective import Direction
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.learning.result import LearningResult
+from tightrope.numerics.arrays import FloatArray
 from tightrope.proof.bases import BasisFinder
+from tightrope.proof.choices import Choices, find_choice_bases, with_expression_rows
 from tightrope.proof.rows import EventMap, Name, domain_names, envelope_names, row_names
 from tightrope.region.polytope import Polytope
-from tightrope.solver.rectangular_kernel import RectangularKernel
-from tightrope.solver.solution import Solution
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.uncertainty.sets import SetsKind
 
-Table = OffsetArray
-
 _EXTRA_ROUNDS = 2
-_FACE = -1
 
 
 def region_proof(
     result: LearningResult, counts: Counts, draft: Certificate, events: EventMap | None
-) -> tuple[Learned, list[Name | None]]:
-    """Boxes and bases for everything that was projected from the region, and the names of its rows.
+) -> Learned:
+    """Boxes and bases for everything that was projected from the region.
 
-    They are handed out with the chain of checks that they were made for.
+    They are handed out in the certificate of the chain of checks that they were made for.
     """
     region = result.region
     assert isinstance(region, Polytope)
@@ -60,7 +54,7 @@ def region_proof(
         with_stages(link, rounds, region.bounding_box)
     link.written()
     prove_ends(link, result, link.unproved(without_region=True))
-    return link, _facet_names(region, aligned)
+    return link
 
 
 def started(draft: Certificate, coordinates: Coordinates, names: list[Name], points: FloatArray) -> Learned:
@@ -113,17 +107,6 @@ def prove_ends(link: Learned, result: LearningResult, ends: list[tuple[int, int]
     )
     show(link, proof)
     link.written()
-
-
-def _facet_names(region: Polytope, aligned: list[Name | None]) -> list[Name | None]:
-    """Names of the region's facets; faces of its box are (FACE, code, 0)."""
-    size = region.coordinates.size
-    faces: list[Name | None] = [(_FACE, 2 * j, 0) for j in range(size)]
-    faces += [(_FACE, 2 * j + 1, 0) for j in range(size)]
-    names = [*aligned, *faces]
-    if region.enclosure is None:
-        return names
-    return [names[i] for i in region.enclosure.facets.tolist()]
 
 
 def with_stages(link: Learned, rounds: int, wanted: tuple[FloatArray, FloatArray] | None = None) -> None:
@@ -194,91 +177,29 @@ def _float(value: Fraction, side: int) -> float:
     return nearest
 
 
-def with_choice_bases(
-    draft: Certificate, aligned: Sequence[Name | None], values: Sequence[PolicyValue]
-) -> Certificate:
-    """Bases for the choices of rectangular sets, and the region's rows cut down to those in use."""
+def with_choice_bases(link: Learned, draft: Certificate, result: LearningResult) -> Certificate:
+    """Bases for the choices of rectangular sets, over the region's rows and the bounds that cut into them.
+
+    `link` is the chain of checks of the draft, which has claims and vectors already.
+    """
     assert draft.learned is not None and draft.problem.data is not None
-    proof = draft.learned.region
-    if proof is None:
-        return draft
-    if draft.problem.data.method == "ellipsoid":  # in closed form at every choice
-        return with_region(draft, _pruned(proof))
-    hints = list(draft.values)
-    found: list[tuple[int, str, Table, OffsetArray]] = []
-    for i, value in enumerate(values):
-        for solution in value.solutions:
-            if isinstance(solution.kernel, RectangularKernel):
-                side = "lower" if solution.objective.nature is Direction.MIN else "upper"
-                found.append((i, side, *_choice_bases(solution, solution.kernel, side)))
-    if found:
-        kernel = next(
-            s.kernel for v in values for s in v.solutions if isinstance(s.kernel, RectangularKernel)
-        )
-        known = [(int(o), int(i), int(p)) for o, i, p in proof.row]
-        names, codes = _kernel_names(aligned, kernel, known)
-        proof = replace(proof, row=np.array(names, dtype=np.int64).reshape(-1, 3))
-        tables = np.concatenate([table for _, _, table, _ in found])
-        distinct, number = np.unique(codes[tables], axis=0, return_inverse=True)
-        proof = replace(proof, choice_basis=distinct.astype(np.int64))
-        start = 0
-        for i, side, table, which in found:
-            if len(table) == 0:
-                continue
-            place = number.reshape(-1)[start : start + len(table)]
-            start += len(table)
-            basis = np.where(which >= 0, place[np.maximum(which, 0)], -1).astype(np.int64)
-            if side == "lower":
-                hints[i] = replace(hints[i], lower_basis=basis)
-            else:
-                hints[i] = replace(hints[i], upper_basis=basis)
-    return replace(with_region(draft, _pruned(proof)), values=tuple(hints))
+    proof, data = draft.learned.region, draft.problem.data
+    if proof is None or data.sets != "rectangular" or data.method == "ellipsoid":
+        return draft  # an ellipsoid is in closed form at every choice
+    assert link.rows is not None and result.region is not None
+    constant = np.asarray(result.model.expressions.is_constant)
+    functions = result.region.coordinates.functions(result.model.expressions)
+    choices = Choices(draft.problem.graph, link.expression, functions, constant)
+    if result.region.coordinates.is_lifted:
+        bounds = draft.learned.lower, draft.learned.upper
+        proof = with_expression_rows(proof, link.rows, choices, *bounds)
+    link.show(with_region(draft, proof))
+    link.written()
+    bases, values = find_choice_bases(link.rows, choices, draft.claims, draft.values)
+    return replace(with_region(draft, replace(proof, choice_basis=bases)), values=tuple(values))
 
 
-def _choice_bases(solution: Solution, kernel: RectangularKernel, side: str) -> tuple[Table, OffsetArray]:
-    """(bases by the kernel's rows, which one each choice has) that answer the vector of this end."""
-    vector = solution.fixpoint_lower if side == "lower" else solution.fixpoint_upper
-    kernel.answer(vector, side == "upper")
-    size = len(kernel.shape.reach)
-    usable = kernel.shape.joint & (kernel.shape.vertex_of >= 0)
-    vertices, which = np.unique(np.where(usable, kernel.shape.vertex_of, -1), return_inverse=True)
-    which = which.reshape(-1)
-    if len(vertices) and vertices[0] < 0:
-        vertices, which = vertices[1:], which - 1
-    return kernel.shape.link[vertices, :size].astype(np.int64), which.astype(np.int64)
-
-
-def _kernel_names(
-    aligned: Sequence[Name | None], kernel: RectangularKernel, known: list[Name]
-) -> tuple[list[Name], Table]:
-    """Names for the rows of a kernel: (all names, the basis code of every row of the kernel)."""
-    size = len(kernel.shape.reach)
-    names = list(known)
-    number = {name: i for i, name in enumerate(names)}
-    codes = np.zeros(len(kernel.shape.rows), dtype=np.int64)
-    for r, name in enumerate(aligned):
-        if name is not None and name[0] == _FACE:
-            codes[r] = name[1]
-        elif name is not None and name in number:
-            codes[r] = 2 * size + number[name]
-    count = len(aligned)
-    codes[count : count + size] = 2 * np.arange(size)
-    codes[count + size : count + 2 * size] = 2 * np.arange(size) + 1
-    slopes = kernel.shape.affine[:, 2:]
-    slopes = slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1e-300)
-    for r in range(count + 2 * size, len(codes)):  # bounds of expressions
-        row = kernel.shape.rows[r, :-1]
-        match = slopes @ (row / np.linalg.norm(row))
-        e = int(np.argmax(np.abs(match)))
-        name = (int(Kind.EXPRESSION), e, 0 if match[e] > 0 else 1)
-        if name not in number:
-            number[name] = len(names)
-            names.append(name)
-        codes[r] = 2 * size + number[name]
-    return names, codes
-
-
-def _pruned(proof: RegionHints) -> RegionHints:
+def prune(proof: RegionHints) -> RegionHints:
     """Only the rows and points that some basis uses."""
     faces = 2 * proof.point.shape[1]
     tables = (proof.box_basis, proof.bound_basis, proof.choice_basis)

@@ -63,9 +63,7 @@ def occupancy_ends(
     cross = along.T @ model.slope
     doubt = n.root_up((model.curve * model.curve * multiplicity(frame.size)).sum(axis=1))
     doubt = doubt * frame.radius * frame.radius + model.error
-    step = max(1, _BLOCK // len(base))
-    blurs = [doubt @ np.abs(base[:, None] + along @ y[i : i + step].T) for i in range(0, len(y), step)]
-    blur = np.concatenate(blurs) / 2 * (1 + (len(base) + 100) * n.epsilon)
+    blur = total_doubt(n, doubt, base, along, y) / 2 * (1 + (len(base) + 100) * n.epsilon)
     pairs = _range_of_pairs(n, half - blur, half + blur, y @ ((cross + cross.T) / 2), y)
     magnitude = model.magnitude(frame.radius)
     there = magnitude[walk.successor]
@@ -74,6 +72,24 @@ def occupancy_ends(
     terms = len(walk.weight) + len(magnitude) + frame.size**2 + 100
     slack = 2 * terms * n.epsilon * size + 2 * (np.abs(visits) * frame.fuzz[walk.label] * there).sum()
     return _ends(n, start, pairs, slack)
+
+
+def total_doubt(n: Arithmetic, doubt: Numbers, base: Numbers, along: Numbers, y: Numbers) -> Numbers:
+    """Upper bounds of Σ doubt·|base + along·Y_k| over the states, one for every point Y_k; doubt ≥ 0.
+
+    States times points are many, so where numbers are longdouble these are doubles with their error bound.
+    """
+    unsure = doubt > 0
+    doubt, base, along = doubt[unsure], base[unsure], along[unsure]
+    error: Any = 0
+    if not n.exact:
+        doubt, base, along, y = map(n.floats, (doubt, base, along, y))
+        size = np.abs(base) + np.abs(along) @ np.abs(y).max(axis=0, initial=0.0)
+        error = (y.shape[1] + 8) * 2.0**-52 * (doubt @ size) + len(base) * 1e-290
+    step = max(1, _BLOCK // max(len(base), 1))
+    parts = [doubt @ np.abs(base[:, None] + along @ y[i : i + step].T) for i in range(0, len(y), step)]
+    total: Numbers = n.array(np.concatenate(parts) + error)
+    return total if n.exact else total * (1 + (len(base) + y.shape[1] + 100) * 2.0**-52)
 
 
 def _ends(n: Arithmetic, start: Any, pairs: tuple[Any, Any], slack: Any) -> Ends:

@@ -77,7 +77,7 @@ def certificate_of(
     elif isinstance(region, Ellipsoid):
         link = ellipsoid_proof(result, region, draft)
     else:
-        link = region_proof(result, counts, draft, events)
+        link = region_proof(result, draft, events)
     draft = link.certificate
     widened = _widened(link, sets)
     values = [("given policy", result.value)] if result.value is not None else []
@@ -101,7 +101,7 @@ def certificate_of(
         draft = with_region(draft, prune(draft.learned.region))
     coupled = [value.coupled for _, value in values]
     if isinstance(region, Polytope) and any(coupled):
-        aligned, points = row_names(result, counts, region, events)
+        aligned, points = row_names(result, region, events)
         draft = with_coupled_proofs(draft, aligned, points, coupled)
     return draft
 

@@ -19,7 +19,6 @@ from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import upper_bounds
 from tightrope.certificate.region.polynomials import product_range
 from tightrope.certificate.region.rows import Origin as Kind
-from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.arrays import FloatArray
@@ -33,16 +32,14 @@ from tightrope.uncertainty.sets import SetsKind
 _EXTRA_ROUNDS = 2
 
 
-def region_proof(
-    result: LearningResult, counts: Counts, draft: Certificate, events: EventMap | None
-) -> Learned:
+def region_proof(result: LearningResult, draft: Certificate, events: EventMap | None) -> Learned:
     """Boxes and bases for everything that was projected from the region.
 
     They are handed out in the certificate of the chain of checks that they were made for.
     """
     region = result.region
     assert isinstance(region, Polytope)
-    aligned, points = row_names(result, counts, region, events)
+    aligned, points = row_names(result, region, events)
     named = [name for name in aligned if name is not None and name[0] != Kind.ENVELOPE]
     names = list(
         dict.fromkeys([*domain_names(region.coordinates), *named, *envelope_names(region.coordinates)])

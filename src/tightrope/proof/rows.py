@@ -1,8 +1,7 @@
 """The rows and events of a result by the names that certificates use (`tightrope.certificate.region.rows`).
 
-The checker derives events of its own; `EventMap` says which of them is which. Event and domain rows and
-tangent cuts carry their names. Rows of L1 balls are written down again in the same way, which gives the same
-floats, and are recognised by them.
+The checker derives events of its own; `EventMap` says which of them is which. Rows of a region carry where
+they come from (`tightrope.region.halfspaces`), and their names follow from that.
 """
 
 from __future__ import annotations
@@ -12,16 +11,13 @@ import numpy as np
 from tightrope.certificate.region.polynomials import ONE, added, key
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.certificate.statistics.outcomes import Events as CertifiedEvents
-from tightrope.data.counts import Counts
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import down, up
 from tightrope.region.halfspaces import Origin
-from tightrope.region.l1 import MOST_OUTCOMES, l1_rows
 from tightrope.region.polytope import Polytope
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import EventIntervals
-from tightrope.statistics.outcomes import Outcomes
 
 Name = tuple[int, int, int]
 
@@ -80,7 +76,7 @@ def envelope_names(coordinates: Coordinates) -> list[Name]:
 
 
 def row_names(
-    result: LearningResult, counts: Counts, region: Polytope, events: EventMap | None
+    result: LearningResult, region: Polytope, events: EventMap | None
 ) -> tuple[list[Name | None], FloatArray]:
     """The name of every row of the region's system (None where it has none), and the points of its cuts."""
     coordinates, system = region.coordinates, region.system
@@ -88,10 +84,10 @@ def row_names(
     envelopes: list[Name] = []
     for j, (x, y) in enumerate(coordinates.products):
         envelopes += [(Kind.ENVELOPE, j, part) for part in ((0, 4, 1, 2) if x == y else (0, 1, 2, 3))]
-    balls = _ball_names(result, counts) if np.any(system.origin == Origin.L1) else {}
+    _, example = np.unique(result.model.signatures.of_choice, return_index=True)
     names: list[Name | None] = []
-    for row, bound, origin, index in zip(
-        system.matrix, system.bound, system.origin.tolist(), system.index.tolist(), strict=True
+    for origin, index, part in zip(
+        system.origin.tolist(), system.index.tolist(), system.parts.tolist(), strict=True
     ):
         name: Name | None = None
         if origin == Origin.DOMAIN:
@@ -103,35 +99,7 @@ def row_names(
             name = envelopes[index]
         elif origin == Origin.CUT:
             name = (Kind.CUT, index, 0)
-        elif origin == Origin.L1:
-            name = balls.get(_fingerprint(row, bound))
+        elif origin == Origin.L1 and part > 0:
+            name = (Kind.L1, int(example[index]), part)
         names.append(name)
     return names, np.zeros((0, coordinates.size)) if region.cut_points is None else region.cut_points
-
-
-def _fingerprint(row: FloatArray, bound: float) -> bytes:
-    return row.tobytes() + np.float64(bound).tobytes()
-
-
-def _ball_names(result: LearningResult, counts: Counts) -> dict[bytes, Name]:
-    assert result.region is not None
-    coordinates = result.region.coordinates
-    functions = coordinates.functions(result.model.expressions)
-    reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
-    outcomes = Outcomes.of(result.model)
-    seen = outcomes.pooled(counts)
-    matrix, bound, owner = l1_rows(outcomes, functions, reach, seen, result.ledger.gamma)
-    names: dict[bytes, Name] = {}
-    position: dict[int, int] = {}
-    for row, level, signature in zip(matrix, bound.tolist(), owner.tolist(), strict=True):
-        width = int(outcomes.width[signature])
-        number = position.get(signature, 0)
-        position[signature] = number + 1
-        if width <= MOST_OUTCOMES:
-            mask = number + 1
-        else:
-            mask = 1 << number if number < width else (2**width - 1) ^ (1 << (number - width))
-        if width <= 62:
-            choice = outcomes.example_choice(int(outcomes.start[signature]))
-            names[_fingerprint(row, level)] = (Kind.L1, choice, mask)
-    return names

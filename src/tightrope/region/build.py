@@ -145,8 +145,8 @@ def l1_region(
     balls = len(uncertain_signatures(outcomes))
     gamma = share(delta, max(balls, 1))
     reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
-    matrix, bound, owner = l1_rows(outcomes, functions, reach, seen, gamma)
-    base = Halfspaces.of_domain(coordinates).with_rows(matrix, bound, Origin.L1, owner)
+    matrix, bound, owner, members = l1_rows(outcomes, functions, reach, seen, gamma)
+    base = Halfspaces.of_domain(coordinates).with_rows(matrix, bound, Origin.L1, owner, members)
     holds = assumption_holds(Assumption.FIXED_DESIGN, counts.design, tied=True)
     missing = counts.design.censored
     ledger = Ledger(

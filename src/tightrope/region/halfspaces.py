@@ -8,7 +8,7 @@ are used below (`without_redundant`, `scaled`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -19,7 +19,7 @@ from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
 
 class Origin(IntEnum):
-    """Where a row comes from; `Halfspaces.index` says which one of its kind."""
+    """Where a row comes from; `Halfspaces.index` says which one of its kind, `parts` which of its rows."""
 
     DOMAIN = 0
     EVENT_UPPER = 1
@@ -39,6 +39,12 @@ class Halfspaces:
     index: IndexArray
     lower: FloatArray
     upper: FloatArray
+    part: OffsetArray | None = None
+
+    @property
+    def parts(self) -> OffsetArray:
+        """The set of outcomes of an L1 row, in bits; 0 for rows that need no third name."""
+        return np.zeros(len(self.bound), dtype=np.int64) if self.part is None else self.part
 
     @staticmethod
     def of_domain(coordinates: Coordinates) -> Halfspaces:
@@ -67,9 +73,11 @@ class Halfspaces:
         bound: FloatArray,
         origin: Origin,
         index: IndexArray | OffsetArray | None = None,
+        part: OffsetArray | None = None,
     ) -> Halfspaces:
         """This system and more rows."""
         number = np.arange(len(bound)) if index is None else index
+        parts = np.zeros(len(bound), dtype=np.int64) if part is None else part
         return Halfspaces(
             np.concatenate([self.matrix, matrix]),
             np.concatenate([self.bound, bound]),
@@ -77,16 +85,23 @@ class Halfspaces:
             np.concatenate([self.index, number.astype(np.int32)]),
             self.lower,
             self.upper,
+            np.concatenate([self.parts, parts]),
         )
 
     def with_box(self, lower: FloatArray, upper: FloatArray) -> Halfspaces:
         """The same rows in another box."""
-        return Halfspaces(self.matrix, self.bound, self.origin, self.index, lower, upper)
+        return replace(self, lower=lower, upper=upper)
 
     def take(self, rows: BoolArray | IndexArray | OffsetArray) -> Halfspaces:
         """Some of the rows."""
         return Halfspaces(
-            self.matrix[rows], self.bound[rows], self.origin[rows], self.index[rows], self.lower, self.upper
+            self.matrix[rows],
+            self.bound[rows],
+            self.origin[rows],
+            self.index[rows],
+            self.lower,
+            self.upper,
+            self.parts[rows],
         )
 
     def without_redundant(self) -> Halfspaces:

@@ -20,6 +20,7 @@ from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.weissman import weissman_radius
 
 MOST_OUTCOMES = 8
+_MOST_BITS = 62
 
 
 def uncertain_signatures(outcomes: Outcomes) -> OffsetArray:
@@ -30,8 +31,8 @@ def uncertain_signatures(outcomes: Outcomes) -> OffsetArray:
 
 def l1_rows(
     outcomes: Outcomes, functions: AffineFunctions, reach: FloatArray, seen: OffsetArray, gamma: float
-) -> tuple[FloatArray, FloatArray, OffsetArray]:
-    """(matrix, bound, signature of each row) of the region.
+) -> tuple[FloatArray, FloatArray, OffsetArray, OffsetArray]:
+    """(matrix, bound, signature of each row, the outcomes in its set as bits) of the region.
 
     `functions` are the expressions of the table, `reach` bounds the coordinates' absolute values.
     """
@@ -42,6 +43,7 @@ def l1_rows(
     blocks: list[FloatArray] = []
     bounds: list[FloatArray] = []
     owners: list[OffsetArray] = []
+    members: list[OffsetArray] = []
     for width in np.unique(outcomes.width[signatures]).tolist():
         chosen = np.flatnonzero(outcomes.width[signatures] == width)
         member = outcomes.start[signatures[chosen]][:, None] + np.arange(width)
@@ -58,11 +60,13 @@ def l1_rows(
         blocks.append(matrix.reshape(-1, matrix.shape[2]))
         bounds.append(up((room + rounding).reshape(-1)))
         owners.append(np.repeat(signatures[chosen], len(sets)))
+        members.append(np.tile(_bits(sets), len(chosen)))
     empty: list[OffsetArray] = [np.zeros(0, dtype=np.int64)]
     return (
         np.concatenate([*blocks, np.zeros((0, functions.linear.shape[1]))]),
         np.concatenate([*bounds, np.zeros(0)]),
         np.concatenate([*owners, *empty]),
+        np.concatenate([*members, *empty]),
     )
 
 
@@ -73,3 +77,12 @@ def _sets(width: int) -> FloatArray:
         return ((number[:, None] >> np.arange(width)) & 1).astype(np.float64)
     single = np.eye(width)
     return np.concatenate([single, 1.0 - single])
+
+
+def _bits(sets: FloatArray) -> OffsetArray:
+    """Outcome j of a set as bit j; 0 where there are too many outcomes for that."""
+    width = sets.shape[1]
+    if width > _MOST_BITS:
+        return np.zeros(len(sets), dtype=np.int64)
+    bits: OffsetArray = sets.astype(np.int64) @ (1 << np.arange(width, dtype=np.int64))
+    return bits

@@ -65,6 +65,10 @@ from .region.region import Conflict as Conflict
 from .region.region import Region as Region
 from .region.region import RegionKind as RegionKind
 from .region.region import Relaxation as Relaxation
+from .report.plotting import plot_campaign as plot_campaign
+from .report.plotting import plot_learning_curve as plot_learning_curve
+from .report.saved import SavedResult as SavedResult
+from .report.saved import load_result as load_result
 from .solver.solution import Solution as Solution
 from .solver.solution import Status as Status
 from .solver.solve_problem import solve as solve

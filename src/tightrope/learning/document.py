@@ -16,6 +16,7 @@ from tightrope.formats.documents.coding import from_plain, to_plain
 from tightrope.formats.documents.outcome import Bounds, StoredOutcome
 from tightrope.formats.documents.result import (
     DataFacts,
+    DesignFacts,
     EventTable,
     ExpressionTexts,
     ModelFacts,
@@ -53,9 +54,14 @@ class Setting:
 
 
 def document(
-    results: Sequence[LearningResult], counts: Counts, options: LearnOptions, setting: Setting
+    results: Sequence[LearningResult],
+    counts: Counts | None,
+    options: LearnOptions,
+    setting: Setting,
+    *,
+    shapes: bool = True,
 ) -> ResultDocument:
-    """All results of a run over one model and one data set."""
+    """All results of a run over one model and one data set; regions only where `shapes` is set."""
     model = results[0].model
     listed = _thinned(model.expressions.nonconstant.astype(np.int64))
     intervals = next((r.intervals for r in results if r.intervals is not None), None)
@@ -76,7 +82,7 @@ def document(
             text=[model.expressions.text(int(e)) for e in listed],
         ),
         events=None if intervals is None else _events(intervals),
-        regions=_regions(results),
+        regions=_regions(results) if shapes else [],
         results=[_stored(result, listed) for result in results],
     )
 
@@ -110,7 +116,9 @@ def _model(model: ParametricMDP, setting: Setting) -> ModelFacts:
     )
 
 
-def _data(counts: Counts, setting: Setting) -> DataFacts:
+def _data(counts: Counts | None, setting: Setting) -> DataFacts:
+    if counts is None:
+        return DataFacts(steps=0, design=DesignFacts("no data: over the domain", steps=0, repeats=False))
     facts = {
         **setting.data,
         "steps": counts.steps,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +17,7 @@ from tightrope.formats.policy import AnyPolicy, Policy, policy_of
 from tightrope.learning.binding import Binding
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcome import outcome_of
+from tightrope.learning.shown import Shown, map_of, run_of
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.step_choices import StepChoices
@@ -24,6 +28,10 @@ from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.ledger import Ledger
 from tightrope.uncertainty.sets import Sets, SetsKind
+
+if TYPE_CHECKING:
+    from tightrope.report.policy_map import PolicyMap
+    from tightrope.report.run import Run
 
 CERTIFIED = "certified"
 
@@ -102,7 +110,7 @@ class Widths:
 
 
 @dataclass(frozen=True, eq=False)
-class LearningResult:
+class LearningResult(Shown):
     """Everything `learn` found out.
 
     * `value`: the given policy's certified interval; None where no policy was given.
@@ -245,6 +253,41 @@ class LearningResult:
         values = [self.robust] if self.value is None else [self.robust, self.value]
         stopped += [value.stopped for value in values if value.stopped is not None]
         return stopped[0] if stopped else CERTIFIED
+
+    def save(
+        self, path: str | PathLike[str], *, source: str | None = None, exports: Collection[str] = ()
+    ) -> Path:
+        """Write the directory that `tightrope learn -o` writes, and `tr.load_result` reads; its path.
+
+        * `source`: where the model came from ("model.prism", "bench:rover(10,10)"), to load it again.
+        * `exports`: formats of the learned interval model: "drn", "explicit", "umb".
+
+        Only files that an earlier result left there unchanged are replaced.
+        """
+        from tightrope.learning.result_files import save_result
+
+        save_result(self, Path(path), source=source, exports=exports)
+        return Path(path)
+
+    def certify(self, path: str | PathLike[str], *, overwrite: bool = False) -> dict[str, Interval]:
+        """Write a certificate, which `tr.verify` checks; the interval that it proves of each policy.
+
+        A file that is no certificate of ours is refused, unless `overwrite` is set.
+        """
+        from tightrope.learning.shown import write_certificate
+
+        proved = write_certificate(self, Path(path), overwrite)
+        return {name: Interval(low, high) for name, (low, high) in proved.items()}
+
+    def _run(self, shapes: bool = False) -> Run:
+        from tightrope.learning.result_files import result_document
+
+        return run_of(result_document(self, shapes=shapes))
+
+    def _policy_map(self) -> PolicyMap | None:
+        steps = self.optimistic.steps
+        best = policy_of(self.model.structure, self.optimistic.policy, steps)
+        return map_of({"robust": self.policy, "optimistic": best})
 
     def to_json(self) -> dict[str, Any]:
         """The keys of `tightrope learn --json`."""

@@ -35,6 +35,7 @@ from tightrope.formats.explicit import write_explicit
 from tightrope.formats.output_directory import claim
 from tightrope.formats.policy_write import write_policy
 from tightrope.formats.umb import umb_is_available, write_umb
+from tightrope.learning.document import Setting, document
 from tightrope.learning.exported import exported_policies
 from tightrope.learning.result import LearningResult
 from tightrope.prism.properties.question import with_letters
@@ -55,9 +56,10 @@ class Export(Enum):
     UMB = "umb"
 
 
-def parse_exports(text: str | None) -> tuple[Export, ...]:
-    """What `--export drn,explicit` asks for."""
-    names = [] if text is None else [name.strip() for name in text.split(",")]
+def parse_exports(asked: str | Collection[str] | None) -> tuple[Export, ...]:
+    """What `--export drn,explicit` asks for, or a list of names."""
+    listed = asked.split(",") if isinstance(asked, str) else asked or ()
+    names = [name.strip() for name in listed]
     exports = tuple(dict.fromkeys(chosen("export", Export, name) for name in names))
     if Export.UMB in exports and not umb_is_available():
         raise InputError("UMB files need the package umbi", hint="pip install 'tightrope[umbi]'")
@@ -76,6 +78,22 @@ def write_results(
     with claim(path, KIND).filling(RESULT) as folder:
         names = fill_results(folder, results, content, exports=exports, progress=progress)
     return [path / name for name in names]
+
+
+def save_result(
+    result: LearningResult, path: Path, *, source: str | None = None, exports: Collection[str] = ()
+) -> list[Path]:
+    """Write one result as `tightrope learn -o` does; `source` says where its model came from."""
+    return write_results(path, [result], result_document(result, source), exports=parse_exports(exports))
+
+
+def result_document(
+    result: LearningResult, source: str | None = None, *, shapes: bool = True
+) -> ResultDocument:
+    """The document of a single result that was learned in Python."""
+    named = source or f"a model of {result.model.states:,} states"
+    setting = Setting(model=named, property=result.problem.text, delta=result.ledger.delta)
+    return document([result], result.counts, result.options, setting, shapes=shapes)
 
 
 def fill_results(

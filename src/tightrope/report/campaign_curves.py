@@ -13,7 +13,12 @@ from tightrope.studies.suite import parse_bench
 
 def write_campaign_curves(records: Sequence[OnlineRecord], stem: Path) -> list[Path]:
     """Draw all instances and write the figure in all formats."""
-    return save(curves([_panel(group) for group in groups(records)]), stem)
+    return save(curves(panels_of(records)), stem)
+
+
+def panels_of(records: Sequence[OnlineRecord]) -> list[Panel]:
+    """A panel per instance."""
+    return [_panel(group) for group in groups(records)]
 
 
 def _panel(group: Group) -> Panel:

@@ -65,16 +65,23 @@ def draw_intervals(run: Run, axes: Axes) -> None:
     axes.set_yticks(range(len(run.shown)), [label for label, _ in run.shown])
     axes.set_ylim(len(run.shown) - 0.4, -0.6)
     axes.grid(False, axis="y")
-    keys: list[Patch | Line2D] = [Patch(color=SETS.get(run.main.sets, GREY), label="robust policy")]
-    if any(outcome.value for _, outcome in run.shown):
-        keys.append(Patch(color=INK, label="given policy"))
-    keys.append(Line2D([], [], ls="", marker="o", mfc=PAPER_WHITE, mec=OPTIMISTIC, label="optimistic value"))
     if run.true_value is not None:
         line = axes.axvline(run.true_value.lower, color=TRUTH, lw=1.2)
         tell(line, f"best value at the true point: {number(run.true_value.lower)}")
-        keys.append(Line2D([], [], color=TRUTH, label="best at the true point"))
     name_axes(axes, f"value ({quantity(run)})", "")
-    legend_below(axes, keys)
+    legend_below(axes, interval_keys(run))
+
+
+def interval_keys(run: Run) -> list[Patch | Line2D]:
+    """The legend."""
+    keys: list[Patch | Line2D] = [Patch(color=SETS.get(run.main.sets, GREY), label="robust policy")]
+    if any(outcome.value for _, outcome in run.shown):
+        keys.append(Patch(color=INK, label="given policy"))
+    ring = Line2D([], [], ls="", marker="o", mfc=PAPER_WHITE, mec=OPTIMISTIC, label="optimistic value")
+    keys.append(ring)
+    if run.true_value is not None:
+        keys.append(Line2D([], [], color=TRUTH, label="best at the true point"))
+    return keys
 
 
 def value_range(run: Run) -> tuple[float, float]:

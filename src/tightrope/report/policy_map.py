@@ -7,8 +7,9 @@ many states is added up over pairs of variables instead: `grids` then hold how o
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError, Location
+from tightrope.formats.policy_write import write_policy
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 MOST_BINS = 48
@@ -148,11 +150,34 @@ def read_policy_map(files: dict[str, Path]) -> PolicyMap | None:
 
     Of a policy that depends on the step the map shows what it does first.
     """
+    contents = {}
+    for name, file in files.items():
+        try:
+            contents[name] = file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot read {file}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"this is no policy: {error}", Location(str(file))) from error
+    return policy_map(contents, {name: str(file) for name, file in files.items()})
+
+
+def map_policies(policies: Mapping[str, Any]) -> PolicyMap | None:
+    """The same for policies in memory, by way of the text of their files."""
+    contents = {}
+    for name, policy in policies.items():
+        stream = io.StringIO()
+        write_policy(policy, stream)
+        contents[name] = stream.getvalue()
+    return policy_map(contents, {name: f"the {name} policy" for name in policies})
+
+
+def policy_map(contents: Mapping[str, str], places: Mapping[str, str]) -> PolicyMap | None:
+    """The policies in texts of policy files (by name); `places` say where they come from."""
     texts: dict[str, int] = {}
-    listed = [_read(file, texts) for file in files.values()]
+    listed = [_read(content, places[name], texts) for name, content in contents.items()]
     first = listed[0]
     if any(one.names != first.names for one in listed):
-        raise InputError("the policies have different variables", Location(str(next(iter(files.values())))))
+        raise InputError("the policies have different variables", Location(next(iter(places.values()))))
     states, taken = first.states, [one.actions for one in listed]
     if any(not np.array_equal(one.states, states) for one in listed[1:]):
         rows = [dict(zip(map(tuple, one.states.tolist()), one.actions, strict=True)) for one in listed]
@@ -164,7 +189,7 @@ def read_policy_map(files: dict[str, Path]) -> PolicyMap | None:
     actions = {name: i for i, name in enumerate(dict.fromkeys(name for each in taken for name in each))}
     policies = {
         name: np.array([actions[action] for action in each], dtype=np.int64)
-        for name, each in zip(files, taken, strict=True)
+        for name, each in zip(contents, taken, strict=True)
     }
     variables = tuple(
         _named(name, states[:, i], list(texts)) if texts else _variable(name, states[:, i], first.flags[i])
@@ -183,10 +208,10 @@ class _Listed:
     actions: tuple[str, ...]
 
 
-def _read(file: Path, texts: dict[str, int]) -> _Listed:
+def _read(content: str, place: str, texts: dict[str, int]) -> _Listed:
     """The entries of a file; own states that are no numbers are numbered in `texts`."""
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(content)
         entries = [_entry(entry) for entry in document["policy"]]
         states = [state for state, _ in entries]
         names = document.get("variables")
@@ -201,10 +226,8 @@ def _read(file: Path, texts: dict[str, int]) -> _Listed:
         names = tuple(names) if names is not None else (STATE,)
         table = np.array(shown, dtype=np.int64).reshape(len(shown), len(names))
         flags = tuple(isinstance(value, bool) for value in shown[0]) if shown else ()
-    except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror}") from error
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-        raise InputError(f"this is no policy: {error}", Location(str(file))) from error
+        raise InputError(f"this is no policy: {error}", Location(place)) from error
     return _Listed(names, flags, table, tuple(action for _, action in entries))
 
 

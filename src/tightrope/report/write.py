@@ -77,7 +77,16 @@ def write_report(
     assert run.file is not None
     target = run.file.parent / REPORT if output is None else Path(output)
     alone = _claim(target, overwrite) if output is None else claimed
-    text = page(run, load_policies(run))
+    return _written(page(run, load_policies(run)), target, alone, overwrite)
+
+
+def write_page(run: Run, policies: PolicyMap | None, target: Path, overwrite: bool = False) -> Path:
+    """Write the report of a run in memory."""
+    alone = _claim(target, overwrite)
+    return _written(page(run, policies), target, alone, overwrite)
+
+
+def _written(text: str, target: Path, alone: OutputFile | None, overwrite: bool) -> Path:
     if alone is None:
         with added_file(target, overwrite=overwrite) as place:
             place.write_text(text, encoding="utf-8", newline="\n")

@@ -1,0 +1,179 @@
+"""The pictures of a result for users of the library: in their axes, or in a new figure of pyplot's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from tightrope.errors import InputError
+from tightrope.report.draw_events import EVENTS
+from tightrope.report.draw_intervals import INTERVALS, interval_keys
+from tightrope.report.draw_policy import draw_policy
+from tightrope.report.draw_regions import BOXES, draw_pair, draw_regions, pairs_of, region_keys, regions_size
+from tightrope.report.draw_timings import TIMINGS
+from tightrope.report.draw_widths import WIDTHS
+from tightrope.report.learning_curve import Panel, RunCurve, Series, draw_curves
+from tightrope.report.picture import Picture
+from tightrope.report.policy_map import PolicyMap, map_policies
+from tightrope.report.rounding import number
+from tightrope.report.run import Run
+from tightrope.report.small_figure import small_figure
+from tightrope.report.statement import statement
+from tightrope.report.style import GREY, PAPER, WIDTH, legend_below, plain, root_figure
+from tightrope.report.write import write_page
+
+__all__ = ["PolicyMap", "Run", "map_policies", "small_figure"]  # for the methods of results
+
+
+def plot_intervals(run: Run, ax: Axes | None, reference: float | None = None) -> Axes:
+    """The intervals under the answer in words; the axis reaches to the reference, where there is one."""
+    axes = _drawn(INTERVALS, run, ax)
+    axes.set_title(plain(statement(run).headline), fontsize=PAPER.type_size + 1, loc="left")
+    if reference is not None:
+        with PAPER.style():
+            axes.axvline(reference, color=GREY, lw=1.2, ls="--")
+            low, high = axes.get_xlim()
+            room = 0.04 * (max(high, reference) - min(low, reference))
+            axes.set_xlim(min(low, reference - room), max(high, reference + room))
+            key = Line2D([], [], color=GREY, ls="--", label=f"reference {number(reference)}")
+            legend_below(axes, [*interval_keys(run), key])
+    return axes
+
+
+def plot_widths(run: Run, ax: Axes | None) -> Axes:
+    return _drawn(WIDTHS, run, ax, "no probability of the model is unknown")
+
+
+def plot_events(run: Run, ax: Axes | None) -> Axes:
+    return _drawn(
+        EVENTS, run, ax, "the result kept no events: its region is made of all observations together"
+    )
+
+
+def plot_timings(run: Run, ax: Axes | None) -> Axes:
+    return _drawn(TIMINGS, run, ax)
+
+
+def plot_regions(run: Run, x: str | None, y: str | None, ax: Axes | None) -> Figure:
+    """All pairs of parameters, or one; the boxes of all parameters where no region has a shadow."""
+    pairs = pairs_of(run)
+    if x is not None or y is not None:
+        chosen = [pair for pair in pairs if {x, y} - {None} <= set(pair)]
+        if not chosen:
+            listed = "; ".join(f"{a}, {b}" for a, b in pairs) or "none"
+            raise InputError(f"there is no region over x={x!r} and y={y!r}", hint=f"pairs are: {listed}")
+        pairs = chosen
+    if not pairs:
+        missing = "the sets of this result have no region of parameters"
+        return root_figure(_drawn(BOXES, run, ax, missing))
+    if ax is None and len(pairs) > 1:
+        figure = _new_figure(regions_size(run))
+        with PAPER.style():
+            draw_regions(run, figure)
+        return figure
+    axes = ax if ax is not None else _new_axes((3.6, 3.6))
+    with PAPER.style():
+        draw_pair(run, axes, pairs[0])
+        legend_below(axes, region_keys(run))
+    return root_figure(axes)
+
+
+def plot_policy(
+    policies: PolicyMap | None, x: str | None, y: str | None, which: str, ax: Axes | None
+) -> Axes:
+    if policies is None:
+        raise InputError("there is no policy to draw: no state has more than one choice")
+    axes = ax if ax is not None else _new_axes((WIDTH * 0.75, WIDTH * 0.62))
+    with PAPER.style():
+        draw_policy(policies, axes, x, y, which)
+    return axes
+
+
+def plot_learning_curve(records: Any, *, title: str = "", value: str = "value", sets: str = "") -> Figure:
+    """What was guaranteed after so many episodes, and the runtimes below: a matplotlib figure.
+
+    `records` are updates of an `OnlineLearner`, records of `tightrope online --json`, or the directory (or
+    its `records.jsonl`) that `tightrope online -o` wrote. Performance is drawn where the truth is known.
+    """
+    curve = RunCurve.of(_records(records))
+    figure = _new_figure((WIDTH, 4.0))
+    with PAPER.style():
+        draw_curves([Panel(title, value, [Series(sets or "guarantee", [curve])])], figure)
+    return figure
+
+
+def plot_campaign(path: str | PathLike[str]) -> Figure:
+    """The learning curves of a campaign (`tightrope bench --online -o DIR`): one panel per instance."""
+    from tightrope.report.campaign_curves import panels_of
+    from tightrope.studies.online_records import ONLINE_FILE, read_online
+
+    place = Path(path)
+    panels = panels_of(read_online(place / ONLINE_FILE if place.is_dir() else place))
+    columns = min(len(panels), 2)
+    figure = _new_figure((WIDTH if columns == 1 else 1.25 * WIDTH, 3.5 * -(-len(panels) // columns) + 0.5))
+    with PAPER.style():
+        draw_curves(panels, figure)
+    return figure
+
+
+def report(run: Run, policies: PolicyMap | None, path: Path, overwrite: bool) -> Path:
+    """Write the page."""
+    return write_page(run, policies, path, overwrite)
+
+
+def _drawn(picture: Picture, run: Run, ax: Axes | None, missing: str = "") -> Axes:
+    if not picture.applies(run):
+        raise InputError(f"there is nothing to draw: {missing}")
+    axes = ax if ax is not None else _new_axes((WIDTH, picture.height(run)))
+    if not isinstance(axes, Axes):
+        raise InputError(f"`ax` is a {type(axes).__name__}, not matplotlib's Axes")
+    with PAPER.style():
+        picture.draw(run, axes)
+    return axes
+
+
+def _new_figure(size: tuple[float, float]) -> Figure:
+    from matplotlib import pyplot
+
+    with PAPER.style():
+        figure: Figure = pyplot.figure(figsize=size, layout="constrained")
+    return figure
+
+
+def _new_axes(size: tuple[float, float]) -> Axes:
+    figure = _new_figure(size)
+    with PAPER.style():
+        axes: Axes = figure.subplots()
+    return axes
+
+
+def _records(given: Any) -> list[Mapping[str, Any]]:
+    """Updates as records, whatever they come from."""
+    if isinstance(given, str | PathLike):
+        from tightrope.learning.online.journal import RECORDS
+
+        place = Path(given)
+        file = place / RECORDS if place.is_dir() else place
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+            return [json.loads(line) for line in lines]
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot read records from {file}: {error}") from error
+    if not isinstance(given, Iterable):
+        raise InputError("`records` are neither updates nor records of a run, nor a path")
+    found: list[Mapping[str, Any]] = []
+    elapsed = 0.0
+    for entry in given:
+        record = dict(entry) if isinstance(entry, Mapping) else dict(entry.to_json())
+        elapsed += float(record["seconds"])
+        found.append({"performance": None, "elapsed": elapsed, **record})
+    if not found:
+        raise InputError("`records` are empty: there is no update to draw")
+    return found

@@ -1,0 +1,238 @@
+"""Results read back from the directories that `result.save`, `tightrope learn -o` and `online -o` write.
+
+What is restored: the guarantee with its interval, ledger, status and notes; what is known of the parameters;
+the policies; everything that pictures and reports show. Not restored: the sets, the region and the solutions
+behind the numbers, so there are no values per state, and no certificate can be made; `verify` checks the one
+that was written with the result.
+
+Policies speak of the states of a model. It is loaded from where the result says it came from, and must be the
+very model; where that is not possible, it is to be given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from msgspec import UnsetType, structs
+
+from tightrope.errors import InputError, Location, TightropeError
+from tightrope.formats.documents.coding import to_plain
+from tightrope.formats.documents.outcome import LedgerFacts, Outcome
+from tightrope.formats.documents.result import ResultDocument, read_result, result_file
+from tightrope.formats.policy_read import read_policy
+from tightrope.learning.outcome import outcome_of
+from tightrope.learning.result import CERTIFIED, Interval, LearningResult
+from tightrope.learning.shown import Shown
+from tightrope.loading import load
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.report.policy_map import PolicyMap
+from tightrope.report.run import Run
+from tightrope.report.write import load_policies
+from tightrope.uncertainty.sets import SetsKind
+
+
+def load_result(path: str | PathLike[str], *, model: ParametricMDP | None = None) -> SavedResult:
+    """The result in a directory, or in its `result.json`; of several kinds of sets the one of the last.
+
+    `model` is needed for the policies alone, and only where it cannot be loaded from where it came from.
+    """
+    file = result_file(Path(path))
+    found = SavedResult(read_result(file), file, given=model)
+    if model is not None:
+        found._refuse_another(model)
+    return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SavedResult(Shown):
+    """A result that was written earlier; its names are those of `LearningResult`."""
+
+    document: ResultDocument
+    file: Path
+    given: ParametricMDP | None = None
+    which: int = -1
+
+    @property
+    def outcome(self) -> Outcome:
+        """Everything that is said of this result."""
+        return self.document.results[self.which]
+
+    @property
+    def all(self) -> tuple[SavedResult, ...]:
+        """The results of all kinds of sets that were written together."""
+        count = len(self.document.results)
+        return tuple(SavedResult(self.document, self.file, self.given, i) for i in range(count))
+
+    @property
+    def guarantee(self) -> float:
+        """The end of the robust policy's interval that it guarantees."""
+        return float(self.outcome.guarantee)
+
+    @property
+    def interval(self) -> Interval:
+        """The certified interval of the robust policy's value."""
+        return Interval(float(self.outcome.robust_policy.lower), float(self.outcome.robust_policy.upper))
+
+    @property
+    def value(self) -> Interval | None:
+        """The certified interval of the policy that was given, where one was."""
+        span = self.outcome.value
+        return None if span is None else Interval(float(span.lower), float(span.upper))
+
+    @property
+    def optimistic_value(self) -> float:
+        """What a kind nature would allow: no policy does better, with the ledger's confidence."""
+        return float(self.outcome.optimistic)
+
+    @property
+    def parameters(self) -> dict[str, Interval]:
+        """What the data leave of each parameter; its whole domain where the sets have no region."""
+        known = self.outcome.widths.parameters
+        whole = {each.name: (each.lower, each.upper) for each in self.document.model.parameters}
+        return {name: Interval(*known.get(name, ends)) for name, ends in whole.items()}
+
+    @property
+    def kind(self) -> SetsKind:
+        """The sets that the intervals are over."""
+        return SetsKind(self.outcome.sets)
+
+    @property
+    def ledger(self) -> LedgerFacts:
+        """How δ was spent, and what the guarantee assumes of the data."""
+        return self.outcome.ledger
+
+    @property
+    def verdict(self) -> str | None:
+        """Words about an empty region, else None."""
+        return self.outcome.verdict
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(self.outcome.notes)
+
+    @property
+    def status(self) -> str:
+        """`certified`, or why some solve did not come as close as was asked."""
+        return self.outcome.status
+
+    @property
+    def is_certified(self) -> bool:
+        return self.status == CERTIFIED
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """By phase."""
+        return self.outcome.seconds
+
+    @cached_property
+    def model(self) -> ParametricMDP:
+        """The model that was learned about."""
+        if self.given is not None:
+            return self.given
+        facts = self.document.model
+        hint = "give it: tr.load_result(path, model=…)"
+        try:
+            found = load(facts.source, const=dict(facts.constants) or None, domain=facts.domain or None)
+        except TightropeError as error:
+            raise InputError(
+                f"the model of this result cannot be loaded from {facts.source!r}: {error}",
+                Location(str(self.file)),
+                hint,
+            ) from error
+        self._refuse_another(found)
+        assert isinstance(found, ParametricMDP)
+        return found
+
+    @property
+    def policy(self) -> Any:
+        """The robust policy: the one whose guarantee is the best."""
+        return self._read("robust")
+
+    @property
+    def optimistic_policy(self) -> Any:
+        """The policy that is best if nature is kind."""
+        return self._read("optimistic")
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of `tightrope learn --json`."""
+        plain: dict[str, Any] = to_plain(self.outcome)
+        return {key: value for key, value in plain.items() if key not in ("bounds", "files")}
+
+    def to_dataframe(self) -> Any:
+        """The robust policy as a pandas data frame; values per state are not restored."""
+        return self.policy.to_dataframe()
+
+    def _read(self, name: str) -> Any:
+        files = self.document.results[self.which].files
+        listed = [] if isinstance(files, UnsetType) else files
+        found = next((file for file in listed if file.endswith(f"{name}-policy.json")), None)
+        if found is None or not (self.file.parent / found).is_file():
+            raise InputError(f"there is no {name} policy beside {self.file}")
+        return read_policy(self.file.parent / found, self.model.structure)
+
+    def _refuse_another(self, model: Any) -> None:
+        if not hasattr(model, "hash") or model.hash() != self.document.model.hash:
+            raise InputError(
+                f"this result is about another model: {self.document.model.title}",
+                Location(str(self.file)),
+                "give the model that was learned with, with the same constants and domain",
+            )
+
+    def _run(self, shapes: bool = False) -> Run:
+        last = len(self.document.results) - 1
+        if self.which % (last + 1) == last:
+            return Run(self.document, self.file)
+        alone = structs.replace(self.document, results=[self.document.results[self.which]])
+        return Run(alone, self.file)
+
+    def _policy_map(self) -> PolicyMap | None:
+        return load_policies(self._run())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same is said of both: numbers, ledger, notes; not how long it took."""
+        if not isinstance(other, SavedResult | LearningResult):
+            return NotImplemented
+        if self._identity != _identity(other):
+            return False
+        return bool(_said(self) == _said(other))
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[str, str, float]:
+        return self.document.model.hash, self.document.question, self.guarantee
+
+    def __repr__(self) -> str:
+        sure = f"with confidence {1 - self.ledger.delta:g}" if self.ledger.holds else "nominally"
+        return (
+            f"SavedResult of {self.document.question} on {self.document.model.title}\n"
+            f"  guarantee  {self.guarantee:.9g} {sure}\n"
+            f"  interval   [{self.interval.lower:.9g}, {self.interval.upper:.9g}]\n"
+            f"  sets       {self.outcome.label}, {self.status}\n"
+            f"  from       {self.file}"
+        )
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        from tightrope.report.small_figure import small_figure
+
+        return f"<div><pre>{escape(repr(self))}</pre>{small_figure(self)}</div>"
+
+
+def _identity(result: SavedResult | LearningResult) -> tuple[str, str, float]:
+    if isinstance(result, SavedResult):
+        return result._identity
+    return result.model.hash(), result.problem.text, result.guarantee
+
+
+def _said(result: SavedResult | LearningResult) -> dict[str, Any]:
+    outcome = result.outcome if isinstance(result, SavedResult) else outcome_of(result)
+    plain: dict[str, Any] = to_plain(outcome)
+    return {key: value for key, value in plain.items() if key not in ("bounds", "files", "seconds")}

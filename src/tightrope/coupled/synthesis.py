@@ -15,6 +15,7 @@ mirrors everything.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -80,9 +81,10 @@ def coupled_policy(
     limits: CoupledLimits | None = None,
     precision: float = 1e-9,
     robust: OffsetArray | None = None,
+    more: Sequence[OffsetArray] = (),
 ) -> CoupledSynthesis:
     """A policy for the coupled set of a region; `robust` is the rectangular sets' robust policy where it is
-    known.
+    known, `more` are policies to try in any case.
 
     `limits` are those of all candidates together.
     """
@@ -135,6 +137,24 @@ def coupled_policy(
             limit = optimum.between(worst_points, limit)
             break
         origin, policy = f"optimal where candidate {len(tried)} is worst", there
+    for policy in more:
+        if any(np.array_equal(policy, candidate.policy) for candidate in tried):
+            continue
+        left = begin + limits.seconds - time.perf_counter()
+        if left <= 0.0:
+            break
+        value = coupled_value(
+            sets,
+            objective,
+            policy,
+            gap=gap,
+            limits=replace(limits, seconds=left),
+            rectangular=rectangular_solutions(kernel, objective, policy, precision),
+        )
+        guarantee = value.lower if maximises else value.upper
+        tried.append(Candidate("given", policy, guarantee))
+        if _better(guarantee, best.guarantee, maximises):
+            best, best_value = tried[-1], value
     return CoupledSynthesis(
         best.policy, best_value, best.guarantee, limit, tuple(tried), time.perf_counter() - begin
     )

@@ -32,6 +32,8 @@ class SamplingKind(Enum):
 
 _STRENGTH = {SamplingKind.GENERATIVE_FIXED: 0, SamplingKind.TRAJECTORIES: 1, SamplingKind.ADAPTIVE: 2}
 
+_LATER_FIELDS: tuple[tuple[str, object], ...] = (("open_end", False), ("late_plan", False), ("bet_on", []))
+
 OPEN_END = "the last action of a log has no outcome in it"
 
 
@@ -42,7 +44,9 @@ class SamplingDesign:
     `episodes` is None where the data do not come in episodes (a generative model, a table of counts).
     `repeats` says whether an episode can meet the same choice more than once; a tied event, which pools
     several choices, can be met more than once even where no choice is. `planned` is the number of episodes
-    that were planned before the first one, where that is known.
+    that were planned before the first one, where that is known; `late_plan` says that the plan was made when
+    some of the data had been seen, and may not be built on. `bet_on` are digests of the policies that a slab
+    was to bet on (`tightrope.formats.policy`), where that was settled before the data came.
 
     `censored` says in words what is missing from the data: rows that were dropped, steps that were never
     logged, outcomes that nobody recorded. Whether something is missing may depend on how it came out, so no
@@ -61,6 +65,8 @@ class SamplingDesign:
     planned: int | None = None
     censored: tuple[str, ...] = ()
     open_end: bool = False
+    late_plan: bool = False
+    bet_on: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.open_end and self.kind is not SamplingKind.ADAPTIVE and OPEN_END not in self.censored:
@@ -91,6 +97,8 @@ class SamplingDesign:
             (self.planned or 0) + (later.planned or 0) if planned else None,
             tuple(dict.fromkeys([*self.censored, *([OPEN_END] if self.open_end else []), *later.censored])),
             later.open_end,
+            self.late_plan or later.late_plan,
+            tuple(policy for policy in self.bet_on if policy in later.bet_on),
         )
 
     def to_json(self) -> dict[str, object]:
@@ -106,6 +114,10 @@ class SamplingDesign:
             fields["censored"] = list(self.censored)
         if self.open_end:
             fields["open_end"] = True
+        if self.late_plan:
+            fields["late_plan"] = True
+        if self.bet_on:
+            fields["bet_on"] = list(self.bet_on)
         return fields
 
     @staticmethod
@@ -115,10 +127,11 @@ class SamplingDesign:
         kinds = {kind.value: kind for kind in SamplingKind}
         kind = kinds.get(str(fields.get("kind")))
         planned, censored = fields.get("planned"), fields.get("censored", [])
-        open_end = fields.get("open_end", False)
+        open_end, late, bet_on = (fields.get(n, d) for n, d in _LATER_FIELDS)
         numbers_fit = _is_number(steps) and all(n is None or _is_number(n) for n in (episodes, planned))
         words_fit = isinstance(censored, list) and all(isinstance(reason, str) for reason in censored)
-        words_fit = words_fit and isinstance(open_end, bool)
+        words_fit = words_fit and isinstance(open_end, bool) and isinstance(late, bool)
+        words_fit = words_fit and isinstance(bet_on, list) and all(isinstance(p, str) for p in bet_on)
         if kind is None or not isinstance(repeats, bool) or not numbers_fit or not words_fit:
             raise InputError(
                 f"the sampling design in the metadata is not one of ours: {dict(fields)}",
@@ -126,7 +139,9 @@ class SamplingDesign:
             )
         assert isinstance(steps, int) and (episodes is None or isinstance(episodes, int))
         assert isinstance(censored, list) and (planned is None or isinstance(planned, int))
-        return SamplingDesign(kind, episodes, steps, repeats, planned, tuple(censored), open_end is True)
+        assert isinstance(bet_on, list)
+        missing, plan = tuple(censored), (late is True, tuple(bet_on))
+        return SamplingDesign(kind, episodes, steps, repeats, planned, missing, open_end is True, *plan)
 
 
 def _is_number(value: object) -> bool:

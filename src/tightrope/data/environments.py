@@ -138,7 +138,7 @@ def count_environment(
         accumulator.add(seen, np.full(len(seen), episode, dtype=np.int64))
         steps += len(seen)
     repeats = can_repeat_choice(structure, stepped.stopping, cap)
-    design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, repeats)
+    design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, repeats, planned=episodes)
     batches = accumulator.finish(len(batch_ends(episodes)))
     return Counts.from_batches(batches, structure.transition_start, design, model.hash())
 

@@ -228,7 +228,8 @@ def _with_design(counts: Counts, asked: ReadOptions) -> Counts:
         missing = held.censored
         if held.episodes is not None and held.episodes != asked.planned_episodes:
             missing += (f"{asked.planned_episodes:,} episodes were planned, the log has {held.episodes:,}",)
-        held = replace(held, planned=asked.planned_episodes, censored=missing)
+        late = held.late_plan or (held.planned is not None and held.planned != asked.planned_episodes)
+        held = replace(held, planned=asked.planned_episodes, censored=missing, late_plan=late)
     return replace(counts, design=held)
 
 

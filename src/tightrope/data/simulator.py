@@ -88,7 +88,7 @@ class Simulator:
             steps += taken
             parts.append(part)
             begin = end
-        design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, self.repeats)
+        design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, self.repeats, planned=episodes)
         return self._counts(parts, design)
 
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:

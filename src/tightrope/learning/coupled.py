@@ -22,6 +22,7 @@ from tightrope.coupled import (
 )
 from tightrope.learning.policies import PolicySolver, depends_on_step
 from tightrope.learning.result import Interval, PolicyValue
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 COUPLED_SECONDS = 60.0
 """For the search of each coupled value where no time limit is given: what it has found then is certified, and
@@ -35,8 +36,12 @@ class Coupler:
     def __init__(self, solver: PolicySolver, gap: float):
         self.solver, self.gap = solver, gap
 
-    def robust(self, rectangular: PolicyValue) -> tuple[PolicyValue, CoupledSynthesis | None]:
-        """The policy with the best coupled guarantee found; the rectangular-robust one is a candidate."""
+    def robust(
+        self, rectangular: PolicyValue, betted: OffsetArray | FloatArray | None = None
+    ) -> tuple[PolicyValue, CoupledSynthesis | None]:
+        """The policy with the best coupled guarantee found; the rectangular-robust one is a candidate, and so
+        is one that was bet on.
+        """
         solver = self.solver
         if depends_on_step(solver.objective):
             solver.notes.append(
@@ -51,6 +56,7 @@ class Coupler:
             gap=self.gap,
             limits=self._limits(),
             robust=np.asarray(rectangular.policy, dtype=np.int64),
+            more=() if betted is None or np.issubdtype(betted.dtype, np.floating) else (betted,),
         )
         if not np.array_equal(found.policy, rectangular.policy):
             rectangular = solver.evaluate(found.policy)

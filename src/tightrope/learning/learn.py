@@ -18,15 +18,18 @@ from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, read_data
 from tightrope.errors import InputError, chosen
 from tightrope.formats.policy import solver_policy
+from tightrope.learning.bet_policy import BetPolicy
 from tightrope.learning.binding import binding_events
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.options import LearnOptions, LearnWords, decide
 from tightrope.learning.policies import PolicySolver
-from tightrope.learning.result import LearningResult, widths_of
-from tightrope.learning.stages import Progress, Stages
+from tightrope.learning.result import LearningResult, PolicyValue, widths_of
+from tightrope.learning.stages import Prepared, Progress, Stages
+from tightrope.learning.value_directions import cut_along_values
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Model, Problem, described, learnable
 from tightrope.region.region import RegionKind
+from tightrope.solver.solution import Solution
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.prequential import Predictions
 from tightrope.uncertainty.sets import SetsKind
@@ -116,9 +119,12 @@ def counts_of(data: Any, model: Model) -> Counts:
 
 
 def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:
-    """The kinds of sets that can be compared: an ellipsoid has no coupled ones."""
+    """The kinds of sets that can be compared: an ellipsoid has no coupled ones, a slab none of parameters."""
     round_one = options.region is RegionKind.ELLIPSOID or options.ellipsoid is EllipsoidVersion.PAPER
-    return tuple(kind for kind in ALL_KINDS if not (round_one and kind is SetsKind.COUPLED))
+    without = {SetsKind.COUPLED} if round_one else set[SetsKind]()
+    if options.region is RegionKind.SLAB:
+        without.add(SetsKind.PARAMETER)
+    return tuple(kind for kind in ALL_KINDS if kind not in without)
 
 
 class Learner:
@@ -139,23 +145,30 @@ class Learner:
         self.problem, self.objective = problem, problem.objective
         self.policy = None if policy is None else solver_policy(policy, model.structure)
         self.stages = Stages(model, counts, delta, options, progress_of(progress), predictions)
+        self.betted: BetPolicy | None = None
 
     def result(self, options: LearnOptions) -> LearningResult:
         """The result for these options, which may differ from the learner's in the kind of sets."""
         stages = self.stages
         decisions = decide(stages.model, stages.counts, options)
         deadline = time.perf_counter() + options.seconds
+        if decisions.region is RegionKind.SLAB and self.betted is None:
+            self.betted = BetPolicy(stages.model, self.objective, self.policy, stages.counts.design)
+            stages.gradient = self.betted
         prepared = stages.prepare(decisions)
         begin = time.perf_counter()
-        solves = 3 if self.policy is None else 5
-        solver = PolicySolver(prepared.sets, self.objective, options, deadline, stages.progress, solves)
-        robust = solver.robust()
-        optimistic = solver.optimistic()
-        value = None if self.policy is None else solver.evaluate(self.policy)
+        coupled = decisions.sets is SetsKind.COUPLED and prepared.verdict is None
+        solver, robust, optimistic, value = self._solved(prepared, options, deadline)
+        if coupled:
+            policies = [robust.policy, optimistic.policy, *([] if self.policy is None else [self.policy])]
+            along = cut_along_values(prepared, self.objective, policies)
+            if along is not None:
+                prepared = along
+                solver, robust, optimistic, value = self._solved(prepared, options, deadline)
         synthesis = None
-        if decisions.sets is SetsKind.COUPLED and prepared.verdict is None:
+        if coupled:
             coupler = Coupler(solver, options.coupled_gap)
-            robust, synthesis = coupler.robust(robust)
+            robust, synthesis = coupler.robust(robust, None if self.betted is None else self.betted.policy)
             value = None if value is None else coupler.evaluated(value)
         seconds = {**prepared.seconds, "solve": time.perf_counter() - begin}
         region_notes = prepared.region.notes if prepared.region is not None else ()
@@ -180,6 +193,17 @@ class Learner:
             notes=notes,
             synthesis=synthesis,
         )
+
+    def _solved(
+        self, prepared: Prepared, options: LearnOptions, deadline: float
+    ) -> tuple[PolicySolver, PolicyValue, Solution, PolicyValue | None]:
+        """A solver over the sets, the robust and the optimistic policy, and the given one's value."""
+        solves = 3 if self.policy is None else 5
+        solver = PolicySolver(prepared.sets, self.objective, options, deadline, self.stages.progress, solves)
+        robust = solver.robust()
+        optimistic = solver.optimistic()
+        value = None if self.policy is None else solver.evaluate(self.policy)
+        return solver, robust, optimistic, value
 
 
 def parametric(problem: Problem) -> ParametricMDP:

@@ -278,6 +278,12 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
             "coupled sets are computed over regions that half-spaces bound, and the ellipsoid is none",
             hint="use --region polytope, l1 or likelihood; or --sets rectangular with the ellipsoid",
         )
+    if sets is SetsKind.PARAMETER and region is RegionKind.SLAB:
+        raise InputError(
+            "a slab is narrow along a policy's value, and wide along single parameters: parameter sets have "
+            "no use for it",
+            hint="use --region likelihood, or --sets rectangular or coupled",
+        )
     if options.ellipsoid is EllipsoidVersion.PAPER and region is not RegionKind.ELLIPSOID:
         shown = "no region" if region is None else f"the region {region.value}"
         raise InputError(

@@ -8,9 +8,9 @@ further confidence. Where the model is wrong and the region is empty for that re
 cover the truth with probability at least 1 − δ as long as transitions with the same expression have the same
 probability, whatever it is: they use nothing else about the expressions.
 
-The likelihood region and the ellipsoid compare parameters with each other, and are rarely empty even where
-the model is wrong. With these the time-uniform polytope is built as well, as a test of the model at level δ
-of its own. It changes no result and no guarantee rests on it; a failed test is a warning.
+The likelihood region, the slab and the ellipsoid compare parameters with each other, and are rarely empty
+even where the model is wrong. With these the time-uniform polytope is built as well, as a test of the model
+at level δ of its own. It changes no result and no guarantee rests on it; a failed test is a warning.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tightrope.region.bounds import parameter_box
 from tightrope.region.build import build_region, model_check, polytope_region
 from tightrope.region.nearby import Nearby
 from tightrope.region.region import Conflict, Emptiness, Region, RegionKind
+from tightrope.statistics.bets import Gradient
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, check_delta, event_intervals
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.outcomes import Outcomes
@@ -80,7 +81,7 @@ class Stages:
     """The stages for one model, one data set and one δ.
 
     Where data grow, `predictions` and `intervals` are those of an earlier look: what they settle is kept.
-    `near` says where the region was then.
+    `near` says where the region was then. `gradient` is that of the value which a slab bets on.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Stages:
         self.model, self.counts, self.delta, self.options = model, counts, delta, options
         self.progress: Progress = progress or (lambda what: None)
         self.predictions, self.earlier_intervals, self.near = predictions, intervals, near
+        self.gradient: Gradient | None = None
         self._made: dict[tuple[str, object], _Made] = {}
 
     @cached_property
@@ -140,7 +142,7 @@ class Stages:
         return Prepared(sets, region, intervals, box, verdict, check, seconds)
 
     def _model_check(self, decisions: Decisions, seconds: dict[str, float]) -> Emptiness | None:
-        if decisions.region not in (RegionKind.LIKELIHOOD, RegionKind.ELLIPSOID):
+        if decisions.region not in (RegionKind.LIKELIHOOD, RegionKind.SLAB, RegionKind.ELLIPSOID):
             return None
         return self._timed(
             "region",
@@ -182,7 +184,14 @@ class Stages:
             else:
                 chosen = decisions.region_options(self.options)
                 made = build_region(
-                    kind, self.model, self.counts, self.delta, chosen, self.outcomes, self.predictions
+                    kind,
+                    self.model,
+                    self.counts,
+                    self.delta,
+                    chosen,
+                    self.outcomes,
+                    self.predictions,
+                    self.gradient,
                 )
             _ = made.emptiness  # decided here, and timed as a part of building
             return made

@@ -41,6 +41,7 @@ from tightrope.proof.rows import EventMap, row_names
 from tightrope.proof.solved import to_claim, to_words, value_hints
 from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.polytope import Polytope
+from tightrope.region.region import RegionKind
 from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.solution import Solution
 from tightrope.statistics.ledger import Assumption
@@ -54,6 +55,11 @@ def certificate_of(
     region = result.region if result.verdict is None else None
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
+    if region is not None and region.kind is RegionKind.SLAB:
+        raise InputError(
+            "certificates do not cover slabs yet: nothing here would prove that the bets preceded their data",
+            hint="leave the certificate out, or use the likelihood region",
+        )
     if counts.design.censored:
         raise InputError(
             f"outcomes are missing from the data ({'; '.join(counts.design.censored)}): no confidence holds "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.data.counts import Counts
-from tightrope.errors import chosen
+from tightrope.errors import InputError, chosen
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.region.conflict import conflicting_events
@@ -18,8 +18,10 @@ from tightrope.region.likelihood import DEFAULT_EXCESS, enclose_likelihood
 from tightrope.region.nearby import Nearby, tightened_nearby
 from tightrope.region.polytope import Polytope
 from tightrope.region.region import Conflict, Emptiness, Region, RegionKind, Relaxation
+from tightrope.region.slab import enclose_slab
 from tightrope.region.tangent_cuts import LogLikelihood
 from tightrope.region.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE, tighten
+from tightrope.statistics.bets import Gradient
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, check_delta, event_intervals, share
 from tightrope.statistics.events import Budget
@@ -28,6 +30,7 @@ from tightrope.statistics.ledger import Assumption, Ledger, assumption_holds
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions, prequential
+from tightrope.statistics.slab import Levels, place_bets
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,12 @@ def build_region(
     options: RegionOptions | None = None,
     outcomes: Outcomes | None = None,
     predictions: Predictions | None = None,
+    gradient: Gradient | None = None,
 ) -> Region:
-    """The region of a kind; `outcomes` may be passed where they are already known, `predictions` too."""
+    """The region of a kind; `outcomes` may be passed where they are already known, `predictions` too.
+
+    A slab needs the `gradient` of the value that is bet on.
+    """
     options = options or RegionOptions()
     outcomes = outcomes or Outcomes.of(model)
     if kind is RegionKind.POLYTOPE:
@@ -66,6 +73,10 @@ def build_region(
         return l1_region(model, counts, delta, options.rounds, options.tolerance, outcomes)
     if kind is RegionKind.ELLIPSOID:
         return ellipsoid_region(model, counts, delta, options.ellipsoid, outcomes=outcomes)
+    if kind is RegionKind.SLAB:
+        if gradient is None:
+            raise InputError("a slab is narrow along a policy's value, and no value was named to bet on")
+        return slab_region(model, counts, delta, gradient, options.excess, outcomes, predictions)
     return likelihood_region(model, counts, delta, options.excess, outcomes, predictions)
 
 
@@ -214,6 +225,34 @@ def likelihood_region(
     directions = functions.linear[model.expressions.nonconstant]
     region = enclose_likelihood(coordinates, ledger, likelihood, centre, directions, excess)
     return replace(region, evidence=evidence)
+
+
+def slab_region(
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    gradient: Gradient,
+    excess: float = DEFAULT_EXCESS,
+    outcomes: Outcomes | None = None,
+    predictions: Predictions | None = None,
+) -> Polytope:
+    """A guard and a slab: narrow along the value whose `gradient` is bet on, whatever the dimension."""
+    check_delta(delta)
+    outcomes = outcomes or Outcomes.of(model)
+    levels = Levels.of(delta)
+    guard = likelihood_region(model, counts, levels.guard, excess, outcomes, predictions)
+    functions = guard.coordinates.functions(model.expressions)
+    maximiser = LikelihoodMaximiser.of(guard.coordinates, functions)
+    slab = place_bets(outcomes, counts, maximiser, gradient, levels)
+    notes = (levels.note(), slab.plan.note(), gradient.words, *guard.ledger.notes)
+    ledger = replace(
+        guard.ledger, delta=delta, gamma=delta, method="value slab", budget="guard and bettors", notes=notes
+    )
+    assert guard.evidence is not None
+    direction = gradient(maximiser.lifted(guard.evidence.estimate), 1.0)
+    if direction is None:
+        direction = np.zeros(guard.coordinates.size)
+    return enclose_slab(guard, ledger, outcomes, functions, slab, direction)
 
 
 def _scaled(functions: AffineFunctions, times: FloatArray, coordinates: Coordinates) -> AffineFunctions:

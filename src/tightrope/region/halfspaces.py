@@ -27,6 +27,7 @@ class Origin(IntEnum):
     ENVELOPE = 3
     CUT = 4
     L1 = 5
+    SLAB = 6
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,7 +52,7 @@ def enclose_likelihood(
         return replace(region, remarks=("no evidence after the pilot: the whole domain",))
     steps, normals = _spread(likelihood, centre, directions)
     points: list[FloatArray] = []
-    base = _with_cuts(base, likelihood, centre, centre + steps, points)
+    base = with_cuts(base, likelihood, centre, centre + steps, points)
     tightened = tighten(coordinates, base)
     if coordinates.size <= MOST_CUT_DIMENSIONS:
         tightened, worst = _by_vertices(
@@ -92,7 +92,7 @@ def _by_vertices(
         if worst <= excess:
             break
         chosen = _apart(corners, sticking, excess, centre)
-        base = _with_cuts(base, likelihood, centre, corners[chosen], points)
+        base = with_cuts(base, likelihood, centre, corners[chosen], points)
         tightened = tighten(coordinates, base)
     return tightened, worst
 
@@ -109,16 +109,10 @@ def _by_directions(
     """Cut at the maximisers over the likelihood region itself, which lie in it and so measure the excess."""
     if tightened.empty:
         return tightened, np.inf
-    kept = ScaledHalfspaces.of(tightened.system.take(tightened.system.origin != Origin.CUT))
-    eye = np.eye(len(centre))
-    matrix = np.concatenate([kept.matrix, eye, -eye])
-    bound = np.concatenate([kept.bound, np.full(2 * len(centre), 1.0 + 1e-9)])
-    start = (centre - kept.centre) / kept.half
-    search = likelihood.rescaled(kept.centre, kept.half)
-    maxima = kept.to_x(support_points(search, matrix, bound, start, normals * kept.half))
+    maxima = maxima_along(tightened.system, likelihood, centre, normals)
     if len(maxima) == 0:
         return tightened, np.inf
-    base = _with_cuts(base, likelihood, centre, maxima, points)
+    base = with_cuts(base, likelihood, centre, maxima, points)
     tightened = tighten(coordinates, base)
     if tightened.empty:
         return tightened, np.inf
@@ -128,7 +122,22 @@ def _by_directions(
     return tightened, float(np.max(outer[found] / inner[found], initial=1.0) - 1.0)
 
 
-def _with_cuts(
+def maxima_along(
+    system: Halfspaces, likelihood: LogLikelihood, centre: FloatArray, normals: FloatArray
+) -> FloatArray:
+    """Where each normal is largest over the likelihood region within the rows that are no cuts; no points
+    where the centre is not strictly inside of these.
+    """
+    kept = ScaledHalfspaces.of(system.take(system.origin != Origin.CUT))
+    eye = np.eye(len(centre))
+    matrix = np.concatenate([kept.matrix, eye, -eye])
+    bound = np.concatenate([kept.bound, np.full(2 * len(centre), 1.0 + 1e-9)])
+    start = (centre - kept.centre) / kept.half
+    search = likelihood.rescaled(kept.centre, kept.half)
+    return kept.to_x(support_points(search, matrix, bound, start, normals * kept.half))
+
+
+def with_cuts(
     base: Halfspaces,
     likelihood: LogLikelihood,
     centre: FloatArray,

@@ -2,7 +2,8 @@
 
 U = { x : l_e ≤ g_e(x) ≤ u_e for all events e, x in the domain } contains the true coordinates with
 probability at least 1 − δ when all event intervals hold together (paper, Theorem 1). The same class
-carries the L1 region and the tangent-cut enclosure of the likelihood region: all are systems of half-spaces.
+carries the L1 region, the tangent-cut enclosure of the likelihood region and that of the slab: all are
+systems of half-spaces.
 
 Support values are safe in either representation: from vertices with their proof of enclosure
 (`tightrope.region.vertices`), from multipliers of linear programs elsewhere
@@ -30,6 +31,7 @@ from tightrope.region.walk import walked_bounds
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.prequential import Evidence
+from tightrope.statistics.slab import Slab
 
 MOST_VERTICES = 60_000
 _SMALLEST_DEPTH = 1e-9
@@ -41,7 +43,7 @@ class Polytope:
     """{ x : system.matrix·x ≤ system.bound } in the box of `system`, which encloses it tightly.
 
     A likelihood region also keeps its evidence and the points of its cuts: row i of origin `CUT` is the
-    tangent at cut_points[system.index[i]].
+    tangent at cut_points[system.index[i]]. A slab keeps those of its guard, and the bets.
     """
 
     kind: RegionKind
@@ -55,6 +57,7 @@ class Polytope:
     remarks: tuple[str, ...] = ()
     evidence: Evidence | None = None
     cut_points: FloatArray | None = None
+    slab: Slab | None = None
 
     @staticmethod
     def of(

@@ -26,6 +26,7 @@ class RegionKind(Enum):
     L1 = "l1"
     ELLIPSOID = "ellipsoid"
     LIKELIHOOD = "likelihood"
+    SLAB = "slab"
 
 
 class Relaxation(Enum):

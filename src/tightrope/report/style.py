@@ -39,7 +39,13 @@ SETS = {
     "rectangular": "#0b63b0",
     "coupled": "#19a3b1",
 }
-REGIONS = {"polytope": "#0a7d55", "l1": "#a65a00", "ellipsoid": "#7a3f9d", "likelihood": "#0b63b0"}
+REGIONS = {
+    "polytope": "#0a7d55",
+    "l1": "#a65a00",
+    "ellipsoid": "#7a3f9d",
+    "likelihood": "#0b63b0",
+    "slab": "#b3003c",
+}
 TRUTH = "#c2185b"
 OPTIMISTIC = "#8a6d00"
 ACTIONS = ("#3b82c4", "#e08a1e", "#2a9d6f", "#b04fb5", "#c8453b", "#7c8795", "#8d7a1d", "#19a3b1")

@@ -100,18 +100,29 @@ class Coordinates:
     @remembered
     def functions(self, expressions: Expressions) -> AffineFunctions:
         """All expressions of a table as affine functions of the coordinates."""
-        number = {monomial: j for j, monomial in enumerate(self.monomials)}
-        table = np.zeros((len(expressions.monomials), self.size + 1))
-        for row, monomial in enumerate(expressions.monomials):
-            for term, coefficient in _substituted(monomial, self.substitution).terms.items():
-                table[row, number[term] if term else self.size] = float(coefficient)
-        image = expressions.image()
+        table, image = self._table(expressions), expressions.image()
         linear = np.asarray(image @ table)
         magnitude = np.asarray(abs(image) @ np.abs(table))
         terms = int(np.diff(expressions.row_start).max(initial=1)) + 4
         reach = np.append(np.maximum(np.abs(self.lower), np.abs(self.upper)), 1.0)
         slack = up(error_factor(terms) * (magnitude @ reach) * (1.0 + error_factor(len(reach) + 4)))
         return AffineFunctions(linear[:, :-1], linear[:, -1], slack)
+
+    @remembered
+    def linear_errors(self, expressions: Expressions) -> FloatArray:
+        """How far each linear coefficient of `functions` may be from the exact one."""
+        magnitude = np.asarray(abs(expressions.image()) @ np.abs(self._table(expressions)))
+        terms = int(np.diff(expressions.row_start).max(initial=1)) + 4
+        return up(error_factor(terms) * magnitude[:, :-1] * (1.0 + 1e-12)) * (magnitude[:, :-1] > 0.0)
+
+    def _table(self, expressions: Expressions) -> FloatArray:
+        """The monomials of a table as affine functions of the coordinates, the constant last."""
+        number = {monomial: j for j, monomial in enumerate(self.monomials)}
+        table = np.zeros((len(expressions.monomials), self.size + 1))
+        for row, monomial in enumerate(expressions.monomials):
+            for term, coefficient in _substituted(monomial, self.substitution).terms.items():
+                table[row, number[term] if term else self.size] = float(coefficient)
+        return table
 
     @remembered
     def parameter_functions(self) -> AffineFunctions:

@@ -38,7 +38,7 @@ class LikelihoodMaximiser:
         return LikelihoodMaximiser(coordinates, functions)
 
     @cached_property
-    def _faces(self) -> tuple[FloatArray, FloatArray]:
+    def faces(self) -> tuple[FloatArray, FloatArray]:
         """Rows a·t ≤ b of the domain in the free parameters, box included; rows without extent are
         dropped.
         """
@@ -54,7 +54,7 @@ class LikelihoodMaximiser:
         """The analytic centre of the domain."""
         from tightrope.numerics.linear_program import LinearProgram, LinearStatus
 
-        rows, bounds = self._faces
+        rows, bounds = self.faces
         size = rows.shape[1]
         norm = np.abs(rows).sum(axis=1)
         reach = float(np.abs(bounds).max(initial=1.0)) + 1.0
@@ -85,12 +85,12 @@ class LikelihoodMaximiser:
         t = (self.start if start is None else start).copy()
         used = np.flatnonzero(weight > 0.0)
         linear, constant, count = self.functions.linear[used], self.functions.constant[used], weight[used]
-        rows, bounds = self._faces
+        rows, bounds = self.faces
         value = self._objective(t, linear, constant, count, rows, bounds)
         if not np.isfinite(value):
             return t
         for _ in range(_STEPS):
-            slope = linear @ self._jacobian(t)
+            slope = linear @ self.jacobian(t)
             probability = linear @ self.lifted(t) + constant
             room = bounds - rows @ t
             gradient = slope.T @ (count / probability) - _SMOOTHING * (rows.T @ (1.0 / room))
@@ -114,7 +114,14 @@ class LikelihoodMaximiser:
                 break
         return t
 
-    def _jacobian(self, t: FloatArray) -> FloatArray:
+    def smoothing_at(self, t: FloatArray) -> FloatArray:
+        """Minus the Hessian of the smoothing at t."""
+        rows, bounds = self.faces
+        room = np.maximum(bounds - rows @ t, 1e-150)
+        bend: FloatArray = _SMOOTHING * (rows * (1.0 / room**2)[:, None]).T @ rows
+        return bend
+
+    def jacobian(self, t: FloatArray) -> FloatArray:
         """∂x/∂t at t."""
         size = len(t)
         rows: list[FloatArray] = list(np.eye(size))

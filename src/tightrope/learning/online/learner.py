@@ -34,6 +34,7 @@ from tightrope.data.state_form import StateForm, state_form
 from tightrope.data.steps import StepReader
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
+from tightrope.learning.bet_policy import BetPolicy
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.learn import Learner, parametric, progress_of
 from tightrope.learning.online.update import CERTIFIED, Update
@@ -216,6 +217,8 @@ class OnlineLearner:
             self._intervals,
             self._near,
         )
+        if self.decisions.region is RegionKind.SLAB:
+            stages.gradient = BetPolicy(self.model, self.objective)
         before = self.last_update
         frame: dict[str, Any] = {
             "number": 0 if before is None else before.number + 1,

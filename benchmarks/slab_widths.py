@@ -1,0 +1,148 @@
+"""How wide the certified interval of a policy is over a slab, and over the likelihood region beside it.
+
+    python benchmarks/slab_widths.py                    nine instances, seeds 1 to 5
+    python benchmarks/slab_widths.py --smoke            one small instance, in seconds
+    python benchmarks/slab_widths.py 'betting(50)'      some by name
+
+10^5 uniform trajectories, δ = 0.001; the policy is the one that is optimal at the true point, fixed without
+the data; coupled sets. The figure is (upper − lower)/V*. The robust policy's guarantee over the same sets is
+recorded beside it, as its distance from V*. Rows are appended to a file (bench-results/slab_widths.jsonl) as
+they come, and cells that are in it already are not measured again. Leaves with status 1 where an instance
+misses its goal in the mean over all seeds.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from tightrope.data.simulator import Simulator
+from tightrope.data.stopping import decided_states
+from tightrope.learning.learn import learn
+from tightrope.problem import Problem
+from tightrope.solver.solve import solve
+from tightrope.studies.suite import load, parse_bench, question
+
+DELTA = 0.001
+GOALS = {
+    "betting(50)": 0.0525,
+    "betting(100)": 0.0645,
+    "aircraft(50,10)": 0.00405,
+    "aircraft(100,20)": 0.0035,
+    "engagement(50)": 0.0585,
+    "rover(10,10)": 0.0193,
+    "rover(50,50)": 0.0112,
+    "glider(21,17)": 0.00125,
+    "parallel(5)": 0.019,
+}
+REGIONS = ("likelihood", "slab")
+Row = dict[str, object]
+
+
+def measure(name: str, seed: int, region: str, episodes: int, robust: bool) -> Row:
+    """One cell; `robust` leaves the policy out, so that the slab bets on the robust one."""
+    instance = parse_bench(f"bench:{name}")
+    model = load(instance)
+    objective = question(instance, model.structure).objective
+    truth = model.instantiate(instance.truth)
+    stop = decided_states(objective, model.states)
+    best = solve(truth, objective)
+    optimum = float(best.lower[model.initial])
+    counts = Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
+    begin = time.process_time()
+    policy = None if robust else best.policy
+    result = learn(
+        Problem(model, objective), counts, delta=DELTA, region=region, sets="coupled", policy=policy
+    )
+    row: Row = {"instance": name, "seed": seed, "region": region, "episodes": episodes, "robust": robust}
+    found = result.robust.interval
+    row["distance"] = min(abs(optimum - found.lower), abs(found.upper - optimum)) / abs(optimum)
+    if result.value is not None:
+        interval = result.value.interval
+        row["gap"] = (interval.upper - interval.lower) / abs(optimum)
+        row["covered"] = interval.lower <= optimum <= interval.upper
+        row["status"] = result.value.coupled.status.value if result.value.coupled else "rectangular"
+    row["cpu_seconds"] = time.process_time() - begin
+    row["seconds"] = result.seconds
+    return row
+
+
+def key(row: Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in ("instance", "seed", "region", "episodes", "robust"))
+
+
+def table(rows: list[Row], names: list[str]) -> list[str]:
+    """Means over seeds, and the goals that are missed."""
+    missed = []
+    print(
+        f"{'instance':<18} {'seeds':>5} {'likelihood':>10} {'slab':>10} {'ratio':>6} {'goal':>8} {'CPU':>6}"
+    )
+    for name in names:
+        cells = {
+            region: [r for r in rows if r["instance"] == name and r["region"] == region] for region in REGIONS
+        }
+        both = sorted({r["seed"] for r in cells["slab"]} & {r["seed"] for r in cells["likelihood"]}, key=str)
+        if not both:
+            continue
+        mean = {
+            region: sum(float(str(r["gap"])) for r in cells[region] if r["seed"] in both) / len(both)
+            for region in REGIONS
+        }
+        cpu = [
+            sum(float(str(r["cpu_seconds"])) for r in cells[region] if r["seed"] in both)
+            for region in REGIONS
+        ]
+        goal = GOALS.get(name)
+        missed += [name] if goal is not None and mean["slab"] > goal else []
+        ratio = mean["slab"] / mean["likelihood"]
+        shown = f"{goal:>8.5f}" if goal is not None else f"{'–':>8}"
+        print(
+            f"{name:<18} {len(both):>5} {mean['likelihood']:>10.5f} {mean['slab']:>10.5f} {ratio:>6.3f}"
+            f" {shown} {cpu[1] / max(cpu[0], 1e-9):>5.2f}x{'  missed' if name in missed else ''}"
+        )
+    return missed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Widths over slabs.")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--robust", action="store_true", help="no given policy: the robust one is bet on")
+    parser.add_argument("--seeds", type=int, nargs=2, default=(1, 5), metavar=("FIRST", "LAST"))
+    parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/slab_widths.jsonl"))
+    options = parser.parse_args()
+    names = options.names or (["betting(8)"] if options.smoke else list(GOALS))
+    first, last = (1, 1) if options.smoke else options.seeds
+    episodes = 3000 if options.smoke else 100_000
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    lines = options.output.read_text(encoding="utf-8").splitlines() if options.output.exists() else []
+    rows: list[Row] = [json.loads(line) for line in lines]
+    known = {key(row) for row in rows}
+    for seed in range(first, last + 1):
+        for name in names:
+            for region in REGIONS:
+                if (name, seed, region, episodes, options.robust) in known:
+                    continue
+                row = measure(name, seed, region, episodes, options.robust)
+                rows.append(row)
+                with options.output.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+    chosen = [row for row in rows if row["robust"] is options.robust and row["episodes"] == episodes]
+    if options.robust:
+        for row in chosen:
+            shown = f"distance {float(str(row['distance'])):.5f}"
+            print(f"{row['instance']} seed {row['seed']} {row['region']}: {shown}")
+        return 0
+    return 1 if table(chosen, names) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

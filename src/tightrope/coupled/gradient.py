@@ -1,0 +1,118 @@
+"""How a policy's value changes with the parameters: ∇V at a point, from one solve and its transpose.
+
+At probabilities p of the expressions the chain's values solve V = r + P(p)·V. With η the expected number of
+visits of each row from the initial one, ηᵀ = e₀ᵀ(I − P)⁻¹,
+
+    ∂V(initial)/∂p_e = Σ over entries of expression e of  η(row)·weight·V(successor),
+
+and coordinates x follow by the chain rule, p = constant + linear·x. Step-bounded objectives are unrolled and
+differentiated backwards, step by step. Everything is plain float64: a gradient only says where to look (which
+cuts to make, which bets to place), and no bound rests on it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tightrope.coupled.chain import Chain, Policy, chain_of
+from tightrope.coupled.linear_systems import weighted_matrix
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.statistics.coordinates import AffineFunctions
+
+_MOST_STORED = 50_000_000
+"""Values kept while a step-bounded objective is unrolled; beyond that it has no gradient."""
+
+
+@dataclass(frozen=True, eq=False)
+class ValueGradient:
+    """The value of a fixed policy as a function of coordinates, to first order at any point."""
+
+    chain: Chain
+    functions: AffineFunctions
+    sign: float
+
+    @staticmethod
+    def of(
+        model: ParametricMDP, objective: Objective, policy: Policy, functions: AffineFunctions
+    ) -> ValueGradient | None:
+        """None where the value is infinite whatever the parameters, or too long to unroll."""
+        chain = chain_of(model, objective, policy)
+        if isinstance(chain, str) or sum(p.steps for p in chain.phases) * chain.rows > _MOST_STORED:
+            return None
+        return ValueGradient(chain, functions, -1.0 if objective.complement else 1.0)
+
+    def at(self, x: FloatArray) -> FloatArray | None:
+        """∂V/∂x of the reported value at coordinates x; None where the equations are singular there."""
+        chain = self.chain
+        probability = np.clip(self.functions.linear @ x + self.functions.constant, 0.0, 1.0)
+        matrix = weighted_matrix(chain, chain.weight * probability[chain.expression])
+        base = None if chain.start is not None else _Equations.of(chain, matrix)
+        if chain.start is None and base is None:
+            return None
+        values = [chain.start if base is None else base.values]
+        for phase in chain.phases:
+            for _ in range(phase.steps):
+                values.append(np.where(phase.fixed, phase.value, chain.reward + matrix @ values[-1]))
+        slopes = np.zeros(len(self.functions))
+        weight = np.zeros(chain.rows)
+        weight[chain.initial] = 1.0
+        step = len(values) - 1
+        transposed = matrix.T.tocsr() if chain.phases else None
+        for phase in reversed(chain.phases):
+            for _ in range(phase.steps):
+                step -= 1
+                weight = np.where(phase.fixed, 0.0, weight)
+                slopes += self._spread(weight, values[step])
+                assert transposed is not None
+                weight = transposed @ weight
+        if base is not None:
+            slopes += self._spread(base.visits(weight), values[0])
+        gradient: FloatArray = self.sign * (slopes @ self.functions.linear)
+        return gradient if bool(np.all(np.isfinite(gradient))) else None
+
+    def _spread(self, visits: FloatArray, values: FloatArray) -> FloatArray:
+        """Σ visits(row)·weight·values(successor) over the entries of each expression."""
+        chain = self.chain
+        terms = visits[chain.row_of_entry] * chain.weight * values[chain.successor]
+        found: FloatArray = np.bincount(chain.expression, weights=terms, minlength=len(self.functions))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Equations:
+    """V = r + P·V on the rows that are not fixed, solved."""
+
+    free: OffsetArray
+    factor: Any
+    values: FloatArray
+
+    @staticmethod
+    def of(chain: Chain, matrix: Any) -> _Equations | None:
+        from scipy.sparse import eye_array
+        from scipy.sparse.linalg import splu
+
+        free = np.flatnonzero(~chain.fixed)
+        values = np.where(chain.fixed, chain.value, 0.0)
+        inner = matrix[free]
+        system = (eye_array(len(free), format="csc") - inner[:, free]).tocsc()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                factor = splu(system, permc_spec="NATURAL" if chain.acyclic else "COLAMD")
+            except (RuntimeError, Warning):
+                return None
+        values[free] = factor.solve(chain.reward[free] + inner @ values)
+        return _Equations(free, factor, values)
+
+    def visits(self, weight: FloatArray) -> FloatArray:
+        """Expected visits of every row where the rows are begun from with these weights; fixed ones end."""
+        result = np.zeros(len(weight))
+        if len(self.free):
+            result[self.free] = self.factor.solve(weight[self.free], trans="T")
+        return result

@@ -1,0 +1,121 @@
+"""Learning over slabs: narrower intervals that hold, what the ledger says, what is refused, plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from learning_cases import case, counts_of
+from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.data.read_options import ReadOptions
+from tightrope.data.reading import _with_design
+from tightrope.errors import InputError
+from tightrope.formats.policy import Policy
+from tightrope.learning.learn import learn
+from tightrope.learning.online.learner import online
+from tightrope.learning.options import LearnOptions
+from tightrope.problem import Problem
+from tightrope.proof.learned import certificate_of
+
+NAME, DELTA = "betting(8)", 0.01
+
+
+@cache
+def learned(region, sets="coupled", given=True, name=NAME):
+    known = case(name)
+    policy = known.policy if given else None
+    return learn(
+        known.model, counts_of(name), DELTA, known.objective, region=region, sets=sets, policy=policy
+    )
+
+
+@pytest.mark.parametrize("sets", ["rectangular", "coupled"])
+def test_the_interval_of_the_given_policy_is_narrower_and_holds(sets):
+    known = case(NAME)
+    plain, slab = learned("likelihood", sets), learned("slab", sets)
+    assert slab.value.interval.width < 0.9 * plain.value.interval.width
+    assert slab.value.interval.lower <= known.optimum <= slab.value.interval.upper
+    assert slab.region.contains(known.instance.truth)
+
+
+def test_the_robust_policy_is_bet_on_where_none_is_given():
+    known = case(NAME)
+    slab = learned("slab", given=False)
+    assert slab.robust.interval.lower <= known.value_of(slab.robust.policy) <= slab.robust.interval.upper
+    assert "bets are on the policy that was best by the data before them" in slab.ledger.lines
+
+
+def test_the_ledger_says_how_delta_is_split_and_what_is_assumed():
+    ledger = learned("slab").ledger
+    lines = "\n".join(ledger.lines)
+    assert "value slab: δ = 0.01 for one statement (budget 'guard and bettors')" in lines
+    assert (
+        "δ is split: 0.001 for the guard (a likelihood region), 0.0045 for each of the two bettors" in lines
+    )
+    assert "bets: sized for a plan of 3,000 episodes, of which 3% are the pilot" in lines
+    assert "bets are on the given policy: assumes that it was not chosen by looking at these data" in lines
+    assert ledger.holds
+
+
+def test_a_policy_that_was_planned_needs_no_assumption():
+    known, counts = case(NAME), counts_of(NAME)
+    digest = Policy.deterministic(known.model.structure, known.policy).digest
+    planned = replace(counts, design=replace(counts.design, bet_on=(digest,)))
+    result = learn(
+        known.problem, planned, delta=DELTA, region="slab", sets="rectangular", policy=known.policy
+    )
+    assert "bets are on the given policy, as was planned before the data came" in result.ledger.lines
+
+
+def test_certificates_of_slabs_are_refused_in_words():
+    with pytest.raises(InputError, match="certificates do not cover slabs yet"):
+        certificate_of(learned("slab"), counts_of(NAME))
+
+
+def test_what_a_slab_has_no_use_for_is_refused():
+    with pytest.raises(InputError, match="parameter sets have no use for it"):
+        LearnOptions(region="slab", sets="parameter")
+    known = case("aircraft(8,4)")
+    bounded = Problem(known.model, replace(known.objective, upper_steps=5))
+    with pytest.raises(InputError, match="here it depends on the step"):
+        learn(bounded, counts_of("aircraft(8,4)"), delta=DELTA, region="slab", sets="rectangular")
+
+
+def test_plans_travel_with_the_data():
+    design = counts_of(NAME).design
+    assert design.planned == design.episodes == 3000
+    stated = replace(design, late_plan=True, bet_on=("abc",))
+    assert SamplingDesign.from_json(stated.to_json()) == stated
+    assert SamplingDesign.from_json(design.to_json()) == design
+    for wrong in ({"late_plan": 1}, {"bet_on": "abc"}, {"bet_on": [1]}):
+        with pytest.raises(InputError, match="not one of ours"):
+            SamplingDesign.from_json({**design.to_json(), **wrong})
+    both = stated.merged(replace(stated, bet_on=("abc", "d")))
+    assert (both.planned, both.late_plan, both.bet_on) == (6000, True, ("abc",))
+
+
+def test_a_plan_that_contradicts_the_data_is_late():
+    counts = counts_of(NAME)
+    told = _with_design(counts, ReadOptions(planned_episodes=3000)).design
+    assert (told.planned, told.late_plan, told.censored) == (3000, False, ())
+    other = _with_design(counts, ReadOptions(planned_episodes=5000)).design
+    assert (other.planned, other.late_plan) == (5000, True)
+    assert other.censored == ("5,000 episodes were planned, the log has 3,000",)
+
+
+def test_online_updates_use_bets_of_several_sizes():
+    known = case("betting(4)")
+    learner = online(known.problem, delta=0.1, region="slab", sets="rectangular")
+    counts = known.counts(300)
+    start = known.model.structure.transition_start
+    learner.data._closed = list(counts.batches)
+    learner.data.episodes, learner.data.steps = 300, counts.steps
+    found = learner.data.counts()
+    assert found.design.kind is SamplingKind.ADAPTIVE and len(start) > 1
+    update = learner.update()
+    assert (
+        "bets: nothing was planned, so bets of several sizes; a pilot of 10 batches" in learner.ledger.lines
+    )
+    assert update.guarantee <= known.optimum

@@ -138,10 +138,9 @@ def counts_of(regime: Regime, found: list[list[int]]) -> Counts:
 @cache
 def truth_of(regime: Regime) -> tuple[object, float]:
     """The policy that is evaluated, fixed without data, and its true value."""
-    model, objective = parts(regime.model)
-    best = solve(
-        model.instantiate([Fraction(str(value)) for value in regime.truth]), objective, precision=1e-12
-    )
+    model, problem = parts(regime.model)
+    truth = model.instantiate([Fraction(str(value)) for value in regime.truth])
+    best = solve(truth, problem.objective, precision=1e-12)
     return best.policy, float(best.lower[model.initial])
 
 

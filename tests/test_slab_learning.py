@@ -26,9 +26,7 @@ NAME, DELTA = "betting(8)", 0.01
 def learned(region, sets="coupled", given=True, name=NAME):
     known = case(name)
     policy = known.policy if given else None
-    return learn(
-        known.model, counts_of(name), DELTA, known.objective, region=region, sets=sets, policy=policy
-    )
+    return learn(known.problem, counts_of(name), delta=DELTA, region=region, sets=sets, policy=policy)
 
 
 @pytest.mark.parametrize("sets", ["rectangular", "coupled"])

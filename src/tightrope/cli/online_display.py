@@ -81,6 +81,7 @@ def print_run(
         ("sets", f"{result.kind.value} ({result.sets.relaxation.value})"),
         ("region", result.decisions.region.value if result.decisions.region else "none"),
         ("robust policy", f"[{_number(robust.lower)}, {_number(robust.upper)}]"),
+        *((("best guarantee", _best(records)),) if records[-1].get("best_guarantee") is not None else ()),
         *((("kept", _kept(records)),) if known else ()),
         *(("why", reason) for reason in result.decisions.reasons),
         *(("ledger", line) for line in result.ledger.lines),
@@ -105,6 +106,10 @@ def _share(episode: int, last: int) -> float:
     from math import log
 
     return min(log(episode) / log(last), 1 - 1e-9)
+
+
+def _best(records: Sequence[Mapping[str, Any]]) -> str:
+    return f"{_number(records[-1]['best_guarantee'])} (of all updates, which hold together)"
 
 
 def _kept(records: Sequence[Mapping[str, Any]]) -> str:

@@ -59,6 +59,11 @@ class Ledger:
         return self.gamma == gamma and self.method == method
 
     @property
+    def holds_at_all_times(self) -> bool:
+        """Whether what was said at any moment holds together with all that was said before."""
+        return self.holds and self.assumption is Assumption.ADAPTIVE_ANYTIME
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """The ledger in words, for reports."""
         share = f"δ = {self.delta:g}"

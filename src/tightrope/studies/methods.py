@@ -85,6 +85,8 @@ METHODS: dict[str, Method] = {
         # Over the polytope of the paper's methods, so that the gaps can be compared.
         replace(_paper("coupled/polytope", "coupled", "coupled"), in_paper=False),
         _ours("coupled/likelihood", "coupled, likelihood", "coupl. likelih.", "likelihood"),
+        _ours("rectangular/slab", "rectangular, slab", "rect. slab", "slab"),
+        _ours("coupled/slab", "coupled, slab", "coupl. slab", "slab"),
         _ours("expression/anytime", "expression-wise, anytime", "expr. anytime", "polytope", "beta-binomial"),
         _ours("rectangular/anytime", "rectangular, anytime", "rect. anytime", "polytope", "beta-binomial"),
         _ours(

@@ -63,6 +63,7 @@ class OnlineRun:
         """The records of all updates, those of an earlier run in the same journal first."""
         learner, journal = self.learner, self.journal
         begin = time.perf_counter()
+        so_far: list[float] = []
         if journal is not None and journal.resume(learner):
             if learner.episodes > self.episodes:
                 raise InputError(
@@ -71,30 +72,39 @@ class OnlineRun:
                     hint="ask for more to go on, or name a new directory",
                 )
             begin -= journal.elapsed
+            so_far += [float(record["guarantee"]) for record in journal.records if not record["final"]]
             yield from journal.records
         else:
-            yield from self._recorded(learner.update(), begin)
+            yield from self._recorded(learner.update(), begin, so_far)
         while learner.episodes < self.episodes:
             self.source.collect(learner.policy(), learner.data, self.episodes)
             if learner.data.update_is_due:
-                yield from self._recorded(learner.update(), begin)
+                yield from self._recorded(learner.update(), begin, so_far)
             else:
-                yield from self._recorded(learner.preview(), begin, final=True)
+                yield from self._recorded(learner.preview(), begin, so_far, final=True)
 
-    def _recorded(self, update: Update, begin: float, final: bool = False) -> Iterator[dict[str, Any]]:
-        """The record of an update, which is on the disk when it comes out; the checkpoint too.
+    def _recorded(
+        self, update: Update, begin: float, so_far: list[float], final: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """The record of an update, which is on the disk when it comes out; the checkpoint too. `so_far` are
+        the guarantees of the updates before it.
 
         Where it cannot be written it comes out all the same, and the error follows."""
         known = None if self.truth is None else self.truth.performance(update.robust_policy)
         kept = None if known is None else update.is_kept(known, maximises(self.learner.objective))
         elapsed = time.perf_counter() - begin
+        best = max if maximises(self.learner.objective) else min
+        together = self.learner.ledger is not None and self.learner.ledger.holds_at_all_times
         record: dict[str, Any] = {
             **update.to_json(),
+            "best_guarantee": best([*so_far, update.guarantee]) if together else None,
             "performance": None if known is None else 0.5 * (known.lower + known.upper),
             "holds": kept,
             "final": final,
             "elapsed": round(elapsed, 6),
         }
+        if not final:
+            so_far.append(update.guarantee)
         if self.journal is not None:
             try:
                 self.journal.append(record)

@@ -53,9 +53,10 @@ class ValueGradient:
         probability = np.clip(self.functions.linear @ x + self.functions.constant, 0.0, 1.0)
         matrix = weighted_matrix(chain, chain.weight * probability[chain.expression])
         base = None if chain.start is not None else _Equations.of(chain, matrix)
-        if chain.start is None and base is None:
+        first = chain.start if base is None else base.values
+        if first is None:
             return None
-        values = [chain.start if base is None else base.values]
+        values: list[FloatArray] = [first]
         for phase in chain.phases:
             for _ in range(phase.steps):
                 values.append(np.where(phase.fixed, phase.value, chain.reward + matrix @ values[-1]))
@@ -80,8 +81,8 @@ class ValueGradient:
         """Σ visits(row)·weight·values(successor) over the entries of each expression."""
         chain = self.chain
         terms = visits[chain.row_of_entry] * chain.weight * values[chain.successor]
-        found: FloatArray = np.bincount(chain.expression, weights=terms, minlength=len(self.functions))
-        return found
+        found = np.bincount(chain.expression, weights=terms, minlength=len(self.functions))
+        return found.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,13 +50,14 @@ class Coupler:
             )
             return rectangular, None
         solver.progress("solve: the robust policy over the coupled set")
+        mixes = betted is not None and np.issubdtype(betted.dtype, np.floating)
         found = coupled_policy(
             solver.sets,
             solver.objective,
             gap=self.gap,
             limits=self._limits(),
             robust=np.asarray(rectangular.policy, dtype=np.int64),
-            more=() if betted is None or np.issubdtype(betted.dtype, np.floating) else (betted,),
+            more=[] if betted is None or mixes else [betted.astype(np.int64)],
         )
         if not np.array_equal(found.policy, rectangular.policy):
             rectangular = solver.evaluate(found.policy)

@@ -57,8 +57,8 @@ def line_below(
         losing = np.flatnonzero(met & part & (stake < 0.0))
         chords = _chords(stake[losing], low[losing], high[losing])
         apart = np.flatnonzero(met & ~part & (stake < 0.0))
-        worst = np.log1p(stake[apart] / np.maximum(low[apart], -2.0 * stake[apart]))
-        constants.append(seen[apart] * worst)
+        worst: FloatArray = np.log1p(stake[apart] / np.maximum(low[apart], -2.0 * stake[apart]))
+        constants.append(seen[apart].astype(np.float64) * worst)
         errors.append(_LOG * np.abs(constants[-1]))
         for index, (slope, constant, error) in ((winning, tangents), (losing, chords)):
             times = seen[index].astype(np.float64)
@@ -68,7 +68,7 @@ def line_below(
             errors.append(times * error + 4.0 * UNIT * np.abs(constants[-1]))
     size, reach = len(lower), np.maximum(np.abs(lower), np.abs(upper))
     weight, owner = np.concatenate(slopes), expression[np.concatenate(owners)]
-    total = np.bincount(owner, weights=weight, minlength=size)
+    total: FloatArray = np.bincount(owner, weights=weight, minlength=size).astype(np.float64)
     extent = np.bincount(owner, weights=np.abs(weight), minlength=size)
     terms, slips = np.concatenate(constants), np.concatenate(errors)
     rounding = math.fsum(slips) + error_factor(len(weight) + 8) * float(extent @ reach)

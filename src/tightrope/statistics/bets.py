@@ -85,7 +85,7 @@ class Bettor:
         """The bets before `batch` for a bound on wanted·θ from below, at the price `level` = log(1/α)."""
         faces, bounds = self.maximiser.faces
         room = np.maximum(bounds - faces @ t, 1e-300)
-        inverse = np.linalg.pinv(information, hermitian=True)
+        inverse = np.linalg.pinv(information, hermitian=True).astype(np.float64)
         normal = with_the_domains_help(wanted, inverse, faces, room, level)
         step = inverse @ normal
         length = float(normal @ step)

@@ -100,7 +100,6 @@ def polygon_trips(transitions: int) -> tuple[RectangularKernel, Objective]:
     placed = shape._replace(
         expression=shape.expression[rows],
         joint=np.ones(structure.choices, np.bool_),
-        vertex_of=np.full(structure.choices, -1, np.int32),
     )
     kernel = RectangularKernel(structure, sets.lower[rows], sets.upper[rows], placed)
     return kernel, objective_on(structure)

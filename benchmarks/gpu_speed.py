@@ -35,13 +35,13 @@ import gpu_models
 from gpu_models import interval_trips, polygon_trips
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction
-from tightrope.solver.cuda.blocks import DeviceBlock
+from tightrope.solver.cuda.block import CudaBlock, Vector
 from tightrope.solver.cuda.device import Device, open_device
 from tightrope.solver.cuda.kernel import CudaKernel
 from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.meter import Meter
 from tightrope.solver.reduction import equations_of
 from tightrope.solver.solve import solve
+from tightrope.solver.workspace import Workspace
 from tightrope.studies.suite import listed, load, question
 
 INTERVAL_GOAL, POLYGON_GOAL = 0.60, 0.30
@@ -73,20 +73,20 @@ def copy_speed(device: Device, size: int) -> float:
     return 2 * size / best
 
 
-def timed_sweeps(block: DeviceBlock, frozen: bool, repeats: int) -> float:
+def timed_sweeps(block: CudaBlock, frozen: bool, repeats: int) -> float:
     """Seconds of one sweep, over many that follow each other."""
     states = block.kernel.structure.states
-    x, y = block.xp.asarray(np.random.default_rng(0).random(states)), block.xp.zeros(states)
-    block._sweep(x, y, None, 1.0, frozen=False, measure=True)
+    vector = block.state_vector(np.random.default_rng(0).random(states))
+    block.sweep(vector, None, 1.0, frozen=False, measure=True)
     while block.model.expanded():
-        block._sweep(x, y, None, 1.0, frozen=False, measure=True)
+        block.sweep(vector, None, 1.0, frozen=False, measure=True)
     best = np.inf
     for _ in range(3):
         synchronize(block.device)
         begin = time.perf_counter()
         for _ in range(repeats):
-            block._sweep(x, y, None, 1.0, frozen=frozen, measure=False)
-            x, y = y, x
+            block.sweep(vector, None, 1.0, frozen=frozen, measure=False)
+            vector = Vector(vector.after, vector.now)
         synchronize(block.device)
         best = min(best, (time.perf_counter() - begin) / repeats)
     return best
@@ -105,7 +105,7 @@ def sweep_rows(device: Device, transitions: int, speed: float) -> list[Row]:
         structure = host.structure
         enabled = np.ones(structure.choices, np.bool_)
         equations = equations_of(objective, structure, kernel.support, enabled)
-        block = DeviceBlock(kernel, equations.system, ~equations.fixed, True, Meter())
+        block = CudaBlock(kernel, equations.system, ~equations.fixed)
         block.lean = "true"  # as a solve finds out: one reward, nothing infinite
         repeats = 50 if transitions > 10**6 else 2
         seconds = timed_sweeps(block, False, repeats)
@@ -134,11 +134,12 @@ def solve_row(name: str, transitions: int, with_cpu: bool) -> Row:
     """The same model on the device, again there, and on the CPU."""
     model, objective = interval_trips(transitions, 3)
     kernel = IntervalKernel.of(model)
+    workspace = Workspace(name)
     begin = time.perf_counter()
-    there = solve(kernel, objective, device=name)
+    there = solve(kernel, objective, workspace=workspace)
     first = time.perf_counter() - begin
     begin = time.perf_counter()
-    solve(kernel, objective, device=name)
+    solve(kernel, objective, workspace=workspace)
     again = time.perf_counter() - begin
     row: Row = {
         "transitions": model.transitions,
@@ -211,7 +212,6 @@ def main() -> int:
         gpu_models.STATION = 12
     name = "cuda" if has_gpu() and not options.emulated else "cuda-emulated"
     device = open_device(name)
-    assert device is not None
     both = not (options.sweeps or options.solves or options.suite)
     results: dict[str, Any] = {"device": getattr(device, "name", name)}
     if both or options.sweeps:

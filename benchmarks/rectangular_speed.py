@@ -24,8 +24,11 @@ from pathlib import Path
 
 from tightrope.data.simulator import Simulator
 from tightrope.model.objective import Direction
+from tightrope.numerics.arrays import FloatArray
 from tightrope.region.build import build_region, polytope_region
 from tightrope.region.region import RegionKind
+from tightrope.solver.kernel import Kernel
+from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.outcomes import Outcomes
@@ -84,7 +87,7 @@ def measure(instance: Instance, region_kind: RegionKind, episodes: int) -> list[
                 "sets": name,
                 "coordinates": region.coordinates.size,
                 "vertices": None if vertices is None else len(vertices),
-                "vertices_met": getattr(kernel, "vertices_met", None),
+                "vertices_met": vertices_met(kernel, robust.fixpoint_lower),
                 "seconds": seconds,
                 "total": round(sum(seconds.values()), 3),
                 "lower": float(robust.lower[model.initial]),
@@ -94,6 +97,15 @@ def measure(instance: Instance, region_kind: RegionKind, episodes: int) -> list[
             }
         )
     return rows
+
+
+def vertices_met(kernel: Kernel, values: FloatArray) -> int | None:
+    """Vertices that nature looks at to answer the robust bound, or next to one; None for intervals."""
+    if not isinstance(kernel, RectangularKernel):
+        return None
+    workspace = kernel.open_workspace()
+    kernel.answer(values, False, workspace)
+    return workspace.vertices_met
 
 
 def measure_apart(name: str, region: str, episodes: int) -> list[dict[str, object]]:

@@ -20,7 +20,6 @@ DEVICE = os.environ.get("TIGHTROPE_DEVICE", "cuda-emulated")
 def device() -> Device:
     """The device, with segments for the smallest numbers of rows, so that all kernels are met."""
     opened = open_device(DEVICE)
-    assert opened is not None
     vars(opened)["least_rows"] = 2
     return opened
 

@@ -16,10 +16,10 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.region.build import build_region, polytope_region
 from tightrope.region.region import RegionKind
-from tightrope.solver.cuda.blocks import DeviceBlock
-from tightrope.solver.cuda.kernel import CudaKernel, placed
+from tightrope.solver.cuda.block import CudaBlock, Vector
+from tightrope.solver.cuda.kernel import CudaKernel, place
 from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.meter import Meter
+from tightrope.solver.margins import find_margins
 from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.system import NORMAL, System
 from tightrope.uncertainty.sets import rectangular
@@ -65,7 +65,7 @@ def test_safe_values_answers_and_ties_are_those_of_the_cpu(seed: int) -> None:
     for model in models(seed):
         rng = np.random.default_rng(seed)
         host = IntervalKernel.of(model)
-        there = placed(host, device())
+        there = place(host, device())
         for side in (False, True):
             values = tied_values(rng, host.structure.states)
             system = system_of(host, rng, side, not side)
@@ -94,7 +94,7 @@ def test_safe_values_enclose_the_exact_optimum() -> None:
     for model in models(9)[:3]:
         assert isinstance(model, IntervalMDP)
         host = IntervalKernel.of(model)
-        there = placed(host, device())
+        there = place(host, device())
         rng = np.random.default_rng(5)
         values = rng.random(host.structure.states)
         for maximise in (False, True):
@@ -113,28 +113,28 @@ def test_sweeps_take_the_best_choice_and_measure_the_change(seed: int) -> None:
     for model in models(20 + seed):
         rng = np.random.default_rng(seed)
         host = IntervalKernel.of(model)
-        there = placed(host, device())
+        there = place(host, device())
         structure = host.structure
         system = system_of(host, rng, bool(seed % 2), True)
         active = rng.random(structure.states) < 0.8
-        block = DeviceBlock(there, system, active, True, Meter())
+        block = CudaBlock(there, system, active)
         values = rng.random(structure.states)
-        x, y = there.device.upload(values), there.device.upload(values)
-        change = block._sweep(x, y, None, 1e-300, frozen=False, measure=True)
+        vector = block.state_vector(values)
+        change = block.sweep(vector, None, 1e-300, frozen=False, measure=True)
         each = 0.5 * (host.safe_choices(system, values, False) + host.safe_choices(system, values, True))
         best = (np.maximum if system.agent_maximises else np.minimum).reduceat(
             each, structure.choice_start[:-1]
         )
         expected = np.where(active, best, values)
-        result, taken = there.device.download(y), there.device.download(block.taken)
+        result, taken = there.device.download(vector.after), there.device.download(block.taken)
         assert np.allclose(result, expected, rtol=1e-13, atol=1e-14)
         chosen = structure.choice_start[:-1] + taken
         assert np.allclose(each[chosen[active]], best[active], rtol=1e-13, atol=1e-14)
         moved = np.abs(result - values)[active] / np.maximum(np.abs(result[active]), 1e-300)
         assert change == pytest.approx(moved.max(), rel=1e-12)
-        frozen = there.device.upload(values)
-        block._sweep(x, frozen, None, 1e-300, frozen=True, measure=False)
-        assert np.array_equal(there.device.download(frozen), result)
+        frozen = Vector(vector.now, there.device.upload(values))
+        block.sweep(frozen, None, 1e-300, frozen=True, measure=False)
+        assert np.array_equal(there.device.download(frozen.after), result)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -145,10 +145,10 @@ def test_margins_count_the_steps_that_are_left(seed: int) -> None:
     system = system_of(host, np.random.default_rng(1), False, True)
     system = replace(system, discount=np.full(structure.choices, 0.9))
     active = np.arange(12) < 9
-    block = DeviceBlock(placed(host, device()), system, active, True, Meter())
+    block = CudaBlock(place(host, device()), system, active)
     values = rng.random(12)
-    x = block.device.upload(values)
-    block._sweep(x, x.copy(), None, 1.0, frozen=False, measure=False)
+    vector = block.state_vector(values)
+    block.sweep(vector, None, 1.0, frozen=False, measure=False)
     chosen = structure.choice_start[:-1] + block.device.download(block.taken)
     answer = host.answer(values, True)
     matrix = np.zeros((12, 12))
@@ -156,9 +156,9 @@ def test_margins_count_the_steps_that_are_left(seed: int) -> None:
         for t in range(structure.transition_start[chosen[s]], structure.transition_start[chosen[s] + 1]):
             matrix[s, structure.successor[t]] += 0.9 * answer[t] * active[structure.successor[t]]
     steps = np.linalg.solve(np.eye(12) - matrix, active.astype(np.float64))
-    found = block._margins(x, block.device.upload(np.ones(12)), 100_000)
-    assert np.all(block.device.download(found)[active] <= steps[active] * (1 + 1e-9))
-    assert np.all(block.device.download(found)[active] >= 0.5 * steps[active])
+    margins, _ = find_margins(block, vector, block.xp.ones(block.groups), 100_000)
+    found = block.device.download(margins)
+    assert np.all(found <= steps[active] * (1 + 1e-9)) and np.all(found >= 0.5 * steps[active])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -166,7 +166,7 @@ def test_graph_fixpoints_are_those_of_the_worklists(seed: int) -> None:
     for model in models(40 + seed):
         rng = np.random.default_rng(seed)
         host = IntervalKernel.of(model)
-        there = placed(host, device())
+        there = place(host, device())
         structure, size = host.structure, host.structure.states
         target = rng.random(size) < 0.1
         target[rng.integers(size)] = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.solver import Limits, Solution, Status, margins, meter, rounds, solve
+from tightrope.solver import Limits, Solution, Status, budget, margins, rounds, solve
 from tightrope.solver.answered import answered_sweeps
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.reduction import equations_of
@@ -107,9 +108,10 @@ def test_evaluation_from_below_never_overshoots() -> None:
     rows = Rows.room_for(longest_choices(structure), block, with_bounds=True)
     still = np.zeros(len(block))
     exact = solve(model, objective, precision=1e-9).upper
+    workspace = kernel.open_workspace()
     values = equations.value.copy()
     for _ in range(4):
-        kernel.sweep(equations.system, block, values, still, 1e-300, rows)
+        kernel.sweep(equations.system, block, values, still, 1e-300, rows, workspace)
         for _ in range(5):
             before = values.copy()
             answered_sweeps(equations.system, block, rows, still, values, 1e-300, 1, 0.1)
@@ -149,7 +151,7 @@ def test_equally_good_ways_of_different_length_in_blocks_too_large_to_factorise(
     """Every value is ½, and the agent takes either way; a bound that stands off by the length of the shorter
     does not hold, since the longer one then looks better.
     """
-    for module in (margins, meter):
+    for module in (margins, budget):
         monkeypatch.setattr(module, "LARGEST_FACTORISATION", 0)
     solution = solve(*two_ways(leave, agent), limits=Limits(iterations=50_000))
     assert solution.is_certified
@@ -202,3 +204,25 @@ def test_choices_that_never_stop_at_first_do_not_rule_factorisation_out(length: 
     solution = solve(*hesitant_walk(length), limits=ITERATIONS)
     assert solution.is_certified and solution.iterations < 3000
     assert solution.lower[0] <= length**2 + 49 * length <= solution.upper[0]
+
+
+def test_a_limit_of_precision_does_not_switch_the_other_limits_off() -> None:
+    """Two hopeless ladders beside each other: the first ends with what float64 carries, the second at the
+    limit of iterations.
+    """
+    one, objective = ladder(6, 2.0**-12)
+    start, states = one.structure, one.structure.states
+    structure = Structure(
+        choice_start=np.append(start.choice_start, start.choice_start[1:] + start.choices),
+        transition_start=np.append(start.transition_start, start.transition_start[1:] + start.transitions),
+        successor=np.append(start.successor, start.successor + states),
+        rewards={"steps": RewardStructure(state=np.tile(np.append(np.ones(6), 0.0), 2))},
+    )
+    model = IntervalMDP(structure, np.tile(one.lower, 2), np.tile(one.upper, 2))
+    assert objective.target is not None
+    both = replace(objective, target=np.tile(objective.target, 2), reward=structure.rewards["steps"])
+    alone = solve(one, objective, limits=ITERATIONS)
+    assert alone.status is Status.PRECISION_LIMIT
+    limited = solve(model, both, limits=Limits(iterations=alone.iterations + 100))
+    assert limited.iterations < alone.iterations + 200
+    assert encloses(limited, steps(6, 2.0**-12))

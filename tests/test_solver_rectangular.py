@@ -124,14 +124,15 @@ def test_nature_is_enclosed_on_the_safe_side_of_the_exact_optimum(seed: int) -> 
         rectangular(polytope_region(intervals), model, intervals.expression_bounds())
     )
     assert kernel.shape.joint.any()
+    workspace = kernel.open_workspace()
     rng = np.random.default_rng(seed)
     for _ in range(4):
         values = rng.integers(-64, 64, model.states) / 16.0
         exact = [F(float(v)) for v in values]
         for nature in (MIN, MAX):
             system = system_of(model, kernel, nature)
-            low, high = (kernel.safe_choices(system, values, upward) for upward in (False, True))
-            answer = kernel.answer(values, nature is MAX)
+            low, high = (kernel.safe_choices(system, values, upward, workspace) for upward in (False, True))
+            answer = kernel.answer(values, nature is MAX, workspace)
             sums = np.add.reduceat(answer, model.transition_start[:-1])
             assert answer.min() >= 0.0 and np.abs(sums - 1.0).max() < 2e-15
             attained = np.add.reduceat(answer * values[model.successor], model.transition_start[:-1])
@@ -144,7 +145,7 @@ def test_nature_is_enclosed_on_the_safe_side_of_the_exact_optimum(seed: int) -> 
                 assert abs(low[choice] - float(optimum)) < 1e-9
                 assert abs(high[choice] - float(optimum)) < 1e-9
                 assert abs(attained[choice] - float(optimum)) < 1e-9
-    assert kernel.shape.used[1] == 0
+    assert workspace.pool.used[1] == 0, "a vertex found no room"
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -290,16 +291,17 @@ def test_walks_find_the_optimum_that_linear_programs_find_and_their_bounds_hold(
     shape = shape_of(sets)
     matrix, right = shape.rows[:, :-1], shape.rows[:, -1]
     multiplier = np.empty(size)
-    pool = (shape.rows, shape.vertex, shape.link, shape.table, shape.used)
+    met = shape.open_pool()
+    pool = (shape.rows, met.vertex, met.link, met.table, met.used)
     for _ in range(30):
         q = rng.standard_normal(size)
-        v = walk(*pool, int(shape.used[2]), q, multiplier)
-        outer = outer_value(shape.rows, shape.link, shape.reach, v, q, multiplier)
-        inner = inner_value(shape.vertex, v, q)
+        v = walk(*pool, int(met.used[2]), q, multiplier)
+        outer = outer_value(shape.rows, met.link, shape.reach, v, q, multiplier)
+        inner = inner_value(met.vertex, v, q)
         best = -linprog(-q, A_ub=matrix, b_ub=right, bounds=(None, None)).fun
         assert inner <= outer
         assert outer >= best - 1e-10 and outer - best < 1e-8 and best - inner < 1e-8
-    assert shape.used[0] > 1 or size == 1
+    assert met.used[0] > 1 or size == 1
 
 
 def test_a_walk_that_cannot_store_vertices_still_gives_bounds() -> None:
@@ -307,13 +309,12 @@ def test_a_walk_that_cannot_store_vertices_still_gives_bounds() -> None:
     p, q, r = parameters.symbols()
     sets = polygon_sets(parameters, [{1: p, 2: q, 3: r, 4: Polynomial.constant(1) - p - q - r}], 5)
     shape = shape_of(sets)
-    full = shape._replace(vertex=shape.vertex[:1].copy(), link=shape.link[:1].copy())
     direction = np.array([1.0, 1.0, 1.0])
-    for chosen, slack in ((shape, 1e-9), (full, 10.0)):
+    for pool, slack in ((shape.open_pool(), 1e-9), (shape.open_pool(1), 10.0)):
         multiplier = np.empty(3)
-        v = walk(chosen.rows, chosen.vertex, chosen.link, chosen.table, chosen.used, 0, direction, multiplier)
-        outer = outer_value(chosen.rows, chosen.link, chosen.reach, v, direction, multiplier)
-        exact = chosen.reach.sum()  # the corner of the box
+        v = walk(shape.rows, pool.vertex, pool.link, pool.table, pool.used, 0, direction, multiplier)
+        outer = outer_value(shape.rows, pool.link, shape.reach, v, direction, multiplier)
+        exact = shape.reach.sum()  # the corner of the box
         assert exact - 1e-6 <= outer <= exact + slack
 
 

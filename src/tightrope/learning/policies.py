@@ -29,6 +29,7 @@ from tightrope.solver.kernel import Kernel
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits
 from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.solver.workspace import Workspace
 from tightrope.uncertainty.sets import Sets
 
 Choices = OffsetArray | FloatArray | StepChoices
@@ -75,6 +76,7 @@ class PolicySolver:
         self.objective, self.options = objective, options
         self.kernel = kernel_of(self.sets)
         self.deadline, self.progress = deadline, progress
+        self.workspace = Workspace(options.device, options.threads)
         self.solves_left = solves
         self.notes: list[str] = []
         if smallest is not None:
@@ -152,7 +154,6 @@ class PolicySolver:
             policy=policy,
             precision=self.options.precision,
             limits=Limits(self.options.iterations, left),
-            device=self.options.device,
-            threads=self.options.threads,
             start=start,
+            workspace=self.workspace,
         )

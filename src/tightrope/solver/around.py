@@ -1,49 +1,37 @@
 """What lies around a block: the smallest value there, to start from, and how wide the bounds are.
 
-So far its own upper bound stands off, however well it is solved. Let x solve a block for the lower bounds
-around it. If the upper bounds there are larger by at most h, then x + h is no less than its own backup with
-them, as rows sum to at most 1; if they are larger by at most a part η of themselves, (1 + η)·x is, where no
-reward is negative. A block that starts from there has only its own margins to add.
+That width is the least by which the block's own upper bound exceeds its lower one, however well it is solved.
+Let x solve a block for the lower bounds around it. If the upper bounds there are larger by at most h, then
+x + h is no less than its own backup with them, as rows sum to at most 1; if they are larger by at most a part
+η of themselves, (1 + η)·x is, where no reward is negative. A block that starts from there has only its own
+margins to add.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
-from tightrope.solver.measure import Measure
+from tightrope.solver.backend import Around
 from tightrope.solver.system import Block
 
 
-@dataclass(frozen=True)
-class Around:
-    """The smallest finite value around a block, 0 where there is none, and the largest distance of bounds
-    there, of values as such or (`is_part`) as a part of them.
-    """
-
-    smallest: float
-    distance: float
-    is_part: bool
-
-    def over(self, middle: FloatArray) -> FloatArray:
-        """By how much an upper bound of the block must exceed the solution for the lower bounds around it."""
-        return self.distance * middle if self.is_part else np.full(len(middle), self.distance)
-
-
 def look_around(
-    measure: Measure, block: Block, lower: FloatArray, upper: FloatArray, place: IndexArray
+    structure: Structure,
+    block: Block,
+    lower: FloatArray,
+    upper: FloatArray,
+    is_part: bool,
+    place: IndexArray,
 ) -> Around:
     """`place` is −1 on all states, before and after."""
-    system = measure.system
-    is_part = measure.relative and system.unit == 0
     place[block.member] = 0
     smallest, distance = _look_around(
-        system.structure.choice_start,
-        system.structure.transition_start,
-        system.structure.successor,
+        structure.choice_start,
+        structure.transition_start,
+        structure.successor,
         block.member,
         place,
         lower,

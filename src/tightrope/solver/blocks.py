@@ -19,33 +19,23 @@ on the safe side; how the vectors were found plays no part.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
-import numpy as np
-
-from tightrope.model.graph.support import Support
-from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.unit_sums import SUM_UNIT
-from tightrope.solver.around import Around, look_around
-from tightrope.solver.backups import STEP_ERROR
+from tightrope.numerics.arrays import FloatArray
+from tightrope.solver.backend import Around, Backend, BlockBackend, GroupVector, Portion, StateVector
+from tightrope.solver.budget import Goal, Progress
 from tightrope.solver.equations import Equations, Meaning
-from tightrope.solver.first_guess import first_guess
-from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.kernel import Kernel
-from tightrope.solver.layers import layers
-from tightrope.solver.margins import margins
+from tightrope.solver.margins import find_margins
 from tightrope.solver.measure import Measure
-from tightrope.solver.meter import Meter
+from tightrope.solver.policy_iteration import PolicyIteration
 from tightrope.solver.rounds import Rounds
-from tightrope.solver.solution import Status, width
-from tightrope.solver.system import Block, Rows, System, longest_choices
+from tightrope.solver.solution import Status
+from tightrope.solver.system import System
 
 FIRST_SHIFT = 1 / 4096
 """The first shift, as a part of the precision."""
-
-SMALLEST_SHIFT = 1e-13
-"""Relative shift below which rounding errors of one backup are of the same size, whatever the kernel."""
 
 CLOSENESS = 0.25
 """Residual, as a part of the shift, at which an approximation is good enough to be verified."""
@@ -56,9 +46,6 @@ MARGIN_PART = 0.4
 SMALLEST_PART = 1e-5
 """Part of its precision that a block must have to itself, beside what it inherits."""
 
-LARGEST = 1e300
-"""Where iterates are cut off."""
-
 RELAXED = 100.0
 """Factor by which the goal is relaxed where float64 does not carry it."""
 
@@ -66,292 +53,280 @@ COARSEST = 0.01
 """The widest goal there is use in."""
 
 
+class Bounds(NamedTuple):
+    """Verified bounds, what they lie around, and whether float64 allows for nothing closer."""
+
+    lower: GroupVector
+    upper: GroupVector
+    middle: GroupVector
+    is_closest: bool
+
+
 @dataclass(frozen=True, eq=False)
 class BlockSolver:
-    """Solves blocks of one system with one kernel; bounds are read from and written to vectors over all
-    states.
-    """
+    """Solves the blocks of one system, wherever they are."""
 
-    kernel: Kernel
-    support: Support
+    backend: Backend
     equations: Equations
     system: System
-    relative: bool
-    meter: Meter
+    goal: Goal
 
     @cached_property
-    def _longest_choices(self) -> OffsetArray:
-        """Once for all blocks: a model of many must not pay for its size in each."""
-        return longest_choices(self.kernel.structure)
-
-    @cached_property
-    def _smallest_shift(self) -> float:
-        """What rounding adds to a backup of intervals (`tightrope.solver.pouring`), and a little more."""
-        kernel, system = self.kernel, self.system
-        if not isinstance(kernel, IntervalKernel):
-            return SMALLEST_SHIFT
-        error = float(self._longest_choices.max(initial=1) + 6) * SUM_UNIT * (1 if kernel.is_plain else 2)
-        return 1.0625 * error + (STEP_ERROR if len(system.reward) or len(system.discount) else 0.0)
-
-    @cached_property
-    def _measure(self) -> Measure:
-        return Measure(self.system, self.relative, self.meter)
-
-    @cached_property
-    def _rounds(self) -> Rounds:
-        """On a system in which nothing within a block becomes infinite."""
-        bounded = replace(self.system, ceiling=min(self.system.ceiling, LARGEST))
-        return Rounds(self.kernel, self.support, self.equations, bounded, self._measure, self.meter)
+    def smallest_shift(self) -> float:
+        """Relative shift below which rounding errors of one backup are of the same size."""
+        return self.backend.kernel.backup_error(self.system)
 
     def solve(
-        self, block: Block, lower: FloatArray, upper: FloatArray, budget: float, *, connected: bool = False
-    ) -> None:
-        """Bounds of the block within `budget` of each other; without success what was verified, else
-        floor and ceiling.
-
-        A block that is `connected`, one component, is put into an order of its own (`layers`)."""
-        distance = np.zeros(len(block), np.int32)
-        if connected:
-            is_reach = self.equations.meaning is Meaning.REACH
-            ordered = layers(self.support, block, lower, self.meter.place, is_reach)
-            block, distance = ordered.block, ordered.distance
-        self.meter.patience = self.meter.patience_for(len(block))
-        around = look_around(self._measure, block, lower, upper, self.meter.place)
-        middle = first_guess(self.equations, self.system, block, around.smallest, distance, self.meter.start)
-        best_lower = np.full(len(block), self.system.floor)
-        best_upper = np.full(len(block), self.system.ceiling)
-        rows = Rows.room_for(self._longest_choices, block, with_bounds=self._rounds.answers)
-        goal = budget
-        while True:
-            low, high, middle, is_closest = self._refine(block, lower, upper, middle, goal, rows, around)
-            best_lower, best_upper = np.maximum(best_lower, low), np.minimum(best_upper, high)
-            gap = float(width(best_lower, best_upper, self.relative, self._measure.unit(middle)).max())
-            if gap <= budget or self.meter.exhausted():
-                break
-            self.meter.stopped = self.meter.stopped or Status.PRECISION_LIMIT
-            goal *= RELAXED
-            if is_closest or gap <= goal or goal > COARSEST:
-                break
-        _assign(block, lower, best_lower)
-        _assign(block, upper, best_upper)
-
-    def _refine(
         self,
-        block: Block,
-        lower: FloatArray,
-        upper: FloatArray,
-        middle: FloatArray,
-        budget: float,
-        rows: Rows,
-        around: Around,
-    ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
-        """The best bounds found on the way to `budget`, what they lie around, and whether float64 allows for
-        nothing closer.
+        portion: Portion,
+        bounds: tuple[FloatArray, FloatArray],
+        goal: float,
+        progress: Progress,
+        worker: int = 0,
+    ) -> Status | None:
+        """Bounds of the portion's states within `goal` of each other, written into `bounds`; without success
+        what was verified, else floor and ceiling, and the reason.
         """
-        lead = block.member[block.group_start[:-1]]
-        best_lower = np.full(len(block), self.system.floor)
-        best_upper = np.full(len(block), self.system.ceiling)
-        still = np.zeros(len(block))
-        begin = self.meter.iterations
-        found = self._with_margins(block, lower, upper, middle, budget, rows, around)
-        if found is not None:
-            best_lower, best_upper, middle, is_best = found
-            gap = float(width(best_lower, best_upper, self.relative, self._measure.unit(middle)).max())
-            if gap <= budget or is_best:
-                self.meter.largest = self._measure.unit(middle)
-                return best_lower, best_upper, middle, is_best
-        shift, closeness = max(budget * FIRST_SHIFT, self._smallest_shift), CLOSENESS
-        below = above = still  # last distances of the bounds from the middle
-        patience = 0
+        lower, upper = bounds
+        block = self.backend.open_block(self.equations, self.system, portion, lower, worker)
+        measure = Measure(self.system, self.goal.relative, progress, block.xp)
+        around = block.look_around(lower, upper, self.goal.relative and self.system.unit == 0)
+        nature_has_choices = self.backend.kernel.lower is not self.backend.kernel.upper
+        policies = PolicyIteration(block, self.equations, progress, nature_has_choices)
+        patience = progress.patience_for(block.groups)
+        rounds = Rounds(block, self.system, measure, progress, policies, patience)
+        ends = block.state_vector(lower), block.state_vector(upper)
+        return _Refinement(self, block, measure, rounds, around, *ends).run(bounds, goal)
+
+    def first_guess(self, block: BlockBackend, smallest: float) -> GroupVector:
+        """The smallest value around the block, and for rewards what the way out may cost; values that were
+        given, where they are finite. It decides how long a solve takes and nothing else.
+        """
+        xp = block.xp
+        guess = xp.full(block.groups, smallest)
+        if self.equations.meaning is Meaning.REWARD and self.system.unit == 0:
+            guess = guess + block.guess_costs()
+        if self.goal.start is not None:
+            given = block.gather(self.goal.start)
+            guess = xp.where(xp.isfinite(given), given, guess)
+        return xp.clip(guess, self.system.floor, self.system.ceiling)
+
+
+@dataclass(eq=False)
+class _Refinement:
+    """Bounds of one block; `low` and `high` are vectors to iterate on, with the bounds around the block."""
+
+    solver: BlockSolver
+    block: BlockBackend
+    measure: Measure
+    rounds: Rounds
+    around: Around
+    low: StateVector
+    high: StateVector
+    system: System = field(init=False)
+    progress: Progress = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.system, self.progress = self.solver.system, self.measure.progress
+
+    def run(self, bounds: tuple[FloatArray, FloatArray], asked: float) -> Status | None:
+        """Refine towards goals that become coarser where float64 does not carry what was asked."""
+        xp, goal, status = self.block.xp, asked, None
+        lower, upper = self._nothing(False), self._nothing(True)
+        middle = self.solver.first_guess(self.block, self.around.smallest)
         while True:
-            _assign(block, lower, middle)
-            tolerance = self._measure.tolerance(shift * closeness, middle)
-            if not self._rounds.converge(block, lower, still, tolerance, rows, 10 * patience or None):
+            found = self._refine(middle, goal)
+            middle = found.middle
+            lower, upper = xp.maximum(lower, found.lower), xp.minimum(upper, found.upper)
+            gap = self._gap(lower, upper, middle)
+            if gap <= asked or self.progress.is_exhausted:
                 break
-            patience = max(patience, self.meter.iterations - begin + 100)
-            begin = self.meter.iterations
-            allowed = patience if shift > self._smallest_shift else 4 * patience
-            middle = lower[lead]
-            step = shift * self._measure.reference(middle)
-            tolerance = self._measure.tolerance(shift * closeness, middle)
-            _assign(block, lower, middle - below)
-            settled = self._rounds.converge(block, lower, -step, tolerance, rows, allowed)
-            low = lower[lead]
+            status = Status.PRECISION_LIMIT
+            goal *= RELAXED
+            if found.is_closest or gap <= goal or goal > COARSEST:
+                break
+        self.block.scatter(lower, bounds[0])
+        self.block.scatter(upper, bounds[1])
+        return status
+
+    def _refine(self, middle: GroupVector, goal: float) -> Bounds:
+        """The best bounds found on the way to `goal`."""
+        xp, block, progress, rounds = self.block.xp, self.block, self.progress, self.rounds
+        best_lower, best_upper = self._nothing(False), self._nothing(True)
+        still = xp.zeros(block.groups)
+        begin = progress.iterations
+        found = self._with_margins(middle, goal)
+        if found is not None:
+            best_lower, best_upper, middle, _ = found
+            if self._gap(best_lower, best_upper, middle) <= goal or found.is_closest:
+                progress.largest = self.measure.unit(middle)
+                return found
+        smallest = self.solver.smallest_shift
+        shift, closeness = max(goal * FIRST_SHIFT, smallest), CLOSENESS
+        below = above = still  # last distances of the bounds from the middle
+        patience, gap, holds = 0, float("inf"), False
+        while True:
+            block.put(self.low, middle)
+            tolerance = self.measure.tolerance(shift * closeness, middle)
+            if not rounds.converge(self.low, still, tolerance, 10 * patience or None):
+                break
+            patience = max(patience, progress.iterations - begin + 100)
+            begin = progress.iterations
+            allowed = patience if shift > smallest else 4 * patience
+            middle = block.take(self.low)
+            step = shift * self.measure.reference(middle)
+            tolerance = self.measure.tolerance(shift * closeness, middle)
+            block.put(self.low, middle - below)
+            settled = rounds.converge(self.low, -step, tolerance, allowed)
+            low = high = block.take(self.low)
             if settled:
-                _assign(
-                    block,
-                    upper,
-                    np.minimum(middle + np.where(above > 0, above, middle - low), self.system.ceiling),
-                )
-                settled = self._rounds.converge(block, upper, step, tolerance, rows, allowed)
-            if self.meter.exhausted():
+                away = xp.where(above > 0, above, middle - low)
+                block.put(self.high, xp.minimum(middle + away, self.system.ceiling))
+                settled = rounds.converge(self.high, step, tolerance, allowed)
+            if progress.is_exhausted:
                 break
             if settled:
-                high = upper[lead]
-                low_holds, high_holds = self._holds(block, lower, False), self._holds(block, upper, True)
-                best_lower = np.maximum(best_lower, low) if low_holds else best_lower
-                best_upper = np.minimum(best_upper, high) if high_holds else best_upper
-                gap = float(width(best_lower, best_upper, self.relative, self._measure.unit(middle)).max())
-                if gap <= budget:
-                    self.meter.largest = self._measure.unit(middle)
+                high = block.take(self.high)
+                low_holds, high_holds = self._holds(self.low, False), self._holds(self.high, True)
+                best_lower = xp.maximum(best_lower, low) if low_holds else best_lower
+                best_upper = xp.minimum(best_upper, high) if high_holds else best_upper
+                gap = self._gap(best_lower, best_upper, middle)
+                if gap <= goal:
+                    progress.largest = self.measure.unit(middle)
                     break
                 holds = low_holds and high_holds
-            if shift <= self._smallest_shift:
+            if shift <= smallest:
                 break
             below = above = still
             factor = 1 / 16
             if settled and holds:
-                factor = min(0.5, max(0.5 * budget / gap, 1e-4))
+                factor = min(0.5, max(0.5 * goal / gap, 1e-4))
                 below, above = factor * (middle - low), factor * (high - middle)
             elif settled:
                 factor, closeness = 0.5, closeness / 2
-            shift = max(shift * factor, self._smallest_shift)
-        return best_lower, best_upper, middle, False
+            shift = max(shift * factor, smallest)
+        return Bounds(best_lower, best_upper, middle, False)
 
-    def _with_margins(
-        self,
-        block: Block,
-        lower: FloatArray,
-        upper: FloatArray,
-        start: FloatArray,
-        budget: float,
-        rows: Rows,
-        around: Around,
-    ) -> tuple[FloatArray, FloatArray, FloatArray, bool] | None:
-        """Bounds that stand off one approximate solution by its margins, as far as they are verified, that
-        solution, and whether float64 allows for nothing closer; None where there are no margins or a limit
-        was met.
+    def _with_margins(self, start: GroupVector, goal: float) -> Bounds | None:
+        """Bounds at the distance of its margins from one approximate solution, as far as they are verified;
+        None where there are no margins or a limit was met.
         """
-        lead, still = block.member[block.group_start[:-1]], np.zeros(len(block))
-        scratch = self.meter.zeros(self.kernel.structure.states)
-        shift = max(budget * FIRST_SHIFT, self._smallest_shift)
-        _assign(block, lower, start)
-        before = self.meter.iterations
-        tolerance = self._measure.tolerance(shift * CLOSENESS, start)
-        settled = self._rounds.converge(block, lower, still, tolerance, rows)
-        middle = lower[lead]
-        if self.meter.exhausted():
+        block, progress, rounds = self.block, self.progress, self.rounds
+        still, smallest = block.xp.zeros(block.groups), self.solver.smallest_shift
+        shift = max(goal * FIRST_SHIFT, smallest)
+        block.put(self.low, start)
+        before = progress.iterations
+        tolerance = self.measure.tolerance(shift * CLOSENESS, start)
+        settled = rounds.converge(self.low, still, tolerance)
+        middle = block.take(self.low)
+        if progress.is_exhausted:
             return None
-        reference = self._measure.reference(middle)
-        most = max(2 * (self.meter.iterations - before), 100)
-        if self.meter.may_factorise(len(block)):
-            most = min(most, 60 + len(block) // 10)
-        away, used = margins(self.system, block, rows, reference, scratch, self.meter.place, most)
-        self.meter.iterations += used
+        reference = self.measure.reference(middle)
+        most = max(2 * (progress.iterations - before), 100)
+        if progress.may_factorise(block.groups):
+            most = min(most, 60 + block.groups // 10)
+        away, used = find_margins(block, self.low, reference, most)
+        progress.iterations += used
         if away is None:
             return None
-        over, own = self._inherited(around, middle, budget)
+        over, own = self._inherited(middle, goal)
         farthest = 1.0 / float((away / reference).max())
         fitting = MARGIN_PART * own * farthest
         if fitting < shift:
-            shift = max(fitting, self._smallest_shift)
-            allowed = 4 * (self.meter.iterations - before) + 200
-            tolerance = self._measure.tolerance(shift * CLOSENESS, middle)
-            self._rounds.converge(block, lower, still, tolerance, rows, allowed)
-            middle = lower[lead]
+            shift = max(fitting, smallest)
+            allowed = 4 * (progress.iterations - before) + 200
+            rounds.converge(self.low, still, self.measure.tolerance(shift * CLOSENESS, middle), allowed)
+            middle = block.take(self.low)
         highest = middle + over
-        is_hard = fitting < 8 * self._smallest_shift or not settled
+        is_hard = fitting < 8 * smallest or not settled
         farthest = farthest if is_hard else fitting
-        low, below = self._standing_off(block, lower, middle, away, shift, farthest, upward=False)
-        high, above = self._standing_off(block, upper, highest, away, shift, farthest, upward=True)
-        allowed = self.meter.iterations - before + 100
+        low, below = self._move_away(self.low, middle, away, (shift, farthest), upward=False)
+        high, above = self._move_away(self.high, highest, away, (shift, farthest), upward=True)
+        allowed = progress.iterations - before + 100
         if not below <= farthest:
-            low, below = self._shifted(block, lower, middle, away, shift, rows, allowed, upward=False)
+            low, below = self._shift(self.low, middle, shift * away, (shift, allowed), upward=False)
         if not above <= farthest:
-            high, above = self._shifted(block, upper, highest, away, shift, rows, allowed, upward=True)
-        is_closest = fitting * (budget / own) < self._smallest_shift or not settled
-        return low, high, middle, is_closest and max(below, above) <= farthest
+            high, above = self._shift(self.high, highest, shift * away, (shift, allowed), upward=True)
+        is_closest = fitting * (goal / own) < smallest or not settled
+        return Bounds(low, high, middle, is_closest and max(below, above) <= farthest)
 
-    def _inherited(self, around: Around, middle: FloatArray, budget: float) -> tuple[FloatArray, float]:
-        """By how much the upper bound must exceed `middle` in any case, and what of the budget is left then;
-        nothing and all of it where that would be too little.
+    def _inherited(self, middle: GroupVector, goal: float) -> tuple[GroupVector, float]:
+        """By how much the upper bound must exceed `middle` in any case (`tightrope.solver.around`), and what
+        of the goal is left then; nothing and all of it where that would be too little.
         """
-        if around.distance < np.inf:
-            over = around.over(middle)
-            own = budget - float((over / self._measure.reference(middle)).max())
-            if own > SMALLEST_PART * budget:
+        xp, around = self.block.xp, self.around
+        if around.distance < float("inf"):
+            over = around.distance * middle if around.is_part else xp.full(len(middle), around.distance)
+            own = goal - float((over / self.measure.reference(middle)).max())
+            if own > SMALLEST_PART * goal:
                 return over, own
-        return np.zeros(len(middle)), budget
+        return xp.zeros(len(middle)), goal
 
-    def _standing_off(
+    def _move_away(
         self,
-        block: Block,
-        values: FloatArray,
-        middle: FloatArray,
-        away: FloatArray,
-        shift: float,
-        farthest: float,
+        values: StateVector,
+        middle: GroupVector,
+        away: GroupVector,
+        multiples: tuple[float, float],
         *,
         upward: bool,
-    ) -> tuple[FloatArray, float]:
-        """The closest verified bound that stands off `middle` by a multiple of `away`: `shift` or, as often
-        as need be, half as much again, up to `farthest`. With the multiple; else ceiling or floor, and ∞.
+    ) -> tuple[GroupVector, float]:
+        """The closest verified bound whose distance from `middle` is a multiple of `away`: the first of
+        `multiples` or, as often as need be, half as much again, up to the second. With the multiple; else
+        ceiling or floor, and ∞.
         """
-        reference = self._measure.reference(middle)
+        multiple, farthest = multiples
+        reference = self.measure.reference(middle)
         while True:
-            bound = self._off(middle, shift * away, upward)
-            _assign(block, values, bound)
-            missing = self._missing(block, values, upward)
-            worst = float((missing / reference).max())
+            bound = self._displace(middle, multiple * away, upward)
+            self.block.put(values, bound)
+            worst = float((self.block.find_missing(values, upward) / reference).max())
             if worst <= 0.0:
-                return bound, shift
-            shift = max(1.5 * shift, shift + 1.5 * worst)  # a step of 1 gains about `reference`
-            if not shift <= farthest:
-                return self._nothing(block, upward), np.inf
+                return bound, multiple
+            multiple = max(1.5 * multiple, multiple + 1.5 * worst)  # a step of 1 gains about `reference`
+            if not multiple <= farthest:
+                return self._nothing(upward), float("inf")
 
-    def _shifted(
+    def _shift(
         self,
-        block: Block,
-        values: FloatArray,
-        middle: FloatArray,
-        away: FloatArray,
-        shift: float,
-        rows: Rows,
-        allowed: int,
+        values: StateVector,
+        middle: GroupVector,
+        distance: GroupVector,
+        shift_and_sweeps: tuple[float, int],
         *,
         upward: bool,
-    ) -> tuple[FloatArray, float]:
-        """Like `_standing_off` where margins fail, since one that answers equally well in the middle gains by
+    ) -> tuple[GroupVector, float]:
+        """Like `_move_away` where margins fail, since a choice that is equally good in the middle gains by
         what they add: from there it is not far to the solution of the shifted equations, which knows.
         """
-        _assign(block, values, self._off(middle, shift * away, upward))
-        step = shift * self._measure.reference(middle)
-        tolerance = self._measure.tolerance(shift * CLOSENESS, middle)
-        if self._rounds.converge(
-            block, values, step if upward else -step, tolerance, rows, allowed
-        ) and self._holds(block, values, upward):
-            return values[block.member[block.group_start[:-1]]], shift
-        return self._nothing(block, upward), np.inf
+        shift, allowed = shift_and_sweeps
+        self.block.put(values, self._displace(middle, distance, upward))
+        step = shift * self.measure.reference(middle)
+        tolerance = self.measure.tolerance(shift * CLOSENESS, middle)
+        if self.rounds.converge(values, step if upward else -step, tolerance, allowed) and self._holds(
+            values, upward
+        ):
+            return self.block.take(values), shift
+        return self._nothing(upward), float("inf")
 
-    def _off(self, middle: FloatArray, distance: FloatArray, upward: bool) -> FloatArray:
+    def _displace(self, middle: GroupVector, distance: GroupVector, upward: bool) -> GroupVector:
         """`middle` moved by a distance, within what is known; what is positive stays positive."""
-        floor, ceiling = self.system.floor, self.system.ceiling
+        xp, floor, ceiling = self.block.xp, self.system.floor, self.system.ceiling
         if upward:
-            return np.minimum(middle + distance, ceiling)
+            return xp.minimum(middle + distance, ceiling)
         if floor >= 0.0:
-            return np.where(
-                distance > 0.5 * middle, middle * (middle / (middle + distance)), middle - distance
-            )
-        return np.maximum(middle - distance, floor)
+            is_far = distance > 0.5 * middle
+            sum_ = xp.where(is_far, middle + distance, 1.0)
+            return xp.where(is_far, middle * (middle / sum_), middle - distance)
+        return xp.maximum(middle - distance, floor)
 
-    def _nothing(self, block: Block, upward: bool) -> FloatArray:
+    def _nothing(self, upward: bool) -> GroupVector:
         """What is known without any solving."""
-        return np.full(len(block), self.system.ceiling if upward else self.system.floor)
+        return self.block.xp.full(self.block.groups, self.system.ceiling if upward else self.system.floor)
 
-    def _holds(self, block: Block, values: FloatArray, upward: bool) -> bool:
+    def _gap(self, lower: GroupVector, upper: GroupVector, middle: GroupVector) -> float:
+        return self.measure.gap(lower, upper, self.measure.unit(middle))
+
+    def _holds(self, values: StateVector, upward: bool) -> bool:
         """Whether the values are verifiably an upper (a lower) bound, given those around the block."""
-        return bool(np.all(self._missing(block, values, upward) <= 0.0))
-
-    def _missing(self, block: Block, values: FloatArray, upward: bool) -> FloatArray:
-        """By how much the values' backups, safely rounded, are beyond them; nowhere positive: they are an
-        upper (a lower) bound.
-        """
-        backed = np.empty(len(block))
-        self.kernel.safe(self.system, block, values, upward, backed)
-        own = values[block.member[block.group_start[:-1]]]
-        beyond, within = (backed, own) if upward else (own, backed)
-        return np.subtract(beyond, within, out=np.zeros(len(block)), where=backed != own)
-
-
-def _assign(block: Block, values: FloatArray, of_groups: FloatArray) -> None:
-    values[block.member] = np.repeat(of_groups, np.diff(block.group_start))
+        return bool((self.block.find_missing(values, upward) <= 0.0).all())

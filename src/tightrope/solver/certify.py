@@ -9,19 +9,16 @@ of an optimal answer, or, where there is slack, any.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from tightrope.model.graph.qualitative import attract_into
-from tightrope.model.graph.support import Support
-from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.jit import kernel
+from tightrope.solver.backend import Backend
 from tightrope.solver.decided import Decision
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.horizon import weighted
-from tightrope.solver.kernel import Backups
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,106 +32,100 @@ class Certificate:
     holds: bool
 
 
-def certified(
-    backups: Backups,
-    support: Support,
-    equations: Equations,
-    decision: Decision,
-    lower: FloatArray,
-    upper: FloatArray,
+def certify(
+    backend: Backend, equations: Equations, decision: Decision, lower: FloatArray, upper: FloatArray
 ) -> Certificate:
     """Check L ≤ Φ(L) and Φ(U) ≤ U everywhere and find the policy and ranking that go with them."""
     system, structure = equations.system, equations.system.structure
-    state = structure.choice_state
-    free = ~equations.fixed
-    low, high = backups.safe_choices(system, lower, False), backups.safe_choices(system, upper, True)
-    maximises, enabled = system.agent_maximises, system.enabled
-    low_best, low_choice = _best_of(structure, low, enabled, maximises)
-    high_best, high_choice = _best_of(structure, high, enabled, maximises)
-    endless = np.isposinf(lower)
-    low_holds = bool(np.all(~free | endless | (low_best >= lower)))
-    high_holds = bool(np.all(~free | (high_best <= upper)))
-
-    policy = low_choice if maximises else high_choice
-    ranking = np.zeros(structure.states, np.int64)
+    bounds = _Bounds(backend, equations, lower, upper)
+    judged = backend.judge(equations, bounds.low, bounds.high)
+    low_holds = bool((bounds.fixed | bounds.is_endless | judged.low_holds).all())
+    high_holds = bool((bounds.fixed | judged.high_holds).all())
+    policy, ranking = judged.policy, np.zeros(structure.states, np.int64)
     if equations.can_idle:
-        bound, each = (lower, low) if equations.owners_maximise else (upper, high)
-        required = bound[state]
-        good = enabled & (each >= required if equations.owners_maximise else each <= required)
-        slack = each > required if equations.owners_maximise else each < required
         owns = equations.agent_owns
-        open_choice = good if owns else enabled.copy()
-        drawn_all = _draw(
-            backups, support, equations, lower, upper, open_choice, slack, owns, policy, ranking
-        )
+        open_choice = judged.good if owns else backend.upload(system.enabled)
+        drawn = _draw(bounds, open_choice, judged.slack, owns)
         if equations.owners_maximise:
-            low_holds &= drawn_all
+            low_holds &= drawn.is_complete
         else:
-            high_holds &= drawn_all
+            high_holds &= drawn.is_complete
+        ranking = drawn.ranking
+        if owns:
+            policy = np.where(drawn.policy >= 0, drawn.policy, policy)
         infinite = decision.states & np.isposinf(decision.value)
         ranking[infinite] = decision.layer[infinite]
-        if maximises:
+        if system.agent_maximises:
             shown = infinite & (decision.witness >= 0)
             policy[shown] = decision.witness[shown]
+    free = ~equations.fixed
     if not low_holds:
-        lower = np.where(free & ~endless, system.floor, lower)
+        lower = np.where(free & ~np.isposinf(lower), system.floor, lower)
     if not high_holds:
         upper = np.where(free & ~decision.states, system.ceiling, upper)
     return Certificate(lower, upper, policy, ranking, low_holds and high_holds)
 
 
-def _draw(
-    backups: Backups,
-    support: Support,
-    equations: Equations,
-    lower: FloatArray,
-    upper: FloatArray,
-    open_choice: BoolArray,
-    slack: BoolArray,
-    agent_joins: bool,
-    policy: OffsetArray,
-    ranking: OffsetArray,
-) -> bool:
-    """Rank the states whose bound rests on progress, through `open_choice`; an agent who joins gets the
-    choices as policy.
+class _Bounds:
+    """Both bounds in the place where they are checked, and which states rest on progress."""
 
-    Returns whether all could be ranked. `slack[c]`: the choice is strictly better than its state's bound
-    requires."""
-    system, structure = equations.system, equations.system.structure
-    values = lower if equations.owners_maximise else upper
-    within = needs_rank(equations, lower, upper)
-    drawn = equations.fixed.copy()
-    if equations.owners_maximise:
-        drawn = ~within & ~np.isposinf(lower)
-    if equations.nature_owns and backups.lower is not backups.upper:
-        kept = backups.optimal_transitions(values, system.nature_maximises)
-        kept |= support.possible & slack[structure.transition_choice]
-        support = replace(support, kept=kept)
+    def __init__(self, backend: Backend, equations: Equations, lower: FloatArray, upper: FloatArray) -> None:
+        self.backend, self.equations = backend, equations
+        self.low, self.high = backend.upload(lower), backend.upload(upper)
+        self.fixed = backend.upload(equations.fixed)
+        self.is_endless = self.low == np.inf
+
+    @property
+    def values(self) -> Any:
+        """The bound on the owners' side."""
+        return self.low if self.equations.owners_maximise else self.high
+
+    @property
+    def needs_rank(self) -> Any:
+        """States whose bound on the owners' side rests on progress."""
+        if self.equations.owners_maximise:
+            return ~self.fixed & (self.low > 0) & ~self.is_endless
+        return ~self.fixed & (self.high < np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """The ranking, the choices that lead down in it (−1: none) and whether every state that needs a rank has
+    one.
+    """
+
+    ranking: OffsetArray
+    policy: OffsetArray
+    is_complete: bool
+
+
+def _draw(bounds: _Bounds, open_choice: Any, slack: Any, agent_joins: bool) -> _Drawn:
+    """Rank the states whose bound rests on progress, through `open_choice`.
+
+    `slack[c]`: the choice is strictly better than its state's bound requires."""
+    backend, equations = bounds.backend, bounds.equations
+    within = bounds.needs_rank
+    start = ~within & ~bounds.is_endless if equations.owners_maximise else bounds.fixed
+    kept = None
+    if equations.nature_owns and backend.kernel.lower is not backend.kernel.upper:
+        kept = backend.keep_transitions(bounds.values, equations.system.nature_maximises, slack)
+    earning = np.full(len(equations.fixed), -1, np.int64)
     if equations.meaning is Meaning.TOTAL:
-        _draw_rewarded(equations, within, open_choice, agent_joins, drawn, policy)
-    rank = np.zeros(structure.states, np.int32)
-    witness = np.full(structure.states, -1, np.int64)
-    attract_into(support, within, open_choice, agent_joins, equations.nature_owns, drawn, rank, witness)
-    ranking[:] = rank
-    if agent_joins:
-        policy[witness >= 0] = witness[witness >= 0]
-    return bool(np.all(drawn[within]))
+        choices = backend.download(open_choice).astype(np.bool_)
+        now = _earn(equations, backend.download(within), choices, agent_joins, earning)
+        start, open_choice = start | backend.upload(now), backend.upload(choices)
+    rank, witness = backend.attract(kept, within, start, open_choice, (agent_joins, equations.nature_owns))
+    is_complete = bool((~within | (rank >= 0)).all())
+    ranking = np.maximum(backend.download(rank), 0).astype(np.int64)
+    through: OffsetArray = backend.download(witness)
+    return _Drawn(ranking, np.where(through >= 0, through, earning), is_complete)
 
 
-def needs_rank(equations: Equations, lower: FloatArray, upper: FloatArray) -> BoolArray:
-    """States whose bound on the owners' side rests on progress."""
-    if equations.owners_maximise:
-        return ~equations.fixed & (lower > 0) & np.isfinite(lower)
-    return ~equations.fixed & np.isfinite(upper)
-
-
-def mixed_ranking(
-    backups: Backups,
-    support: Support,
+def rank_mixture(
+    backend: Backend,
     equations: Equations,
     weights: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    bounds: tuple[FloatArray, FloatArray],
     of_chain: OffsetArray,
 ) -> OffsetArray:
     """The ranking of a randomised policy: it makes progress if one of the choices it mixes does.
@@ -142,27 +133,17 @@ def mixed_ranking(
     `of_chain` is the ranking of its chain (`tightrope.solver.randomised`); its layers of infinite values
     are kept."""
     structure = equations.system.structure
-    ranking = np.zeros(structure.states, np.int64)
     if not equations.can_idle:
-        return ranking
+        return np.zeros(structure.states, np.int64)
+    lower, upper = bounds
     upward = not equations.owners_maximise
     values = upper if upward else lower
-    each = backups.safe_choices(equations.system, values, upward)
+    each = backend.backups.safe_choices(equations.system, values, upward)
     backed = weighted(each, weights, structure.choice_start[:-1], np.diff(structure.choice_start), upward)
     slack = (backed < values) if upward else (backed > values)
-    unused = np.full(structure.states, -1, np.int64)
-    _draw(
-        backups,
-        support,
-        equations,
-        lower,
-        upper,
-        weights > 0,
-        slack[structure.choice_state],
-        True,
-        unused,
-        ranking,
-    )
+    placed = _Bounds(backend, equations, lower, upper)
+    slack_there = backend.upload(slack[structure.choice_state])
+    ranking = _draw(placed, backend.upload(weights > 0), slack_there, True).ranking
     endless = np.flatnonzero(np.isposinf(lower))
     ranking[endless] = of_chain[endless]
     if equations.meaning is Meaning.TOTAL and len(endless):
@@ -173,55 +154,26 @@ def mixed_ranking(
     return ranking
 
 
-def _best_of(
-    structure: Structure, each: FloatArray, enabled: BoolArray, maximises: bool
-) -> tuple[FloatArray, OffsetArray]:
-    """The best of every state's enabled choices and the first choice that attains it; without one nothing
-    (−∞ for a maximum) and −1.
-    """
-    if structure.is_chain and enabled.all():
-        return each, np.arange(structure.states, dtype=np.int64)
-    best, first = np.empty(structure.states), np.empty(structure.states, np.int64)
-    _best_choices(structure.choice_start, each, enabled, maximises, best, first)
-    return best, first
-
-
-@kernel
-def _best_choices(
-    choice_start: OffsetArray,
-    each: FloatArray,
-    enabled: BoolArray,
-    maximises: bool,
-    best: FloatArray,
-    first: OffsetArray,
-) -> None:
-    for s in range(len(best)):
-        found, taken = -np.inf if maximises else np.inf, -1
-        for c in range(choice_start[s], choice_start[s + 1]):
-            if enabled[c] and (taken < 0 or (each[c] > found if maximises else each[c] < found)):
-                found, taken = each[c], c
-        best[s], first[s] = found, taken
-
-
-def _draw_rewarded(
+def _earn(
     equations: Equations,
     within: BoolArray,
     open_choice: BoolArray,
     agent_joins: bool,
-    drawn: BoolArray,
     policy: OffsetArray,
-) -> None:
-    """A total reward needs no progress where a reward is earned: earned for ever it is infinite anyway."""
+) -> BoolArray:
+    """States at which a total reward needs no progress, since one is earned: earned for ever it is infinite
+    anyway. An agent who joins gets the choices as `policy`; else those that earn are closed.
+    """
     system, structure = equations.system, equations.system.structure
     rewarded = open_choice & (system.reward > 0)
     if agent_joins:
         first = _first_where(rewarded, structure.states, structure.choice_state)
         now = within & (first >= 0)
         policy[now] = first[now]
-    else:
-        open_choice &= ~rewarded
-        now = within & (np.add.reduceat(open_choice.astype(np.int32), structure.choice_start[:-1]) == 0)
-    drawn |= now
+        return now
+    open_choice &= ~rewarded
+    none_left: BoolArray = np.add.reduceat(open_choice.astype(np.int32), structure.choice_start[:-1]) == 0
+    return within & none_left
 
 
 def _first_where(mask: BoolArray, states: int, state: IndexArray) -> OffsetArray:

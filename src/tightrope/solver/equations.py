@@ -70,16 +70,8 @@ class Equations:
         mode = np.where(enabled, NORMAL, CLOSED).astype(np.int8)
         return replace(self, system=replace(self.system, enabled=enabled, mode=mode))
 
-    def sinks(self, support: Support, usable: BoolArray) -> Sinks:
-        """States without a way out, whose value needs no equation."""
-        if self.meaning is Meaning.DISCOUNTED:
-            return Sinks(np.zeros(0, np.int64), np.zeros(0))
-        loops = np.empty(self.system.structure.states, np.bool_)
-        _only_loops(support.state_start, self.system.structure.successor, usable, loops)
-        return self.values_of_loops(loops)
-
-    def values_of_loops(self, loops: BoolArray) -> Sinks:
-        """The values of states that only loop, where nothing is discounted."""
+    def value_loops(self, loops: BoolArray) -> Sinks:
+        """The values of states that only loop, which need no equation where nothing is discounted."""
         states = np.flatnonzero(loops & ~self.fixed)
         if self.meaning is Meaning.REACH:
             return Sinks(states, np.zeros(len(states)))
@@ -90,6 +82,13 @@ class Equations:
         nothing = -np.inf if system.agent_maximises else np.inf
         each = best.reduceat(np.where(system.enabled, system.reward, nothing), structure.choice_start[:-1])
         return Sinks(states, np.where(each[states] > 0, np.inf, 0.0))
+
+
+def find_loops(support: Support, usable: BoolArray) -> BoolArray:
+    """States without a way out."""
+    loops = np.empty(support.structure.states, np.bool_)
+    _only_loops(support.state_start, support.structure.successor, usable, loops)
+    return loops
 
 
 @kernel

@@ -13,23 +13,22 @@ The steps, each in a file of its own:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from tightrope.model.graph.components import strongly_connected_components
-from tightrope.model.graph.support import Support
 from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.solver.backend import Backend, Portion
 from tightrope.solver.blocks import BlockSolver
-from tightrope.solver.certify import certified
+from tightrope.solver.budget import Goal, Progress
+from tightrope.solver.certify import certify
 from tightrope.solver.decided import Decision, decide
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.games import play
-from tightrope.solver.kernel import Kernel
-from tightrope.solver.meter import Meter
-from tightrope.solver.ordering import portions
-from tightrope.solver.quotient import collapse
+from tightrope.solver.quotient import Quotient, collapse
 from tightrope.solver.solution import Status
 from tightrope.solver.system import System
 
@@ -37,7 +36,7 @@ from tightrope.solver.system import System
 @dataclass(frozen=True, eq=False)
 class Fixpoint:
     """Bounds of the equations' value, a policy that attains the agent's one, and the ranking that
-    certifies the owners'.
+    certifies the owners'. `shortfall` says why they may be wider than asked.
     """
 
     lower: FloatArray
@@ -46,114 +45,117 @@ class Fixpoint:
     ranking: OffsetArray
     unit: float
     steps: StepChoices | None = None
+    shortfall: Status | None = None
 
 
-def solve_equations(
-    kernel: Kernel, equations: Equations, precision: float, relative: bool, meter: Meter
-) -> Fixpoint:
-    """Verified bounds for every state, within `precision` unless the meter says why not."""
+def solve_equations(backend: Backend, equations: Equations, goal: Goal, progress: Progress) -> Fixpoint:
+    """Verified bounds for every state, within the precision of `goal` unless it is said why not."""
     system, structure = equations.system, equations.system.structure
-    support = Support(structure, kernel.lower, kernel.upper)
-    usable = support.possible
-    if not system.enabled.all():
-        usable = usable & system.enabled[structure.transition_choice]
     lower, upper = equations.value.copy(), equations.value.copy()
-    sinks = equations.sinks(support, usable)
-    lower[sinks.states], upper[sinks.states] = sinks.value, sinks.value
     settled = equations.fixed.copy()
-    settled[sinks.states] = True
-    components = strongly_connected_components(support, usable=usable, expand=~settled)
-    if components.is_acyclic:
+    if equations.can_idle:
+        sinks = equations.value_loops(backend.find_loops(system))
+        lower[sinks.states], upper[sinks.states] = sinks.value, sinks.value
+        settled[sinks.states] = True
+    schedule = backend.schedule(system, settled)
+    if schedule.ranking is not None:
         policy = default_policy(equations)
-        for portion in portions(components, system.leader, settled):
-            kernel.backward(system, portion.block, lower, upper, policy)
-        ranking = np.empty(structure.states, np.int64)
-        ranking[components.order] = np.arange(structure.states)
+        for level in schedule.levels:
+            for portion in level:
+                backend.back_up(system, portion, lower, upper, policy)
+        ranking = schedule.ranking
         if equations.meaning is Meaning.TOTAL:
-            ranking *= structure.states + 1  # every state a layer of its own
+            ranking = ranking * (structure.states + 1)  # every state a layer of its own
         return Fixpoint(lower, upper, policy, ranking, system.unit)
 
-    decision = decide(support, equations)
-    lower[decision.states], upper[decision.states] = (
-        decision.value[decision.states],
-        decision.value[decision.states],
-    )
-    settled = equations.fixed | decision.states
-    if settled.all():  # the graph has decided everything
-        return _finish(kernel, support, equations, decision, lower, upper, meter)
+    decision = decide(backend.support, equations)
+    known = decision.states
+    lower[known], upper[known] = decision.value[known], decision.value[known]
+    settled = equations.fixed | known
+    shortfall = None
+    if not settled.all():  # else the graph has decided everything
+        quotient = _collapse(backend, equations, settled)
+        if quotient.is_exact:
+            solver = BlockSolver(backend, equations, quotient.system, goal)
+            shortfall = _solve_blocks(solver, settled, (lower, upper), progress)
+        else:
+            played = play(backend, equations, goal, progress, solve_equations)
+            lower, upper, shortfall = played.lower, played.upper, played.shortfall
+    return _finish(backend, equations, decision, (lower, upper), shortfall or progress.limit)
+
+
+def _collapse(backend: Backend, equations: Equations, settled: BoolArray) -> Quotient:
+    """The system with its idle end components collapsed, where there are any."""
+    system = equations.system
+    if not equations.can_idle or not backend.may_idle(system, settled):
+        return Quotient(system, True)
     agent_owns, nature_owns = equations.agent_owns, equations.nature_owns
     if agent_has_no_choice(system, settled):
         agent_owns = nature_owns
-    quotient = collapse(support, system, ~settled, agent_owns, nature_owns) if equations.can_idle else None
-    if quotient is not None and not quotient.is_exact:
-        played = play(kernel, equations, precision, relative, meter, solve_equations)
-        lower, upper = played.lower, played.upper
-    else:
-        _solve_blocks(
-            kernel,
-            support,
-            equations,
-            usable,
-            quotient.system if quotient else system,
-            settled,
-            lower,
-            upper,
-            precision,
-            relative,
-            meter,
-        )
-    return _finish(kernel, support, equations, decision, lower, upper, meter)
+    return collapse(backend.support, system, ~settled, agent_owns, nature_owns)
 
 
 def _solve_blocks(
-    kernel: Kernel,
-    support: Support,
-    equations: Equations,
-    usable: BoolArray,
-    system: System,
-    settled: BoolArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    precision: float,
-    relative: bool,
-    meter: Meter,
-) -> None:
-    """Fill in the bounds of all states that are not settled.
+    solver: BlockSolver, settled: BoolArray, bounds: tuple[FloatArray, FloatArray], progress: Progress
+) -> Status | None:
+    """Fill in the bounds of all states that are not settled, level by level.
 
-    Block k of K may be precision·(1 + k/K)/2 wide: a block adds to the width it inherits, never the other
-    way round."""
-    structure = system.structure
-    components = strongly_connected_components(support, usable=usable, expand=~settled)
-    meter.place = np.full(structure.states, -1, np.int32)
-    solver = BlockSolver(kernel, support, equations, system, relative, meter)
-    scratch = np.empty(structure.states, np.int64)
-    todo = list(portions(components, system.leader, settled))
-    cyclic = sum(portion.cyclic for portion in todo)
-    done = 0
-    for portion in todo:
-        if not portion.cyclic:
-            kernel.backward(system, portion.block, lower, upper, scratch)
-            continue
-        done += 1
-        budget = 0.5 * precision * (1 + done / cyclic)
-        solver.solve(portion.block, lower, upper, budget, connected=portion.connected)
+    After k of K blocks one may be precision·(1 + k/K)/2 wide: a block adds to the width it inherits, never
+    the other way round."""
+    backend, system = solver.backend, solver.system
+    schedule = backend.schedule(system, settled)
+    unused = np.empty(system.structure.states, np.int64)
+    cyclic = sum(portion.is_cyclic for level in schedule.levels for portion in level)
+    done, shortfall = 0, None
+    for level in schedule.levels:
+        for portion in level:
+            if not portion.is_cyclic:
+                backend.back_up(system, portion, *bounds, unused)
+        blocks = [portion for portion in level if portion.is_cyclic]
+        done += len(blocks)
+        goal = 0.5 * solver.goal.precision * (1 + done / max(cyclic, 1))
+        for portion in blocks:
+            if portion.is_large or len(blocks) == 1:
+                shortfall = solver.solve(portion, bounds, goal, progress) or shortfall
+        beside = [portion for portion in blocks if not portion.is_large]
+        if len(blocks) > 1 and beside:
+            shortfall = _solve_beside(solver, beside, bounds, goal, progress) or shortfall
+    return shortfall
+
+
+def _solve_beside(
+    solver: BlockSolver,
+    blocks: Sequence[Portion],
+    bounds: tuple[FloatArray, FloatArray],
+    goal: float,
+    progress: Progress,
+) -> Status | None:
+    """Solve blocks that do not depend on each other, each from the same progress: what one learns on the way
+    reaches later levels only, so that the result does not depend on who is first.
+    """
+    begin = progress.fork()
+    forks = [begin.fork() for _ in blocks]
+    tasks = [
+        partial(solver.solve, portion, bounds, goal, fork)
+        for portion, fork in zip(blocks, forks, strict=True)
+    ]
+    found = solver.backend.run_together(tasks)
+    progress.join(begin, forks)
+    return next((status for status in found if status is not None), None)
 
 
 def _finish(
-    kernel: Kernel,
-    support: Support,
+    backend: Backend,
     equations: Equations,
     decision: Decision,
-    lower: FloatArray,
-    upper: FloatArray,
-    meter: Meter,
+    bounds: tuple[FloatArray, FloatArray],
+    shortfall: Status | None,
 ) -> Fixpoint:
-    certificate = certified(kernel, support, equations, decision, lower, upper)
-    if not certificate.holds:
-        meter.stopped = meter.stopped or Status.PRECISION_LIMIT
-    return Fixpoint(
-        certificate.lower, certificate.upper, certificate.policy, certificate.ranking, equations.system.unit
-    )
+    found = certify(backend, equations, decision, *bounds)
+    if not found.holds:
+        shortfall = shortfall or Status.PRECISION_LIMIT
+    unit = equations.system.unit
+    return Fixpoint(found.lower, found.upper, found.policy, found.ranking, unit, shortfall=shortfall)
 
 
 def default_policy(equations: Equations) -> OffsetArray:

@@ -17,17 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
 from tightrope.model.graph.qualitative import almost_sure, positive
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.solver.backend import Backend
+from tightrope.solver.budget import Goal, Progress
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Backups
-from tightrope.solver.meter import Meter
 from tightrope.solver.solution import Status, width
 
 MOST_ROUNDS = 200
@@ -43,69 +44,64 @@ class Bounds(Protocol):
     def lower(self) -> FloatArray: ...
     @property
     def upper(self) -> FloatArray: ...
-    @property
-    def policy(self) -> OffsetArray: ...
-    @property
-    def ranking(self) -> OffsetArray: ...
 
 
-K = TypeVar("K", bound=Backups)
-
-OnePlayer = Callable[[K | IntervalKernel, Equations, float, bool, Meter], Bounds]
+OnePlayer = Callable[[Backend, Equations, Goal, Progress], Bounds]
 
 
 @dataclass(frozen=True, eq=False)
 class Played:
+    """Bounds of a game's value, and why they are wider than asked, where limits are not the reason."""
+
     lower: FloatArray
     upper: FloatArray
+    shortfall: Status | None = None
 
 
 def play(
-    kernel: K,
-    equations: Equations,
-    precision: float,
-    relative: bool,
-    meter: Meter,
-    one_player: OnePlayer[K],
+    backend: Backend, equations: Equations, goal: Goal, progress: Progress, one_player: OnePlayer
 ) -> Played:
-    """Bounds of the game's value; within `precision` unless the meter says why not."""
-    structure, system = equations.system.structure, equations.system
+    """Bounds of the game's value, within the precision of `goal` unless it is said why not."""
+    structure, system, kernel = equations.system.structure, equations.system, backend.backups
     equations = replace(equations, system=replace(system, slack=SLACK))
-    fine = precision * 1e-3
+    fine, half = goal.within(goal.precision * 1e-3), goal.within(goal.precision / 2)
     policy, answer = _first_strategies(kernel, equations)
     lower = np.full(structure.states, system.floor)
     upper = np.full(structure.states, system.ceiling)
     for _ in range(MOST_ROUNDS):
         if equations.agent_owns:
-            owned = one_player(kernel, equations.with_policy(policy), fine, relative, meter)
+            owned = one_player(backend, equations.with_policy(policy), fine, progress)
             values = owned.lower if equations.owners_maximise else owned.upper
             reply = kernel.answer(values, system.nature_maximises)
-            against = one_player(
-                IntervalKernel.plain(structure, reply), equations, precision / 2, relative, meter
-            )
+            against = one_player(_fix_nature(backend, reply), equations, half, progress)
         else:
-            owned = one_player(IntervalKernel.plain(structure, answer), equations, fine, relative, meter)
+            owned = one_player(_fix_nature(backend, answer), equations, fine, progress)
             values = owned.lower if equations.owners_maximise else owned.upper
             choices = _best_of(equations, kernel.safe_choices(system, values, equations.owners_maximise))
-            against = one_player(kernel, equations.with_policy(choices), precision / 2, relative, meter)
+            against = one_player(backend, equations.with_policy(choices), half, progress)
         if equations.owners_maximise:
             lower, upper = np.maximum(lower, owned.lower), np.minimum(upper, against.upper)
         else:
             lower, upper = np.maximum(lower, against.lower), np.minimum(upper, owned.upper)
-        if width(lower, upper, relative, system.unit).max(initial=0.0) <= precision or meter.exhausted():
+        gap = width(lower, upper, goal.relative, system.unit).max(initial=0.0)
+        if gap <= goal.precision or progress.is_exhausted:
             return Played(lower, upper)
         if equations.agent_owns:
-            better = _improved_policy(kernel, equations, policy, values, 10 * fine)
+            better = _improved_policy(kernel, equations, policy, values, 10 * fine.precision)
             if better is None:
                 break
             policy = better
         else:
-            improved = _improved_answer(kernel, equations, answer, values, 10 * fine)
+            improved = _improved_answer(kernel, equations, answer, values, 10 * fine.precision)
             if improved is None:
                 break
             answer = improved
-    meter.stopped = meter.stopped or Status.PRECISION_LIMIT
-    return Played(lower, upper)
+    return Played(lower, upper, Status.PRECISION_LIMIT)
+
+
+def _fix_nature(backend: Backend, answer: FloatArray) -> Backend:
+    """The model with nature's answer fixed, in the same place."""
+    return backend.beside(IntervalKernel.plain(backend.kernel.structure, answer))
 
 
 def _first_strategies(kernel: Backups, equations: Equations) -> tuple[OffsetArray, FloatArray]:

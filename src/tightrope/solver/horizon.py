@@ -19,8 +19,8 @@ import numpy as np
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.step_choices import StepChoices, StepRecorder
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.solver.budget import Progress
 from tightrope.solver.kernel import Backups
-from tightrope.solver.meter import Meter
 from tightrope.solver.system import System
 
 
@@ -57,7 +57,7 @@ def look_ahead(
     system: System,
     objective: Objective,
     rule: Rule,
-    meter: Meter,
+    progress: Progress,
     tail: Tail | None = None,
 ) -> Horizon:
     """Backups of the steps that are counted; `tail` is what follows where their number is not bounded."""
@@ -66,17 +66,17 @@ def look_ahead(
         assert objective.upper_steps is not None
         zero = np.zeros(states)
         end = Tail(zero, zero, objective.upper_steps)
-        return _Backwards(kernel, system, rule, meter, end).take(end.step, Edge()).horizon()
+        return _Backwards(kernel, system, rule, progress, end).take(end.step, Edge()).horizon()
     assert objective.target is not None
     goal = objective.target.astype(np.float64)
     if objective.kind is ObjectiveKind.NEXT:
         end = Tail(goal, goal, 1)
-        return _Backwards(kernel, system, rule, meter, end).take(1, Edge()).horizon()
+        return _Backwards(kernel, system, rule, progress, end).take(1, Edge()).horizon()
     barred = None if objective.allowed is None else ~objective.allowed
     if tail is None:
         assert objective.upper_steps is not None
         tail = Tail(goal, goal, objective.upper_steps)
-    walk = _Backwards(kernel, system, rule, meter, tail)
+    walk = _Backwards(kernel, system, rule, progress, tail)
     walk.take(tail.step - objective.lower_steps, Edge(objective.target, barred))
     return walk.take(objective.lower_steps, Edge(None, barred)).horizon()
 
@@ -98,8 +98,8 @@ class Edge:
 class _Backwards:
     """Bounds that go back one step after the other, with the decisions that lead there."""
 
-    def __init__(self, kernel: Backups, system: System, rule: Rule, meter: Meter, tail: Tail):
-        self.kernel, self.system, self.rule, self.meter = kernel, system, rule, meter
+    def __init__(self, kernel: Backups, system: System, rule: Rule, progress: Progress, tail: Tail):
+        self.kernel, self.system, self.rule, self.progress = kernel, system, rule, progress
         self.lower, self.upper = tail.lower, tail.upper
         self.record = None if tail.policy is None else StepRecorder(tail.policy, tail.step)
         self.step = tail.step
@@ -112,7 +112,7 @@ class _Backwards:
         """`steps` backups; the edge has its values after each of them."""
         target = self.step - steps
         for _ in range(steps):
-            if self.stopped or self.meter.exhausted():
+            if self.stopped or self.progress.is_exhausted:
                 self.stopped = True
                 break
             if self._back(edge) and self.choices is None:
@@ -127,7 +127,7 @@ class _Backwards:
         system = self.system
         low = self.kernel.safe_choices(system, self.lower, False)
         high = self.kernel.safe_choices(system, self.upper, True)
-        self.meter.iterations += 1
+        self.progress.iterations += 1
         fixed = None if self.choices is None else next(self.choices)
         later = None if self.record is None else self.record.current
         new_lower, by_lower = _over_choices(system, low, self.rule.weights, False, fixed, later)

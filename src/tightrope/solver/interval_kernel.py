@@ -29,6 +29,28 @@ from tightrope.solver.robust_sweep import sweep_groups
 from tightrope.solver.system import Block, Rows, System
 
 
+@dataclass(eq=False)
+class IntervalWorkspace:
+    """The order of every choice's successors as sorted last, room for one choice (see
+    `tightrope.solver.pouring`), and whether sums of bounds that float64 does not tell from 1 have been met
+    (`pour_safely`): then backups take care from the start.
+    """
+
+    order: OrderArray
+    key: FloatArray
+    mass: FloatArray
+    care: bool | None = None
+
+    @property
+    def arrays(self) -> tuple[OrderArray, FloatArray, FloatArray]:
+        return self.order, self.key, self.mass
+
+    def take_care(self, told: bool) -> None:
+        if not told:
+            assert self.care is None
+            self.care = True
+
+
 @dataclass(frozen=True, eq=False)
 class IntervalKernel:
     """Backups of a model with bounds `lower ≤ p ≤ upper`; `lower is upper` for an ordinary one."""
@@ -36,18 +58,6 @@ class IntervalKernel:
     structure: Structure
     lower: FloatArray
     upper: FloatArray
-
-    @cached_property
-    def scratch(self) -> tuple[OrderArray, FloatArray, FloatArray]:
-        """The successors' order as sorted last, and room for one choice (see `tightrope.solver.pouring`)."""
-        start = self.structure.transition_start
-        width = int(np.diff(start).max(initial=1))
-        order = np.empty(0, np.uint16) if self.is_plain else natural_order(start)
-        return order, np.empty(width), np.empty(width)
-
-    def forget_order(self) -> None:
-        """Sort from the order of the model again: a solve does not depend on those before it."""
-        self.__dict__.pop("scratch", None)
 
     @staticmethod
     def of(model: MDP | IntervalMDP) -> IntervalKernel:
@@ -78,12 +88,40 @@ class IntervalKernel:
     def support(self) -> Support:
         return Support(self.structure, self.lower, self.upper)
 
+    @property
+    def pours_rows(self) -> bool:
+        return not self.is_plain
+
+    def backup_error(self, system: System) -> float:
+        """What rounding adds to a backup (`tightrope.solver.pouring`), and a little more."""
+        longest = int(np.diff(self.structure.transition_start).max(initial=1))
+        error = (longest + 6) * SUM_UNIT * (1 if self.is_plain else 2)
+        return 1.0625 * error + (backups.STEP_ERROR if len(system.reward) or len(system.discount) else 0.0)
+
+    def open_workspace(self) -> IntervalWorkspace:
+        start = self.structure.transition_start
+        width = int(np.diff(start).max(initial=1))
+        order = np.empty(0, np.uint16) if self.is_plain else natural_order(start)
+        return IntervalWorkspace(order, np.empty(width), np.empty(width))
+
+    def split_workspace(self, workspace: IntervalWorkspace) -> IntervalWorkspace:
+        """The order is shared: that of a choice is touched by the thread that looks at it alone."""
+        key = workspace.key
+        return IntervalWorkspace(workspace.order, np.empty_like(key), np.empty_like(key), workspace.care)
+
     def _model(self) -> tuple[OffsetArray, IndexArray, FloatArray, FloatArray, bool]:
         s = self.structure
         return s.transition_start, s.successor, self.lower, self.upper, self.is_plain
 
     def sweep(
-        self, system: System, block: Block, values: FloatArray, shift: FloatArray, unit: float, rows: Rows
+        self,
+        system: System,
+        block: Block,
+        values: FloatArray,
+        shift: FloatArray,
+        unit: float,
+        rows: Rows,
+        workspace: IntervalWorkspace,
     ) -> float:
         return sweep_groups(
             self.structure.choice_start,
@@ -113,13 +151,18 @@ class IntervalKernel:
             rows.room,
             block.visit,
             block.backwards,
-            *self.scratch,
+            *workspace.arrays,
         )
 
     def backward(
-        self, system: System, block: Block, lower: FloatArray, upper: FloatArray, policy: OffsetArray
+        self,
+        system: System,
+        states: IndexArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        policy: OffsetArray,
+        workspace: IntervalWorkspace,
     ) -> None:
-        states = block.member
         while len(states):
             done = backups.backward_pass(
                 self.structure.choice_start,
@@ -136,13 +179,21 @@ class IntervalKernel:
                 lower,
                 upper,
                 policy,
-                self.care,
-                *self.scratch,
+                workspace.care,
+                *workspace.arrays,
             )
             states = states[done:]
-            self._take_care(len(states) == 0)
+            workspace.take_care(len(states) == 0)
 
-    def safe(self, system: System, block: Block, values: FloatArray, upward: bool, out: FloatArray) -> None:
+    def safe(
+        self,
+        system: System,
+        block: Block,
+        values: FloatArray,
+        upward: bool,
+        out: FloatArray,
+        workspace: IntervalWorkspace,
+    ) -> None:
         told = False
         while not told:
             told = backups.safe_groups(
@@ -160,14 +211,21 @@ class IntervalKernel:
                 values,
                 upward,
                 out,
-                self.care,
-                *self.scratch,
+                workspace.care,
+                *workspace.arrays,
             )
-            self._take_care(told)
+            workspace.take_care(told)
 
-    def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
-        out = np.empty(self.structure.choices)
-        told = False
+    def safe_range(
+        self,
+        system: System,
+        values: FloatArray,
+        upward: bool,
+        choices: tuple[int, int],
+        out: FloatArray,
+        workspace: IntervalWorkspace,
+    ) -> None:
+        told, (first, end) = False, choices
         while not told:
             told = backups.safe_choice_values(
                 *self._model(),
@@ -176,27 +234,29 @@ class IntervalKernel:
                 system.nature_maximises,
                 values,
                 upward,
-                0,
-                self.structure.choices,
+                first,
+                end,
                 out,
-                self.care,
-                *self.scratch,
+                workspace.care,
+                *workspace.arrays,
             )
-            self._take_care(told)
+            workspace.take_care(told)
+
+    def safe_choices(
+        self,
+        system: System,
+        values: FloatArray,
+        upward: bool,
+        workspace: IntervalWorkspace | None = None,
+    ) -> FloatArray:
+        out = np.empty(self.structure.choices)
+        workspace = workspace or self.open_workspace()
+        self.safe_range(system, values, upward, (0, self.structure.choices), out, workspace)
         return out
 
-    @property
-    def care(self) -> bool | None:
-        """True once a backup has met sums of bounds that float64 does not tell from 1 (`pour_safely`)."""
-        careful: bool | None = self.__dict__.get("_care")
-        return careful
-
-    def _take_care(self, told: bool) -> None:
-        if not told:
-            assert self.care is None
-            self.__dict__["_care"] = True
-
-    def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
+    def optimal_transitions(
+        self, values: FloatArray, maximise: bool, workspace: IntervalWorkspace | None = None
+    ) -> BoolArray:
         if self.is_plain:
             return self.support.possible
         out = np.empty(self.structure.transitions, np.bool_)
@@ -210,13 +270,16 @@ class IntervalKernel:
             values,
             maximise,
             out,
-            *self.scratch,
+            *(workspace or self.open_workspace()).arrays,
         )
         return out
 
-    def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
+    def answer(
+        self, values: FloatArray, maximise: bool, workspace: IntervalWorkspace | None = None
+    ) -> FloatArray:
         out = np.empty(self.structure.transitions)
-        backups.answers(*self._model(), values, maximise, out, *self.scratch)
+        arrays = (workspace or self.open_workspace()).arrays
+        backups.answers(*self._model(), values, maximise, out, *arrays)
         return out
 
 

@@ -8,10 +8,10 @@ else alone, so what lies outside the block is boundary.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver.system import Block, Rows, System
 
 
@@ -47,10 +47,36 @@ class Backups(Protocol):
 
 
 class Kernel(Backups, Protocol):
-    """Backups that the iteration on the host is made of."""
+    """Backups that the iteration on the host is made of. A kernel never changes; what calls leave behind for
+    later ones, and room for intermediate results, is a workspace, and the caller's.
+    """
+
+    @property
+    def pours_rows(self) -> bool:
+        """Whether sweeps leave rows that nature can answer anew by themselves (`Rows.swing`)."""
+
+    def backup_error(self, system: System) -> float:
+        """A bound on the relative error of one safe backup, with a little room."""
+
+    def open_workspace(self) -> Any:
+        """A new workspace for calls that follow each other."""
+
+    def split_workspace(self, workspace: Any) -> Any:
+        """Another one, for a second thread that looks at other choices."""
+
+    def optimal_transitions(self, values: FloatArray, maximise: bool, workspace: Any = None) -> BoolArray: ...
+
+    def answer(self, values: FloatArray, maximise: bool, workspace: Any = None) -> FloatArray: ...
 
     def sweep(
-        self, system: System, block: Block, values: FloatArray, shift: FloatArray, unit: float, rows: Rows
+        self,
+        system: System,
+        block: Block,
+        values: FloatArray,
+        shift: FloatArray,
+        unit: float,
+        rows: Rows,
+        workspace: Any,
     ) -> float:
         """One Gauss–Seidel pass x ← Φ(x) + shift over the groups, in order and in place, within floor and
         ceiling.
@@ -59,11 +85,37 @@ class Kernel(Backups, Protocol):
         relative to max(|x|, unit)."""
 
     def backward(
-        self, system: System, block: Block, lower: FloatArray, upper: FloatArray, policy: OffsetArray
+        self,
+        system: System,
+        states: IndexArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        policy: OffsetArray,
+        workspace: Any,
     ) -> None:
         """Safe backups of both bounds, in order and in place: all that an acyclic part needs.
 
         `policy` receives the choice that attains the agent's bound."""
 
-    def safe(self, system: System, block: Block, values: FloatArray, upward: bool, out: FloatArray) -> None:
+    def safe(
+        self,
+        system: System,
+        block: Block,
+        values: FloatArray,
+        upward: bool,
+        out: FloatArray,
+        workspace: Any,
+    ) -> None:
         """Φ(values) for every group into out[g], every error of rounding on the side of `upward`."""
+
+    def safe_range(
+        self,
+        system: System,
+        values: FloatArray,
+        upward: bool,
+        choices: tuple[int, int],
+        out: FloatArray,
+        workspace: Any,
+    ) -> None:
+        """Φ_c(values), rounded to the side of `upward`, into out[c] for the choices c from the first number
+        up to the second."""

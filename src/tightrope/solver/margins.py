@@ -11,52 +11,33 @@ the system.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
-from tightrope.numerics.arrays import FloatArray, IndexArray
-from tightrope.solver.frozen import LARGEST_FACTORISATION, factorised, frozen_sweeps
-from tightrope.solver.system import Block, Rows, System
+from tightrope.solver.backend import BlockBackend, GroupVector, StateVector
+from tightrope.solver.frozen import LARGEST_FACTORISATION
 
 ROUGHLY = 0.3
 """Largest change of the last sweep, as a part of ref."""
 
+FIRST_CHANGE = 0.05
+"""Change at which the size of w is looked at for the first time."""
 
-def margins(
-    system: System,
-    block: Block,
-    rows: Rows,
-    reference: FloatArray,
-    scratch: FloatArray,
-    place: IndexArray,
-    most: int,
-) -> tuple[FloatArray | None, int]:
-    """(w, sweeps used); None where neither `most` sweeps nor a factorisation find it: the choices may never
-    leave the block.
 
-    `scratch` is 0 and `place` −1 on all states, before and after.
+def find_margins(
+    block: BlockBackend, values: StateVector, reference: GroupVector, most: int
+) -> tuple[GroupVector | None, int]:
+    """(w, sweeps used) for the choices kept at `values`; None where neither `most` sweeps nor a factorisation
+    find it: the choices may never leave the block.
     """
-    if np.any(rows.self_weight >= 1.0) or np.any(reference <= 0.0):
+    if block.is_stuck or not bool((reference > 0.0).all()):
         return None, 0
-    lead = block.member[block.group_start[:-1]]
-    plain = replace(system, floor=0.0, ceiling=np.inf)
-    without_reward = replace(rows, reward=np.zeros(len(block)))
-    used, tolerance, result = 0, 0.05, None
+    used, tolerance = 0, FIRST_CHANGE
+    found = block.xp.zeros(block.groups)
     while used < most:
-        done, change = frozen_sweeps(
-            plain, block, without_reward, reference, scratch, 1e-300, most - used, tolerance
-        )
+        found, done, change = block.count_steps(values, found, reference, most - used, tolerance)
         used += done
-        found = scratch[lead]
         needed = ROUGHLY / float((found / reference).max())
         if change <= needed:
-            result = found.copy()
-            break
+            return found, used
         tolerance = needed
-    if result is None and len(block) <= LARGEST_FACTORISATION:
-        used += 1
-        if factorised(plain, block, without_reward, reference, scratch, place):
-            result = scratch[lead]
-    scratch[block.member] = 0.0
-    return result, used
+    if block.groups <= LARGEST_FACTORISATION:
+        return block.factorise_steps(values, reference), used + 1
+    return None, used

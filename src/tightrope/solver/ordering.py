@@ -29,17 +29,18 @@ beside its sweeps would otherwise be most of the work.
 
 
 @dataclass(frozen=True, eq=False)
-class Portion:
-    """States to be solved together, in order; `cyclic` says whether one pass is not enough, `connected`
-    that they are one component.
+class HostPortion:
+    """States to be solved together, in order; `is_cyclic` says whether one pass is not enough,
+    `is_connected` that they are one component.
     """
 
     block: Block
-    cyclic: bool
-    connected: bool
+    is_cyclic: bool
+    is_connected: bool
+    is_large: bool = False
 
 
-def portions(components: Components, leader: IndexArray, skip: BoolArray) -> Iterator[Portion]:
+def portions(components: Components, leader: IndexArray, skip: BoolArray) -> Iterator[HostPortion]:
     """Portions of the states in the order of `components`; those in `skip` are left out.
 
     Groups (equal `leader`) lie within one component, or the component graph was made with them joined."""
@@ -63,7 +64,7 @@ def portions(components: Components, leader: IndexArray, skip: BoolArray) -> Ite
         states = states[~skip[states]]
         if len(states) == 0:
             continue
-        yield Portion(_groups(states, leader), is_cyclic, connected)
+        yield HostPortion(_groups(states, leader), is_cyclic, connected)
 
 
 def _merged(components: Components) -> list[tuple[int, int, bool]]:

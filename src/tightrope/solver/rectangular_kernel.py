@@ -35,11 +35,11 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetA
 from tightrope.solver import rectangular_backups as backups
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.pouring import OrderArray, natural_order
-from tightrope.solver.region_shape import Shape, shape_of
+from tightrope.solver.region_shape import Shape, VertexPool, shape_of
 from tightrope.solver.system import Block, Rows, System
 from tightrope.uncertainty.sets import Sets
 
-_Model = tuple[
+_Arrays = tuple[
     OffsetArray,
     IndexArray,
     FloatArray,
@@ -61,7 +61,29 @@ _Model = tuple[
     FloatArray,
     FloatArray,
 ]
-"""Graph and intervals (4), the shape (11), scratch (5)."""
+"""Graph and intervals (4), shape and pool (11), room (5), as `rectangular_backups` takes them."""
+
+SMALLEST_SHIFT = 1e-13
+"""What rounding adds to a backup is taken to be of this size, relatively."""
+
+
+@dataclass(frozen=True, eq=False)
+class RectangularWorkspace:
+    """The order of every choice's successors as sorted last, the vertices met so far, and room for one choice
+    and one direction.
+    """
+
+    order: OrderArray
+    pool: VertexPool
+    key: FloatArray
+    mass: FloatArray
+    direction: FloatArray
+    work: FloatArray
+
+    @property
+    def vertices_met(self) -> int:
+        """Vertices of the region that were optimal, or next to one, so far."""
+        return int(self.pool.used[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,36 +95,55 @@ class RectangularKernel:
     upper: FloatArray
     shape: Shape
 
-    @cached_property
-    def _scratch(self) -> tuple[OrderArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        start, size = self.structure.transition_start, len(self.shape.reach)
-        width = int(np.diff(start).max(initial=1))
-        return natural_order(start), np.empty(width), np.empty(width), np.empty(size), np.empty(size)
-
     @staticmethod
     def of(sets: Sets) -> RectangularKernel:
         return RectangularKernel(sets.model.structure, sets.lower, sets.upper, shape_of(sets))
-
-    @property
-    def vertices_met(self) -> int:
-        """Vertices of the region that were optimal, or next to one, so far."""
-        return int(self.shape.used[0])
 
     @cached_property
     def intervals(self) -> IntervalKernel:
         """The same model with its intervals alone."""
         return IntervalKernel(self.structure, self.lower, self.upper)
 
-    def _model(self) -> _Model:
-        s = self.structure
-        return (s.transition_start, s.successor, self.lower, self.upper, *self.shape, *self._scratch)
+    @property
+    def pours_rows(self) -> bool:
+        return False
+
+    def backup_error(self, system: System) -> float:
+        return SMALLEST_SHIFT
+
+    def open_workspace(self) -> RectangularWorkspace:
+        return self._workspace(natural_order(self.structure.transition_start))
+
+    def split_workspace(self, workspace: RectangularWorkspace) -> RectangularWorkspace:
+        """The order is shared: that of a choice is touched by the thread that looks at it alone."""
+        return self._workspace(workspace.order)
+
+    def _workspace(self, order: OrderArray) -> RectangularWorkspace:
+        size, width = len(self.shape.reach), int(np.diff(self.structure.transition_start).max(initial=1))
+        room = np.empty(width), np.empty(width), np.empty(size), np.empty(size)
+        return RectangularWorkspace(order, self.shape.open_pool(), *room)
+
+    def _arrays(self, workspace: RectangularWorkspace) -> _Arrays:
+        s, shape, pool = self.structure, self.shape, workspace.pool
+        model = s.transition_start, s.successor, self.lower, self.upper
+        region = shape.expression, shape.affine, shape.joint, pool.vertex_of, shape.rows, shape.reach
+        met = pool.vertex, pool.link, pool.table, pool.used, shape.ball
+        room = workspace.order, workspace.key, workspace.mass, workspace.direction, workspace.work
+        return (*model, *region, *met, *room)
 
     def sweep(
-        self, system: System, block: Block, values: FloatArray, shift: FloatArray, unit: float, rows: Rows
+        self,
+        system: System,
+        block: Block,
+        values: FloatArray,
+        shift: FloatArray,
+        unit: float,
+        rows: Rows,
+        workspace: RectangularWorkspace,
     ) -> float:
         return backups.sweep_groups(
             self.structure.choice_start,
-            *self._model(),
+            *self._arrays(workspace),
             system.reward,
             system.discount,
             system.mode,
@@ -126,11 +167,17 @@ class RectangularKernel:
         )
 
     def backward(
-        self, system: System, block: Block, lower: FloatArray, upper: FloatArray, policy: OffsetArray
+        self,
+        system: System,
+        states: IndexArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        policy: OffsetArray,
+        workspace: RectangularWorkspace,
     ) -> None:
         backups.backward_pass(
             self.structure.choice_start,
-            *self._model(),
+            *self._arrays(workspace),
             system.reward,
             system.discount,
             system.mode,
@@ -139,20 +186,29 @@ class RectangularKernel:
             system.floor,
             system.ceiling,
             system.slack,
-            block.member,
+            states,
             lower,
             upper,
             policy,
         )
 
-    def safe(self, system: System, block: Block, values: FloatArray, upward: bool, out: FloatArray) -> None:
+    def safe(
+        self,
+        system: System,
+        block: Block,
+        values: FloatArray,
+        upward: bool,
+        out: FloatArray,
+        workspace: RectangularWorkspace,
+    ) -> None:
         """The choices of the block one by one, then the agent's best of every group."""
         structure = self.structure
         first, last = structure.choice_start[block.member], structure.choice_start[block.member + 1]
         count = last - first
         end = np.cumsum(count)
         choices = np.arange(int(end[-1])) + np.repeat(first - (end - count), count)
-        each = self._safe_values(system, values, upward, choices)
+        each = np.empty(len(choices))
+        self._safe_values(system, values, upward, choices, each, workspace)
         nothing = -np.inf if system.agent_maximises else np.inf
         backups.exit_values(
             structure.transition_start,
@@ -174,15 +230,41 @@ class RectangularKernel:
         best = np.maximum if system.agent_maximises else np.minimum
         best.reduceat(each, start, out=out)
 
-    def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
-        return self._safe_values(system, values, upward, np.arange(self.structure.choices))
+    def safe_range(
+        self,
+        system: System,
+        values: FloatArray,
+        upward: bool,
+        choices: tuple[int, int],
+        out: FloatArray,
+        workspace: RectangularWorkspace,
+    ) -> None:
+        numbers = np.arange(*choices)
+        self._safe_values(system, values, upward, numbers, out[slice(*choices)], workspace)
+
+    def safe_choices(
+        self,
+        system: System,
+        values: FloatArray,
+        upward: bool,
+        workspace: RectangularWorkspace | None = None,
+    ) -> FloatArray:
+        out = np.empty(self.structure.choices)
+        workspace = workspace or self.open_workspace()
+        self.safe_range(system, values, upward, (0, len(out)), out, workspace)
+        return out
 
     def _safe_values(
-        self, system: System, values: FloatArray, upward: bool, choices: OffsetArray
-    ) -> FloatArray:
-        out = np.empty(len(choices))
+        self,
+        system: System,
+        values: FloatArray,
+        upward: bool,
+        choices: OffsetArray,
+        out: FloatArray,
+        workspace: RectangularWorkspace,
+    ) -> None:
         backups.safe_values(
-            *self._model(),
+            *self._arrays(workspace),
             system.reward,
             system.discount,
             system.nature_maximises,
@@ -191,16 +273,33 @@ class RectangularKernel:
             choices,
             out,
         )
-        return out
 
-    def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
+    def optimal_transitions(
+        self, values: FloatArray, maximise: bool, workspace: RectangularWorkspace | None = None
+    ) -> BoolArray:
         """Those of one optimal answer; at choices that intervals describe, those of all."""
         kept = self.intervals.optimal_transitions(values, maximise)
         joint = self.shape.joint[self.structure.transition_choice]
-        some: BoolArray = np.where(joint, self.answer(values, maximise) > 0.0, kept)
+        some: BoolArray = np.where(joint, self.answer(values, maximise, workspace) > 0.0, kept)
         return some & self.intervals.support.possible
 
-    def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
+    def answer(
+        self, values: FloatArray, maximise: bool, workspace: RectangularWorkspace | None = None
+    ) -> FloatArray:
         out = np.empty(self.structure.transitions)
-        backups.answers(*self._model(), values, maximise, out)
+        backups.answers(*self._arrays(workspace or self.open_workspace()), values, maximise, out)
         return out
+
+    def find_bases(self, values: FloatArray, maximise: bool) -> tuple[OffsetArray, OffsetArray]:
+        """The vertices that answer `values`, as rows of the region (one vertex per line), and which of them
+        each choice has; −1 where intervals answer.
+        """
+        workspace = self.open_workspace()
+        self.answer(values, maximise, workspace)
+        vertex_of = np.where(self.shape.joint, workspace.pool.vertex_of, -1)
+        vertices, which = np.unique(vertex_of, return_inverse=True)
+        which = which.reshape(-1)
+        if len(vertices) and vertices[0] < 0:
+            vertices, which = vertices[1:], which - 1
+        bases = workspace.pool.link[vertices, : len(self.shape.reach)]
+        return bases.astype(np.int64), which.astype(np.int64)

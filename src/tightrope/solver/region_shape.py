@@ -39,20 +39,46 @@ _PERTURBATION = 1e-11
 class Shape(NamedTuple):
     """What nature's problem needs; packed as `tightrope.solver.vertex_walk` and `rectangular_inner` say.
 
-    `joint[c]`: choice c goes beyond its intervals. `vertex_of[c]`: where it was last optimal, −1 at first.
+    `joint[c]`: choice c goes beyond its intervals. `basis`: the rows of the first vertex of a polytope.
     """
 
     expression: IndexArray
     affine: FloatArray
     joint: BoolArray
-    vertex_of: IndexArray
     rows: FloatArray
     reach: FloatArray
+    ball: FloatArray
+    basis: IndexArray
+
+    def open_pool(self, capacity: int | None = None) -> VertexPool:
+        """A pool that knows the first vertex; its memory is touched only as it fills."""
+        size = len(self.reach)
+        most = int(min(MOST_VERTICES, POOL_BYTES // (8 * size * (size + 3)))) if len(self.rows) else 1
+        room = most if capacity is None else capacity
+        pool = VertexPool(
+            np.full(len(self.joint), -1, np.int32),
+            np.empty((room, size * (size + 1) + 1)),
+            np.empty((room, 2 * size), np.int32),
+            np.full(1 << (2 * room - 1).bit_length(), -1, np.int32),
+            np.zeros(3, np.int64),
+        )
+        if len(self.rows):
+            stored = pool.vertex, pool.link, pool.table, pool.used
+            if len(self.basis) < size or find_or_add(self.rows, *stored, self.basis) != 0:
+                raise CannotCertify("no vertex of the region could be computed in float64")
+        return pool
+
+
+class VertexPool(NamedTuple):
+    """Vertices met so far (`tightrope.solver.vertex_walk`); `vertex_of[c]`: where choice c was last optimal,
+    −1 at first.
+    """
+
+    vertex_of: IndexArray
     vertex: FloatArray
     link: IndexArray
     table: IndexArray
     used: OffsetArray
-    ball: FloatArray
 
 
 def joint_choices(sets: Sets) -> BoolArray:
@@ -85,8 +111,8 @@ def _polytope(
     scale = np.maximum(up(0.5 * (upper - lower)), 1e-200)
     matrix, bound = facets
     count, size = len(bound), len(origin)
-    nothing = np.zeros(count, np.int32)
-    system = Halfspaces(matrix, bound, nothing, nothing, lower, upper)
+    unnamed = np.zeros(count, np.int32)
+    system = Halfspaces(matrix, bound, unnamed, unnamed, lower, upper)
     system = system.with_rows(np.eye(size), upper, Origin.DOMAIN).with_rows(
         -np.eye(size), -lower, Origin.DOMAIN
     )
@@ -97,13 +123,13 @@ def _polytope(
     distance = np.maximum(scaled.bound, 0.0)
     distance = up(distance * (1.0 + _PERTURBATION * spread) + 0.01 * _PERTURBATION * spread)
     reach = up(up(np.maximum(upper - origin, origin - lower)) / scale) * (1.0 + 1e-9) + 1e-9
-    capacity = int(min(MOST_VERTICES, POOL_BYTES // (8 * size * (size + 3))))
-    rows = np.column_stack([scaled.matrix, distance])
-    shape = _shape(sets, functions, origin, scale, reach, np.zeros(size), rows, capacity, np.zeros((0, 0)))
+    frame = _Frame(origin, scale, reach, np.zeros(size))
+    affine = _affine(sets, functions, frame)
+    rows = np.ascontiguousarray(np.column_stack([scaled.matrix, distance]))
     basis = _first_basis(scaled.matrix, distance)
-    stored = shape.vertex, shape.link, shape.table, shape.used
-    if len(basis) < size or find_or_add(shape.rows, *stored, basis) != 0:
-        raise CannotCertify("no vertex of the region could be computed in float64")
+    nothing = np.zeros((0, 0))
+    shape = Shape(sets.model.expression, affine, joint_choices(sets), rows, reach, nothing, basis)
+    shape.open_pool(1)
     return shape
 
 
@@ -124,48 +150,35 @@ def _ellipsoid(sets: Sets, region: Ellipsoid, functions: AffineFunctions) -> Sha
     inner = squares.radius / np.sqrt(1.0 + epsilon) * (1.0 - 1e-12)
     reach = radius * np.linalg.norm(factor, axis=0) * (1.0 + 1e-9)
     ball = np.vstack([factor, np.full((1, size), radius), np.full((1, size), inner)])
-    return _shape(sets, functions, origin, squares.scale, reach, off, np.zeros((0, size + 1)), 1, ball)
+    affine = _affine(sets, functions, _Frame(origin, squares.scale, reach, off))
+    nothing, no_rows = np.zeros(0, np.int32), np.zeros((0, size + 1))
+    ball = np.ascontiguousarray(ball)
+    return Shape(sets.model.expression, affine, joint_choices(sets), no_rows, reach, ball, nothing)
 
 
-def _shape(
-    sets: Sets,
-    functions: AffineFunctions,
-    origin: FloatArray,
-    scale: FloatArray,
-    reach: FloatArray,
-    off: FloatArray,
-    rows: FloatArray,
-    capacity: int,
-    ball: FloatArray,
-) -> Shape:
-    """`off` bounds the rounding of `origin` itself, in each coordinate.
+class _Frame(NamedTuple):
+    """x = origin + scale·z, |z| ≤ reach; `off` bounds the rounding of `origin` itself, in each coordinate."""
 
-    The pool has room for `capacity` vertices; its memory is touched only as it fills.
-    """
-    model = sets.model
-    size = len(origin)
-    middle = functions.constant + functions.linear @ origin
-    slope = functions.linear * scale
-    extent = np.abs(functions.constant) + np.abs(functions.linear) @ np.abs(origin)
-    swing = np.abs(slope) @ reach
+    origin: FloatArray
+    scale: FloatArray
+    reach: FloatArray
+    off: FloatArray
+
+
+def _affine(sets: Sets, functions: AffineFunctions, frame: _Frame) -> FloatArray:
+    """(middle, fuzz, slope …) of every expression."""
+    model, size = sets.model, len(frame.origin)
+    middle = functions.constant + functions.linear @ frame.origin
+    slope = functions.linear * frame.scale
+    extent = np.abs(functions.constant) + np.abs(functions.linear) @ np.abs(frame.origin)
+    swing = np.abs(slope) @ frame.reach
     fuzz = functions.slack + error_factor(size + 2) * extent + error_factor(2) * swing
-    fuzz += np.abs(functions.linear) @ off
+    fuzz += np.abs(functions.linear) @ frame.off
     longest = int(np.diff(model.transition_start).max(initial=1))
     fuzz += error_factor(longest + size + 10) * (np.abs(middle) + swing + 1.0)
     fuzz = up(fuzz * (1.0 + 1e-9))
-    return Shape(
-        model.expression,
-        np.column_stack([middle, fuzz, slope]),
-        joint_choices(sets),
-        np.full(model.choices, -1, np.int32),
-        np.ascontiguousarray(rows),
-        reach,
-        np.empty((capacity, size * (size + 1) + 1)),
-        np.empty((capacity, 2 * size), np.int32),
-        np.full(1 << (2 * capacity - 1).bit_length(), -1, np.int32),
-        np.zeros(3, np.int64),
-        np.ascontiguousarray(ball),
-    )
+    affine: FloatArray = np.column_stack([middle, fuzz, slope])
+    return affine
 
 
 def _cuts(sets: Sets, region: Region, functions: AffineFunctions) -> tuple[FloatArray, FloatArray]:

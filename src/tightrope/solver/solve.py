@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,19 +16,17 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
 from tightrope.solver.assumed_support import assume_support as with_support
-from tightrope.solver.certify import mixed_ranking
+from tightrope.solver.backend import Backend
+from tightrope.solver.budget import Budget, Goal, Progress
+from tightrope.solver.certify import rank_mixture
 from tightrope.solver.fixpoint import Fixpoint, solve_equations
 from tightrope.solver.horizon import Rule, Tail, look_ahead
 from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.kernel import Backups, Kernel
-from tightrope.solver.meter import Meter
+from tightrope.solver.kernel import Kernel
 from tightrope.solver.randomised import Mixture, checked_choices, checked_weights, mixed
 from tightrope.solver.reduction import equations_of, horizon_system
 from tightrope.solver.solution import Solution, Status, width
-
-if TYPE_CHECKING:
-    from tightrope.solver.cuda.device import Device
-    from tightrope.solver.equations import Equations
+from tightrope.solver.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,7 @@ def solve(
     threads: int = 1,
     device: str = "cpu",
     start: FloatArray | None = None,
+    workspace: Workspace | None = None,
 ) -> Solution:
     """Verified bounds on the value of every state, and a policy that attains the agent's one.
 
@@ -63,9 +61,10 @@ def solve(
       nature can then cut no transition (constant support).
     * `threads` never changes a value. Sweeps are sequential, each backup reads the ones before it, so one is
       used whatever it says.
-    * `device`: "cpu", or "cuda" for the current GPU through CuPy (`tightrope[gpu]`). The model stays there
-      for further solves with the same kernel; what is verified is the same.
-    * `start` are values to look from, one a state, such as those of a similar model. A hint: it saves
+    * `device`: "cpu", or "cuda" for the current GPU through CuPy (`tightrope[gpu]`); what is verified is the
+      same. A `workspace` that is given says where, and keeps the model there for further solves with the
+      same kernel.
+    * `start` are values to look from, one per state, such as those of a similar model. A hint: it saves
       iterations, and what is returned is verified as ever.
 
     Raises `InputError` for objectives that have no sound meaning here, with the reason.
@@ -86,30 +85,21 @@ def solve(
         )
     else:
         kernel = model
-        if isinstance(kernel, IntervalKernel):
-            kernel.forget_order()
-    meter = Meter(most_iterations=limits.iterations, deadline=begin + limits.seconds)
+    progress = Progress(Budget(limits.iterations, begin + limits.seconds))
     if start is not None:
         if np.shape(start) != (kernel.structure.states,):
             raise InputError(
                 f"start has the shape {np.shape(start)}, but the model has {kernel.structure.states} states"
             )
-        meter.start = _complement(start, False) if objective.complement else start
-    work = _Solve(kernel, objective, precision, relative, meter)
-    if device == "cpu":
-        fixpoint = work.run(policy)
-    else:
-        from tightrope.solver.cuda.device import open_device, told
-
-        place = open_device(device)
-        assert place is not None
-        with told(place):
-            fixpoint = replace(work, device=place).run(policy)
+        start = _complement(start, False) if objective.complement else start
+    goal = Goal(precision, relative, start)
+    with (workspace or Workspace(device, threads)).open(kernel) as backend:
+        fixpoint = _Solve(backend, objective, goal, progress).run(policy)
     lower, upper = fixpoint.lower, fixpoint.upper
     if objective.complement:
         lower, upper = _complement(fixpoint.upper, False), _complement(fixpoint.lower, True)
     gap = float(width(lower, upper, relative, fixpoint.unit).max(initial=0.0))
-    status = Status.CERTIFIED if gap <= precision else meter.stopped or Status.PRECISION_LIMIT
+    missed = fixpoint.shortfall or progress.limit or Status.PRECISION_LIMIT
     return Solution(
         objective=objective,
         lower=lower,
@@ -118,11 +108,11 @@ def solve(
         ranking=fixpoint.ranking,
         fixpoint_lower=fixpoint.lower,
         fixpoint_upper=fixpoint.upper,
-        status=status,
+        status=Status.CERTIFIED if gap <= precision else missed,
         gap=gap,
         precision=precision,
         relative=relative,
-        iterations=meter.iterations,
+        iterations=progress.iterations,
         seconds=time.perf_counter() - begin,
         kernel=kernel,
         steps=fixpoint.steps,
@@ -132,30 +122,14 @@ def solve(
 
 @dataclass(frozen=True, eq=False)
 class _Solve:
-    kernel: Kernel
+    backend: Backend
     objective: Objective
-    precision: float
-    relative: bool
-    meter: Meter
-    device: Device | None = None
+    goal: Goal
+    progress: Progress
 
     @property
-    def backups(self) -> Backups:
-        """The kernel where it runs."""
-        if self.device is None:
-            return self.kernel
-        from tightrope.solver.cuda.kernel import placed
-
-        return placed(self.kernel, self.device)
-
-    def _fixpoint(self, kernel: Kernel, equations: Equations) -> Fixpoint:
-        if self.device is None:
-            return solve_equations(kernel, equations, self.precision, self.relative, self.meter)
-        from tightrope.solver.cuda.fixpoint import solve_on_device
-        from tightrope.solver.cuda.kernel import placed
-
-        there = placed(kernel, self.device)
-        return solve_on_device(there, equations, self.precision, self.relative, self.meter)
+    def kernel(self) -> Kernel:
+        return self.backend.kernel
 
     def run(self, policy: OffsetArray | FloatArray | StepChoices | None) -> Fixpoint:
         structure = self.kernel.structure
@@ -175,15 +149,15 @@ class _Solve:
         support = Support(structure, self.kernel.lower, self.kernel.upper)
         if objective.is_bounded:
             system = horizon_system(objective, structure, enabled)
-            ahead = look_ahead(self.backups, system, objective, Rule(), self.meter)
+            ahead = look_ahead(self.backend.backups, system, objective, Rule(), self.progress)
             ranking = np.zeros(structure.states, np.int64)
             return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, system.unit, ahead.steps)
         equations = equations_of(objective, structure, support, enabled)
-        fixpoint = self._fixpoint(self.kernel, equations)
+        fixpoint = solve_equations(self.backend, equations, self.goal, self.progress)
         if objective.lower_steps == 0:
             return fixpoint
         tail = Tail(fixpoint.lower, fixpoint.upper, objective.lower_steps, fixpoint.policy)
-        ahead = look_ahead(self.backups, equations.system, objective, Rule(), self.meter, tail)
+        ahead = look_ahead(self.backend.backups, equations.system, objective, Rule(), self.progress, tail)
         return Fixpoint(ahead.lower, ahead.upper, ahead.policy, fixpoint.ranking, 0.0, ahead.steps)
 
     def _by_step(self, policy: StepChoices) -> Fixpoint:
@@ -199,17 +173,17 @@ class _Solve:
         rule, ranking = Rule(steps=policy), np.zeros(structure.states, np.int64)
         if objective.is_bounded:
             system = horizon_system(objective, structure, np.ones(structure.choices, np.bool_))
-            ahead = look_ahead(self.backups, system, objective, rule, self.meter)
+            ahead = look_ahead(self.backend.backups, system, objective, rule, self.progress)
             return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, system.unit, policy)
         settled = max(policy.horizon, objective.lower_steps)
         enabled = np.zeros(structure.choices, np.bool_)
         enabled[policy.at(settled)] = True
         support = Support(structure, self.kernel.lower, self.kernel.upper)
         equations = equations_of(objective, structure, support, enabled)
-        last = self._fixpoint(self.kernel, equations)
+        last = solve_equations(self.backend, equations, self.goal, self.progress)
         tail = Tail(last.lower, last.upper, settled, policy.at(settled))
         system = replace(equations.system, enabled=np.ones(structure.choices, np.bool_))
-        ahead = look_ahead(self.backups, system, objective, rule, self.meter, tail)
+        ahead = look_ahead(self.backend.backups, system, objective, rule, self.progress, tail)
         return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, 0.0, policy)
 
     def _randomised(self, weights: FloatArray) -> Fixpoint:
@@ -217,7 +191,7 @@ class _Solve:
         used = weights > 0
         if objective.is_bounded:
             system = horizon_system(objective, structure, used)
-            ahead = look_ahead(self.backups, system, objective, Rule(weights), self.meter)
+            ahead = look_ahead(self.backend.backups, system, objective, Rule(weights), self.progress)
             lower, upper, ranking = ahead.lower, ahead.upper, np.zeros(structure.states, np.int64)
             unit = system.unit
         else:
@@ -231,15 +205,22 @@ class _Solve:
             if objective.kind is ObjectiveKind.DISCOUNTED:
                 discount = np.where(mixture.origin >= 0, equations.system.discount, 1.0)
                 equations = replace(equations, system=replace(equations.system, discount=discount))
-            solved = self._fixpoint(mixture.kernel, equations)
+            goal = (
+                self.goal
+                if self.goal.start is None
+                else replace(self.goal, start=_extend(self.goal.start, chain.states))
+            )
+            there = self.backend.beside(mixture.kernel)
+            solved = solve_equations(there, equations, goal, self.progress)
             lower, upper = solved.lower[: structure.states], solved.upper[: structure.states]
             support = Support(structure, kernel.lower, kernel.upper)
             original = equations_of(objective, structure, support, used)
             unit = solved.unit
-            ranking = mixed_ranking(self.backups, support, original, weights, lower, upper, solved.ranking)
+            ranking = rank_mixture(self.backend, original, weights, (lower, upper), solved.ranking)
             if objective.lower_steps:
                 tail = Tail(lower, upper, objective.lower_steps)
-                ahead = look_ahead(self.backups, original.system, objective, Rule(weights), self.meter, tail)
+                backups, rule = self.backend.backups, Rule(weights)
+                ahead = look_ahead(backups, original.system, objective, rule, self.progress, tail)
                 lower, upper = ahead.lower, ahead.upper
         owner = structure.choice_state[used]
         chosen = np.full(structure.states, -1, np.int64)
@@ -264,6 +245,11 @@ def _lifted(objective: Objective, structure: Structure, mixture: Mixture) -> Obj
         reward=reward,
         lower_steps=0,
     )
+
+
+def _extend(start: FloatArray, states: int) -> FloatArray:
+    """Values to start from for more states, of which nothing is known."""
+    return np.append(start, np.full(states - len(start), np.nan))
 
 
 def _complement(values: FloatArray, upward: bool) -> FloatArray:

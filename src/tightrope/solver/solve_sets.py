@@ -26,6 +26,7 @@ from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.region_shape import joint_choices
 from tightrope.solver.solution import Solution, Status, width
 from tightrope.solver.solve import Limits, solve
+from tightrope.solver.workspace import Workspace
 from tightrope.uncertainty.sets import Sets, SetsKind
 
 
@@ -47,9 +48,11 @@ def solve_sets(
     device: str = "cpu",
     threads: int = 1,
     start: FloatArray | None = None,
+    workspace: Workspace | None = None,
 ) -> Solution:
     """Verified bounds over the sets (or their kernel); options as for `solve`."""
     kernel = kernel_of(sets) if isinstance(sets, Sets) else sets
+    workspace = workspace or Workspace(device, threads)
     solution = solve(
         kernel,
         objective,
@@ -57,16 +60,15 @@ def solve_sets(
         precision=precision,
         relative=relative,
         limits=limits,
-        device=device,
-        threads=threads,
         start=start,
+        workspace=workspace,
     )
     if not isinstance(kernel, RectangularKernel) or objective.is_bounded:
         return solution
     support = kernel.intervals.support
     if support.is_constant or strongly_connected_components(support).is_acyclic:
         return solution
-    return _against_answers(solution, kernel, policy, limits, device)
+    return _against_answers(solution, kernel, policy, limits, workspace.device)
 
 
 def _against_answers(

@@ -151,7 +151,7 @@ class CupyDevice:
 
 
 @contextmanager
-def told(device: Device) -> Iterator[None]:
+def explain_failures(device: Device) -> Iterator[None]:
     """What a GPU refuses, in words: memory that runs out, launches that fail."""
     if not isinstance(device, CupyDevice):
         yield
@@ -176,10 +176,8 @@ def told(device: Device) -> Iterator[None]:
 _opened: dict[str, Device] = {}
 
 
-def open_device(name: str) -> Device | None:
-    """The device of that name; None is the CPU. Opened once a process."""
-    if name == "cpu":
-        return None
+def open_device(name: str) -> Device:
+    """The device of that name, opened once per process."""
     if name not in _opened:
         if name == "cuda":
             _opened[name] = CupyDevice()

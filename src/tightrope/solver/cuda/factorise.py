@@ -13,7 +13,7 @@ import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 from tightrope.solver.cuda.kernel import CudaKernel
-from tightrope.solver.frozen import LARGEST_FACTORISATION, factorised
+from tightrope.solver.frozen import factorised
 from tightrope.solver.system import EXIT, Block, Rows, System
 
 
@@ -28,33 +28,31 @@ class Factoriser:
         sizes = np.unique(lead, return_counts=True)[1]
         start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
         self.block = Block(start, states[order])
-        self._group = np.repeat(np.arange(len(sizes)), sizes)
+        self.group = np.repeat(np.arange(len(sizes)), sizes)
 
-    @staticmethod
-    def pays(active: BoolArray) -> bool:
-        return int(np.count_nonzero(active)) <= LARGEST_FACTORISATION
-
-    def solved(
+    def solve(
         self, taken: IndexArray, x: FloatArray, extra: FloatArray, rewarded: bool
-    ) -> FloatArray | None:
-        """The solution over all states, x itself outside the block; None where there is none.
+    ) -> tuple[FloatArray | None, float]:
+        """The solution over all states, x itself outside the block, and the factors' entries per entry of the
+        equations; None and 0 where there is none.
 
         Without rewards, what lies outside counts as 0 and the solution is not bounded."""
         rows = self._rows(taken, x)
         if rows is None:
-            return None
+            return None, 0.0
         system, values = self.system, x.copy()
         if not rewarded:
             system, values = replace(system, floor=0.0, ceiling=np.inf), np.zeros(len(x))
             rows = replace(rows, reward=np.zeros(len(self.block)))
         place = np.full(len(x), -1, np.int32)
         lead = self.block.member[self.block.group_start[:-1]]
-        return values if factorised(system, self.block, rows, extra[lead], values, place) else None
+        fill = factorised(system, self.block, rows, extra[lead], values, place)
+        return (values if fill > 0 else None), fill
 
     def _rows(self, taken: IndexArray, x: FloatArray) -> Rows | None:
         structure, system, member = self.kernel.structure, self.system, self.block.member
         acting = taken[member] >= 0
-        states, group = member[acting], self._group[acting]
+        states, group = member[acting], self.group[acting]
         choice = structure.choice_start[states] + taken[states]
         if len(group) != len(self.block) or np.any(system.mode[choice] == EXIT):
             return None

@@ -26,7 +26,7 @@ from tightrope.solver.system import System
 
 
 class CudaKernel:
-    """The backups of `host` on `device`. It does not refer to `host`, which keeps it (`placed`)."""
+    """The backups of `host` on `device`."""
 
     def __init__(self, host: IntervalKernel | RectangularKernel, device: Device):
         self.device = device
@@ -58,7 +58,7 @@ class CudaKernel:
         """Φ_c(values) for every choice, rounded to the side of `upward`."""
         out = self.device.xp.empty(self.structure.choices)
         arguments = [self.device.upload(values), np.bool_(upward), out]
-        self.settled("safe_choices", arguments, DeviceSystem(self.device, system, None))
+        self.repeat("safe_choices", arguments, DeviceSystem(self.device, system, None))
         result: FloatArray = self.device.download(out)
         return result
 
@@ -67,18 +67,18 @@ class CudaKernel:
         if self.lower is self.upper:
             return self.support.possible
         out = self.device.xp.empty(self.structure.transitions, np.uint8)
-        self.settled("optimal", [self.device.upload(values), np.bool_(maximise), None, out])
+        self.repeat("optimal", [self.device.upload(values), np.bool_(maximise), None, out])
         result: BoolArray = self.device.download(out).view(np.bool_)
         return result
 
     def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
         """Nature's optimal distribution at every choice."""
         out = self.device.xp.empty(self.structure.transitions)
-        self.settled("answers", [self.device.upload(values), np.bool_(maximise), out])
+        self.repeat("answers", [self.device.upload(values), np.bool_(maximise), out])
         result: FloatArray = self.device.download(out)
         return result
 
-    def settled(self, name: str, arguments: list[Any], system: DeviceSystem | None = None) -> None:
+    def repeat(self, name: str, arguments: list[Any], system: DeviceSystem | None = None) -> None:
         """Launch until no walk asks for a vertex."""
         while True:
             self.model.each(name, system, arguments)
@@ -86,13 +86,8 @@ class CudaKernel:
                 return
 
 
-def placed(kernel: Backups, device: Device) -> CudaKernel:
-    """The kernel on the device, laid out once; its memory there is freed with the host's kernel."""
-    if isinstance(kernel, CudaKernel):
-        return kernel
+def place(kernel: Backups, device: Device) -> CudaKernel:
+    """The kernel laid out on the device."""
     if not isinstance(kernel, IntervalKernel | RectangularKernel):
         raise InputError(f"no GPU kernels for sets of the kind {type(kernel).__name__}")
-    kept: dict[int, CudaKernel] = vars(kernel).setdefault("_placed", {})
-    if id(device) not in kept:
-        kept[id(device)] = CudaKernel(kernel, device)
-    return kept[id(device)]
+    return CudaKernel(kernel, device)

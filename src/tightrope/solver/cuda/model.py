@@ -105,8 +105,9 @@ class DeviceModel:
         family = self.device.functions(self.options, self.segments[0][0])
         self.device.launch(family[name], arguments)
 
-    def system(self, system: System, active: BoolArray | None) -> DeviceSystem:
-        return DeviceSystem(self.device, system, active)
+    def system(self, system: System, active: BoolArray | None, largest: float = float("inf")) -> DeviceSystem:
+        """The equations on the device, iterates cut off at `largest`."""
+        return DeviceSystem(self.device, system, active, largest)
 
     def expanded(self) -> bool:
         """Add the vertices that walks asked for; whether there were any."""
@@ -119,7 +120,9 @@ class DeviceModel:
 class DeviceSystem:
     """Equations on a device: rewards, modes, groups, and which states are backed up."""
 
-    def __init__(self, device: Device, system: System, active: BoolArray | None):
+    def __init__(
+        self, device: Device, system: System, active: BoolArray | None, largest: float = float("inf")
+    ):
         self.device, self.system = device, system
         reward, reward_all = _shared(device, system.reward)
         discount, discount_all = _shared(device, system.discount)
@@ -141,7 +144,7 @@ class DeviceSystem:
                 "agent_maximises": int(system.agent_maximises),
                 "nature_maximises": int(system.nature_maximises),
                 "floor": float(system.floor),
-                "ceiling": float(system.ceiling),
+                "ceiling": float(min(system.ceiling, largest)),
                 "slack": float(system.slack),
                 "mode": None if normal else device.upload(system.mode),
                 "leader": device.upload(system.leader),

@@ -27,7 +27,7 @@ class Pool:
     """The device's copy of a shape: affine functions apart, which the layout's table holds."""
 
     def __init__(self, shape: Shape, choices: int, device: Device):
-        self.shape, self.device = shape, device
+        self.shape, self.device, self.met = shape, device, shape.open_pool()
         self.joint = None if shape.joint.all() else device.upload(shape.joint.view(np.uint8))
         self.vertex_of = device.xp.full(choices, -1, np.int32)
         self.rows, self.reach = device.upload(shape.rows), device.upload(shape.reach)
@@ -68,21 +68,21 @@ class Pool:
         return True
 
     def _look(self, vertex: int, leaving: int) -> None:
-        shape = self.shape
-        place = len(shape.reach) + leaving
-        if shape.link[vertex, place] == UNKNOWN:
-            shape.link[vertex, place] = neighbour(
-                shape.rows, shape.vertex, shape.link, shape.table, shape.used, vertex, leaving
+        met = self.met
+        place = len(self.shape.reach) + leaving
+        if met.link[vertex, place] == UNKNOWN:
+            met.link[vertex, place] = neighbour(
+                self.shape.rows, met.vertex, met.link, met.table, met.used, vertex, leaving
             )
 
     def _explore(self) -> None:
         vertex, size = 0, len(self.shape.reach)
-        while vertex < min(int(self.shape.used[0]), IN_ADVANCE):
+        while vertex < min(int(self.met.used[0]), IN_ADVANCE):
             for leaving in range(size):
                 self._look(vertex, leaving)
             vertex += 1
 
     def _upload(self) -> None:
-        known = int(self.shape.used[0])
-        self.vertex = self.device.upload(self.shape.vertex[:known])
-        self.link = self.device.upload(self.shape.link[:known])
+        known = int(self.met.used[0])
+        self.vertex = self.device.upload(self.met.vertex[:known])
+        self.link = self.device.upload(self.met.link[:known])

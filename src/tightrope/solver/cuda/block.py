@@ -1,0 +1,264 @@
+"""A block on a device: all states move at once, from one vector to the next, so a result does not depend on
+the scheduling of threads.
+
+Between two robust sweeps the agent's choices stay as they were, and only theirs are backed up; nature still
+answers anew in each of them, which costs nothing beside the memory it reads. Vectors there are over all
+states; those of groups are gathered from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.solver.backend import Around, Improvement
+from tightrope.solver.cuda.factorise import Factoriser
+from tightrope.solver.cuda.kernel import CudaKernel
+from tightrope.solver.host_block import LARGEST, find_progress
+from tightrope.solver.system import System
+
+MARGIN_SWEEPS = 16
+"""Sweeps between two looks at how far margins have come."""
+
+
+class Vector(NamedTuple):
+    """Values of all states, and where a sweep from them goes: the same outside the block."""
+
+    now: Any
+    after: Any
+
+
+class CudaBlock:
+    """The equations of the active states of one system."""
+
+    def __init__(self, kernel: CudaKernel, system: System, active: BoolArray) -> None:
+        self.kernel, self.model, self.device = kernel, kernel.model, kernel.device
+        self.system = system
+        self.equations = self.model.system(system, active, LARGEST)
+        xp = self.xp = self.device.xp
+        states = kernel.structure.states
+        self._on_host = active
+        self.active = self.device.upload(active)
+        self.taken = xp.full(states, -1, np.int32)
+        self.change = xp.zeros(1, np.uint64)
+        self.lean = "false"
+        self._spread_of: Any = None
+        self._recorded: dict[tuple[int, int], tuple[Vector, Callable[[], None]]] = {}
+
+    # --- groups ------------------------------------------------------------------------------
+
+    @cached_property
+    def factoriser(self) -> Factoriser:
+        return Factoriser(self.kernel, self.system, self._on_host)
+
+    @cached_property
+    def _is_everything(self) -> bool:
+        return self.equations.groups is None and bool(self._on_host.all())
+
+    @cached_property
+    def _members(self) -> tuple[Any, Any, Any]:
+        """(lead of every group, states of the block, the group of each)."""
+        if self.equations.groups is None:
+            states = self.xp.flatnonzero(self.active)
+            return states, states, self.xp.arange(len(states))
+        block, upload = self.factoriser.block, self.device.upload
+        lead = block.member[block.group_start[:-1]]
+        return (
+            upload(lead.astype(np.int64)),
+            upload(block.member.astype(np.int64)),
+            upload(self.factoriser.group),
+        )
+
+    @property
+    def groups(self) -> int:
+        return len(self._on_host) if self._is_everything else len(self._members[0])
+
+    def _of_groups(self, of_states: Any) -> Any:
+        return of_states.copy() if self._is_everything else of_states[self._members[0]]
+
+    def _assign(self, of_states: Any, of_groups: Any) -> None:
+        if self._is_everything:
+            of_states[...] = of_groups
+        else:
+            _, member, group = self._members
+            of_states[member] = of_groups[group]
+
+    def take(self, values: Vector) -> Any:
+        return self._of_groups(values.now)
+
+    def put(self, values: Vector, of_groups: Any) -> None:
+        self._assign(values.now, of_groups)
+
+    def gather(self, of_states: FloatArray) -> Any:
+        return self._of_groups(self.device.upload(of_states))
+
+    def scatter(self, of_groups: Any, of_states: FloatArray) -> None:
+        values = self.device.upload(of_states)
+        self._assign(values, of_groups)
+        of_states[:] = self.device.download(values)
+
+    def state_vector(self, of_states: FloatArray) -> Vector:
+        values = self.device.upload(of_states)
+        return Vector(values, values.copy())
+
+    @cached_property
+    def _spread(self) -> Any:
+        return self.xp.zeros(len(self._on_host))
+
+    def spread(self, of_groups: Any) -> Any:
+        """Over all states, always in the same place; sweeps that repeat the same are not kept waiting."""
+        if self._spread_of is not of_groups:
+            self._assign(self._spread, of_groups)
+            self._spread_of = of_groups
+        return self._spread
+
+    # --- what lies around ----------------------------------------------------------------------
+
+    def look_around(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> Around:
+        """Of all states outside the block, whether it leads there or not."""
+        xp, outside = self.xp, ~self.active
+        low, high = self.device.upload(lower), self.device.upload(upper)
+        if self.equations.lean and not bool((outside & (xp.isinf(low) | xp.isinf(high))).any()):
+            self.lean = "true"
+        smallest = float(xp.where(outside, low, np.inf).min())
+        apart = outside & (low < high) & (high < np.inf)
+        distance = xp.where(apart, high, 0.0) - xp.where(apart, low, 0.0)
+        if is_part:
+            has_size = low > 0
+            part = xp.where(has_size, distance / xp.where(has_size, low, 1.0), np.inf)
+            distance = xp.where(apart, part, 0.0)
+        return Around(smallest if np.isfinite(smallest) else 0.0, float(distance.max()), is_part)
+
+    def guess_costs(self) -> Any:
+        return self.xp.zeros(self.groups)
+
+    # --- sweeps ------------------------------------------------------------------------------
+
+    def improve(self, values: Vector, shift: Any, unit: float, backwards: bool) -> Improvement:
+        before, spread = self.taken.copy(), self.spread(shift)
+        while True:
+            change = self.sweep(values, spread, unit, frozen=False, measure=True)
+            if not self.model.expanded():
+                break
+        values.now[...] = values.after
+        return Improvement(change, bool((before == self.taken).all()))
+
+    def evaluate(self, values: Vector, shift: Any, unit: float, most: int, goal: float) -> int:
+        """As many sweeps as may be, or one more: they go to and fro between two vectors."""
+        spread, pairs = self.spread(shift), (most + 1) // 2
+        key = id(values), pairs
+        if key not in self._recorded:
+            run = self.device.record(partial(self._frozen_pairs, values, spread, pairs))
+            self._recorded[key] = values, run
+        self._recorded[key][1]()
+        return 2 * pairs
+
+    def _frozen_pairs(self, values: Vector, shift: Any, pairs: int) -> None:
+        """Sweeps under the choices taken, every second one back into `values`."""
+        there_and_back = values, Vector(values.after, values.now)
+        for _ in range(pairs):
+            for turn in there_and_back:
+                self.sweep(turn, shift, 1.0, frozen=True, measure=False)
+
+    def answer(self, values: Vector, shift: Any, unit: float) -> float:
+        change = self.sweep(values, self.spread(shift), unit, frozen=True, measure=True)
+        values.now[...] = values.after
+        return change
+
+    def adopt(self, policy: OffsetArray, values: Vector, shift: Any, unit: float) -> None:
+        structure = self.kernel.structure
+        state = structure.choice_state[policy]
+        taken = np.full(structure.states, -1, np.int32)
+        taken[state] = policy - structure.choice_start[state]
+        self.taken[...] = self.device.upload(taken)
+        self.answer(values, shift, unit)
+
+    def sweep(self, values: Vector, shift: Any, unit: float, *, frozen: bool, measure: bool) -> float:
+        """One sweep from `now` to `after`; its largest change where it is measured."""
+        groups, (x, y) = self.equations.groups, values
+        direct = measure and groups is None
+        if measure:
+            self.change[:] = 0
+        arguments = [x, y, shift, self.taken, self.change if direct else None, np.float64(unit)]
+        flags = f",{'true' if frozen else 'false'},{self.lean}"
+        self.model.each("sweep", self.equations, arguments, flags)
+        if groups is not None:
+            self._join(y, None if frozen else self.taken, False)
+            if measure:
+                arguments = [np.int64(len(x)), self.equations.active, x, y, np.float64(unit), self.change]
+                self.model.launch("largest_change", arguments)
+        return self._measured() if measure else 0.0
+
+    def _join(self, values: Any, keep: Any, by_keep: bool) -> None:
+        assert self.equations.groups is not None
+        start, member = self.equations.groups
+        best = np.bool_(self.system.agent_maximises)
+        arguments = [np.int64(len(start) - 1), start, member, values, keep, best, np.bool_(by_keep)]
+        self.model.launch("join", arguments)
+
+    def _measured(self) -> float:
+        bits = self.device.download(self.change)
+        return float(bits.view(np.float64)[0])
+
+    # --- linear systems ------------------------------------------------------------------------
+
+    def factorise(self, values: Vector, shift: Any) -> float:
+        download = self.device.download
+        found, fill = self.factoriser.solve(
+            download(self.taken), download(values.now), download(self.spread(shift)), rewarded=True
+        )
+        if found is not None:
+            values.now[...] = self.device.upload(found)
+        return fill
+
+    def find_progress(self, values: Vector) -> OffsetArray | None:
+        block, now = self.factoriser.block, self.device.download(values.now)
+        return find_progress(self.kernel.support, self.system, block, now)
+
+    @property
+    def is_stuck(self) -> bool:
+        return False
+
+    def count_steps(
+        self, values: Vector, weights: Any, reference: Any, most: int, tolerance: float
+    ) -> tuple[Any, int, float]:
+        spread = self.spread(reference)
+        w, out = self.xp.zeros(len(self._on_host)), self.xp.zeros(len(self._on_host))
+        self._assign(w, weights)
+        used, change = 0, np.inf
+        while used < most and change > tolerance:
+            for _ in range(MARGIN_SWEEPS):
+                self.change[:] = 0
+                arguments = [values.now, w, out, spread, self.taken, self.change]
+                self.model.each("margin", self.equations, arguments)
+                if self.equations.groups is not None:
+                    self._join(out, self.taken, True)
+                w, out = out, w
+            used, change = used + MARGIN_SWEEPS, self._measured()
+        return self._of_groups(w), used, change
+
+    def factorise_steps(self, values: Vector, reference: Any) -> Any:
+        download = self.device.download
+        found, _ = self.factoriser.solve(
+            download(self.taken), download(values.now), download(self.spread(reference)), rewarded=False
+        )
+        return None if found is None else self.gather(found)
+
+    # --- what is believed ------------------------------------------------------------------------
+
+    def find_missing(self, values: Vector, upward: bool) -> Any:
+        xp, backed = self.xp, self.xp.zeros(len(self._on_host))
+        while True:
+            self.model.each("safe_states", self.equations, [values.now, np.bool_(upward), backed])
+            if not self.model.expanded():
+                break
+        if self.equations.groups is not None:
+            self._join(backed, None, False)
+        backed, own = self._of_groups(backed), self._of_groups(values.now)
+        same = backed == own
+        beyond, within = (backed, own) if upward else (own, backed)
+        return xp.where(same, 0.0, beyond) - xp.where(same, 0.0, within)

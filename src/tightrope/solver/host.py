@@ -1,0 +1,188 @@
+"""The CPU as the place where a model is solved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tightrope.model.graph.components import Components, strongly_connected_components
+from tightrope.model.graph.qualitative import attract_into
+from tightrope.model.graph.support import Support
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.jit import kernel as compiled
+from tightrope.solver.backend import Backend, BlockBackend, Judgement, Portion, Schedule
+from tightrope.solver.equations import Equations, Meaning, find_loops
+from tightrope.solver.host_block import HostBlock, HostSystem, Scratch
+from tightrope.solver.kernel import Backups, Kernel
+from tightrope.solver.layers import layers
+from tightrope.solver.ordering import HostPortion, portions
+from tightrope.solver.system import System
+
+T = TypeVar("T")
+
+
+class HostBackups:
+    """A kernel's backups of all choices, with one workspace for calls that follow each other."""
+
+    def __init__(self, kernel: Kernel, workspace: Any) -> None:
+        self._kernel, self._workspace = kernel, workspace
+        self.structure, self.lower, self.upper = kernel.structure, kernel.lower, kernel.upper
+
+    def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
+        out = np.empty(self.structure.choices)
+        everything = 0, self.structure.choices
+        self._kernel.safe_range(system, values, upward, everything, out, self._workspace)
+        return out
+
+    def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
+        return self._kernel.optimal_transitions(values, maximise, self._workspace)
+
+    def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
+        return self._kernel.answer(values, maximise, self._workspace)
+
+
+class HostBackend:
+    """A kernel, and what solving with it leaves behind for the next step of the same solve."""
+
+    xp: Any = np
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.support = Support(kernel.structure, kernel.lower, kernel.upper)
+        self._shared: HostSystem | None = None
+
+    @cached_property
+    def _scratch(self) -> Scratch:
+        structure = self.kernel.structure
+        return Scratch(structure.states, structure.choices, self.kernel.open_workspace())
+
+    @cached_property
+    def backups(self) -> Backups:
+        return HostBackups(self.kernel, self._scratch.workspace)
+
+    def upload(self, of_host: Any) -> Any:
+        return of_host
+
+    def download(self, values: Any) -> Any:
+        return values
+
+    def beside(self, kernel: Kernel) -> Backend:
+        return HostBackend(kernel)
+
+    def run_together(self, tasks: Sequence[Callable[[int], T]]) -> list[T]:
+        return [task(0) for task in tasks]
+
+    def _usable(self, system: System) -> BoolArray:
+        """Possible transitions of enabled choices."""
+        if system.enabled.all():
+            return self.support.possible
+        return self.support.possible & system.enabled[system.structure.transition_choice]
+
+    def find_loops(self, system: System) -> BoolArray:
+        return find_loops(self.support, self._usable(system))
+
+    def schedule(self, system: System, settled: BoolArray) -> Schedule:
+        components = strongly_connected_components(self.support, usable=self._usable(system), expand=~settled)
+        found = portions(components, system.leader, settled)
+        return Schedule([[portion] for portion in found], _ranking(components))
+
+    def may_idle(self, system: System, settled: BoolArray) -> bool:
+        return True
+
+    def back_up(
+        self, system: System, portion: Portion, lower: FloatArray, upper: FloatArray, policy: OffsetArray
+    ) -> None:
+        assert isinstance(portion, HostPortion)
+        self.kernel.backward(system, portion.block.member, lower, upper, policy, self._scratch.workspace)
+
+    def open_block(
+        self, equations: Equations, system: System, portion: Portion, lower: FloatArray, worker: int
+    ) -> BlockBackend:
+        """A connected block is put into an order of its own (`layers`)."""
+        assert isinstance(portion, HostPortion)
+        if self._shared is None or self._shared.system is not system:
+            self._shared = HostSystem(self.kernel, self.support, system)
+        scratch, block = self._scratch, portion.block
+        distance = np.zeros(len(block), np.int32)
+        if portion.is_connected:
+            is_reach = equations.meaning is Meaning.REACH
+            ordered = layers(self.support, block, lower, scratch.place, is_reach)
+            block, distance = ordered.block, ordered.distance
+        return HostBlock(self._shared, block, distance, scratch)
+
+    def judge(self, equations: Equations, lower: FloatArray, upper: FloatArray) -> Judgement:
+        system, structure = equations.system, equations.system.structure
+        maximises, enabled = system.agent_maximises, system.enabled
+        low = self.backups.safe_choices(system, lower, False)
+        high = self.backups.safe_choices(system, upper, True)
+        low_best, low_choice = _best_of(structure, low, enabled, maximises)
+        high_best, high_choice = _best_of(structure, high, enabled, maximises)
+        each, bound = (low, lower) if equations.owners_maximise else (high, upper)
+        required = bound[structure.choice_state]
+        good = enabled & (each >= required if equations.owners_maximise else each <= required)
+        slack = enabled & (each > required if equations.owners_maximise else each < required)
+        policy = low_choice if maximises else high_choice
+        return Judgement(low_best >= lower, high_best <= upper, policy, good, slack)
+
+    def keep_transitions(self, values: FloatArray, nature_maximises: bool, slack: BoolArray) -> BoolArray:
+        kept = self.backups.optimal_transitions(values, nature_maximises)
+        return kept | (self.support.possible & slack[self.kernel.structure.transition_choice])
+
+    def attract(
+        self,
+        kept: BoolArray | None,
+        within: BoolArray,
+        start: BoolArray,
+        open_choice: BoolArray,
+        joins: tuple[bool, bool],
+    ) -> tuple[Any, OffsetArray]:
+        support, drawn, states = self.support, start.copy(), self.kernel.structure.states
+        if kept is not None:
+            support = Support(support.structure, support.lower, support.upper, kept=kept)
+        rank, witness = np.zeros(states, np.int32), np.full(states, -1, np.int64)
+        attract_into(support, within, open_choice, *joins, drawn, rank, witness)
+        rank[~drawn] = -1
+        return rank, witness
+
+
+def _ranking(components: Components) -> OffsetArray | None:
+    """The order of the states, successors first, where there is no cycle."""
+    if not components.is_acyclic:
+        return None
+    ranking = np.empty(len(components.order), np.int64)
+    ranking[components.order] = np.arange(len(ranking))
+    return ranking
+
+
+def _best_of(
+    structure: Structure, each: FloatArray, enabled: BoolArray, maximises: bool
+) -> tuple[FloatArray, OffsetArray]:
+    """The best of every state's enabled choices and the first choice that attains it; without one nothing
+    (−∞ for a maximum) and −1.
+    """
+    if structure.is_chain and enabled.all():
+        return each, np.arange(structure.states, dtype=np.int64)
+    best, first = np.empty(structure.states), np.empty(structure.states, np.int64)
+    _best_choices(structure.choice_start, each, enabled, maximises, best, first)
+    return best, first
+
+
+@compiled
+def _best_choices(
+    choice_start: OffsetArray,
+    each: FloatArray,
+    enabled: BoolArray,
+    maximises: bool,
+    best: FloatArray,
+    first: OffsetArray,
+) -> None:
+    for s in range(len(best)):
+        found, taken = -np.inf if maximises else np.inf, -1
+        for c in range(choice_start[s], choice_start[s + 1]):
+            if enabled[c] and (taken < 0 or (each[c] > found if maximises else each[c] < found)):
+                found, taken = each[c], c
+        best[s], first[s] = found, taken

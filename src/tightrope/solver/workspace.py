@@ -1,0 +1,51 @@
+"""Where solves run, and what is kept there between them: the caller's to hold on to and to let go.
+
+A solve without a workspace opens one of its own. Whoever solves the same kernel several times on a GPU keeps
+one: the model then stays there. Nothing that is kept changes a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tightrope.solver.backend import Backend
+from tightrope.solver.host import HostBackend
+from tightrope.solver.kernel import Kernel
+
+if TYPE_CHECKING:
+    from tightrope.solver.cuda.kernel import CudaKernel
+
+
+class Workspace:
+    """A device by name (`tightrope.solver.cuda.device.DEVICES`), and the models that lie on it."""
+
+    def __init__(self, device: str = "cpu", threads: int = 1) -> None:
+        self.device, self.threads = device, threads
+        self._placed: dict[int, CudaKernel] = {}
+        self._kernels: list[Kernel] = []
+        """Those placed: their numbers (`id`) are theirs as long as they live."""
+
+    @contextmanager
+    def open(self, kernel: Kernel) -> Iterator[Backend]:
+        """The kernel in its place, for one solve. What a device refuses is told in words."""
+        if self.device == "cpu":
+            yield HostBackend(kernel)
+            return
+        from tightrope.solver.cuda.backend import CudaBackend
+        from tightrope.solver.cuda.device import explain_failures, open_device
+
+        device = open_device(self.device)
+        with explain_failures(device):
+            yield CudaBackend(kernel, self.place(kernel))
+
+    def place(self, kernel: Kernel) -> CudaKernel:
+        """The kernel on the device, laid out there once."""
+        from tightrope.solver.cuda.device import open_device
+        from tightrope.solver.cuda.kernel import place
+
+        if id(kernel) not in self._placed:
+            self._placed[id(kernel)] = place(kernel, open_device(self.device))
+            self._kernels.append(kernel)
+        return self._placed[id(kernel)]

@@ -35,7 +35,7 @@ import gpu_models
 from gpu_models import interval_trips, polygon_trips
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction
-from tightrope.solver.cuda.block import CudaBlock, Vector
+from tightrope.solver.cuda.block import CudaBlock
 from tightrope.solver.cuda.device import Device, open_device
 from tightrope.solver.cuda.kernel import CudaKernel
 from tightrope.solver.interval_kernel import IntervalKernel
@@ -86,7 +86,7 @@ def timed_sweeps(block: CudaBlock, frozen: bool, repeats: int) -> float:
         begin = time.perf_counter()
         for _ in range(repeats):
             block.sweep(vector, None, 1.0, frozen=frozen, measure=False)
-            vector = Vector(vector.after, vector.now)
+            vector = vector.back
         synchronize(block.device)
         best = min(best, (time.perf_counter() - begin) / repeats)
     return best

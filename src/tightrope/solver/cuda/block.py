@@ -9,8 +9,9 @@ states; those of groups are gathered from them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +26,19 @@ MARGIN_SWEEPS = 16
 """Sweeps between two looks at how far margins have come."""
 
 
-class Vector(NamedTuple):
-    """Values of all states, and where a sweep from them goes: the same outside the block."""
+@dataclass(frozen=True, eq=False)
+class Vector:
+    """Values of all states, and where a sweep from them goes: the same outside the block. `recorded` are
+    sweeps to and fro by their number.
+    """
 
     now: Any
     after: Any
+    recorded: dict[int, Callable[[], None]] = field(default_factory=dict)
+
+    @property
+    def back(self) -> Vector:
+        return Vector(self.after, self.now)
 
 
 class CudaBlock:
@@ -47,7 +56,6 @@ class CudaBlock:
         self.change = xp.zeros(1, np.uint64)
         self.lean = "false"
         self._spread_of: Any = None
-        self._recorded: dict[tuple[int, int], tuple[Vector, Callable[[], None]]] = {}
 
     # --- groups ------------------------------------------------------------------------------
 
@@ -150,16 +158,15 @@ class CudaBlock:
     def evaluate(self, values: Vector, shift: Any, unit: float, most: int, goal: float) -> int:
         """As many sweeps as may be, or one more: they go to and fro between two vectors."""
         spread, pairs = self.spread(shift), (most + 1) // 2
-        key = id(values), pairs
-        if key not in self._recorded:
-            run = self.device.record(partial(self._frozen_pairs, values, spread, pairs))
-            self._recorded[key] = values, run
-        self._recorded[key][1]()
+        if pairs not in values.recorded:
+            there_and_back = Vector(values.now, values.after), values.back
+            run = self.device.record(partial(self._frozen_pairs, there_and_back, spread, pairs))
+            values.recorded[pairs] = run
+        values.recorded[pairs]()
         return 2 * pairs
 
-    def _frozen_pairs(self, values: Vector, shift: Any, pairs: int) -> None:
-        """Sweeps under the choices taken, every second one back into `values`."""
-        there_and_back = values, Vector(values.after, values.now)
+    def _frozen_pairs(self, there_and_back: tuple[Vector, Vector], shift: Any, pairs: int) -> None:
+        """Sweeps under the choices taken, every second one back to where the first began."""
         for _ in range(pairs):
             for turn in there_and_back:
                 self.sweep(turn, shift, 1.0, frozen=True, measure=False)
@@ -179,7 +186,7 @@ class CudaBlock:
 
     def sweep(self, values: Vector, shift: Any, unit: float, *, frozen: bool, measure: bool) -> float:
         """One sweep from `now` to `after`; its largest change where it is measured."""
-        groups, (x, y) = self.equations.groups, values
+        groups, x, y = self.equations.groups, values.now, values.after
         direct = measure and groups is None
         if measure:
             self.change[:] = 0

@@ -289,17 +289,3 @@ class RectangularKernel:
         out = np.empty(self.structure.transitions)
         backups.answers(*self._arrays(workspace or self.open_workspace()), values, maximise, out)
         return out
-
-    def find_bases(self, values: FloatArray, maximise: bool) -> tuple[OffsetArray, OffsetArray]:
-        """The vertices that answer `values`, as rows of the region (one vertex per line), and which of them
-        each choice has; −1 where intervals answer.
-        """
-        workspace = self.open_workspace()
-        self.answer(values, maximise, workspace)
-        vertex_of = np.where(self.shape.joint, workspace.pool.vertex_of, -1)
-        vertices, which = np.unique(vertex_of, return_inverse=True)
-        which = which.reshape(-1)
-        if len(vertices) and vertices[0] < 0:
-            vertices, which = vertices[1:], which - 1
-        bases = workspace.pool.link[vertices, : len(self.shape.reach)]
-        return bases.astype(np.int64), which.astype(np.int64)

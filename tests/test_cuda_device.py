@@ -79,7 +79,7 @@ def test_no_gpu_and_a_wrong_driver_are_refused(
 def test_a_full_memory_and_a_failed_launch_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy(1))
     gpu = CupyDevice()
-    with pytest.raises(CannotCertify, match=r"memory of the GPU.*Try --device cpu"), explain_failures(gpu):
+    with pytest.raises(CannotCertify, match=r"memory of the GPU.*Try `device=.cpu.`"), explain_failures(gpu):
         raise _Full("out of memory")
     with pytest.raises(CannotCertify, match="failed: illegal address"), explain_failures(gpu):
         raise _Failure("illegal address")

@@ -179,7 +179,7 @@ def test_options_that_mean_nothing_are_refused(asked: dict[str, Any], message: s
 
 def test_the_options_of_a_region_are_checked_too() -> None:
     assert RegionOptions(interval="hoeffding").interval is IntervalMethod.HOEFFDING
-    with pytest.raises(InputError, match=r"The 'interval' option must be one of .*, got 'wide'"):
+    with pytest.raises(InputError, match=r"`interval` is 'wide', not one of .*"):
         RegionOptions(interval="wide")
 
 

@@ -189,7 +189,7 @@ def test_a_guarantee_can_be_infinite_and_the_first_updates_are_quick() -> None:
 def test_episodes_are_observed_in_many_forms() -> None:
     model = two_coins()
     forms = [[(0, "first", 1)], [({"x": 0}, 0, {"x": 1})], [((0,), "first", (1,))], np.array([0]), [0]]
-    learners = [tightrope.OnlineLearner(model, GOAL) for _ in forms]
+    learners = [tightrope.online(Problem(model, GOAL)) for _ in forms]
     updates = [one.observe(form) for one, form in zip(learners, forms, strict=True)]
     assert all(update is not None and update.episode == 1 and update.steps == 1 for update in updates)
     assert len({one.data.counts().transition.tobytes() for one in learners}) == 1

@@ -8,6 +8,7 @@ import pytest
 
 from log_cases import FOLDER
 from tightrope.cli.app import run
+from tightrope.cli.flags import as_flags
 from tightrope.data.reading import read_data
 from tightrope.errors import InputError
 from wrong_logs import CASES, WrongLog, model_named, write_case
@@ -49,7 +50,7 @@ def test_the_command_line_says_the_same(
         assert run(["learn", model, "--data", str(place), *words]) == 2, case.name
         said = capsys.readouterr()
         assert said.out == ""
-        assert said.err == f"error: {expected()[case.name]}\n"
+        assert said.err == f"error: {as_flags(expected()[case.name])}\n"
 
 
 @pytest.mark.parametrize(

@@ -112,9 +112,9 @@ def checked_words(function: str, known: type, given: Mapping[str, object]) -> di
 
 
 def chosen(option: str, kinds: type[E], value: object) -> E:
-    """The choice that an option names; the choice itself is accepted as well."""
+    """The choice that an argument names; the choice itself is accepted as well."""
     try:
         return kinds(value)
     except ValueError:
         known = ", ".join(kind.value for kind in kinds)
-        raise InputError(f"The {option!r} option must be one of {known}, got {value!r}") from None
+        raise InputError(f"`{option}` is {value!r}, not one of {known}") from None

@@ -59,7 +59,7 @@ def _require_small(problem: Problem, n: Arithmetic) -> None:
     if n.exact and steps * problem.graph.transitions > MOST_EXACT_WORK:
         raise InputError(
             f"{problem.graph.transitions:,} transitions and {steps:,} steps are too many for rationals",
-            hint="leave --exact out: the rounding of the check is on the safe side",
+            hint="leave `exact=True` out: the rounding of the check is on the safe side",
         )
 
 

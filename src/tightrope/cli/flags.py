@@ -9,36 +9,30 @@ from __future__ import annotations
 
 import re
 
-RENAMED = {
-    "params": "--param",
-    "property": "--prop",
-    "maps": "--map",
-    "seconds": "--time-limit",
-    "source": "MODEL",
-    "problem": "MODEL",
-    "model": "MODEL",
-}
-"""Arguments whose options are called otherwise."""
-
-SAME = (
-    *("const", "domain", "at", "discount", "terminal_reward", "delta", "region", "sets", "interval"),
-    *(
-        "budget",
-        "ellipsoid",
-        "intersect",
-        "policy",
-        "precision",
-        "assume_support",
-        "coupled_gap",
-        "device",
-        "threads",
-    ),
-    *("data", "states", "columns", "design", "planned_episodes", "skip_invalid", "format", "engine"),
-    *("scheduler", "iterations"),
-)
+NAMES = """
+    actions assume_support at budget columns const convert_obs coupled_gap data delta design device discount
+    domain ellipsoid engine env exact intersect interval iterations overwrite planned_episodes policy
+    precision region scheduler sets skip_invalid states terminal_reward threads
+"""
 """Arguments whose options have the same name."""
 
+OPTIONS = {
+    **{name: f"--{name.replace('_', '-')}" for name in NAMES.split()},
+    "fallback": "--no-fallback",
+    "format": "--data-format",
+    "maps": "--map",
+    "model": "MODEL",
+    "params": "--param",
+    "problem": "MODEL",
+    "property": "--prop",
+    "seconds": "--time-limit",
+    "source": "MODEL",
+}
+
 _ARGUMENT = re.compile(r"`(?P<name>[a-z_]+)(?:=(?P<value>[^`]*))?`")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_PLAIN = re.compile(r"[\w.,:/…-]+")
+_ENTRY = re.compile(r'"(?P<key>[^"]*)": (?:\((?P<low>[^,]*), (?P<high>[^)]*)\)|(?P<value>[^,}]*))')
 
 
 def as_flags(text: str) -> str:
@@ -46,24 +40,30 @@ def as_flags(text: str) -> str:
 
     >>> as_flags('leave `region` out, or choose `sets="tied"`; leave `fallback=False` out')
     'leave --region out, or choose --sets tied; leave --no-fallback out'
+    >>> as_flags('`const={"n": 50}`, `params={"p": (0.1, 0.9)}`, `maps=\\'wear: *10\\'`')
+    "--const n=50, --param p=0.1:0.9, --map 'wear: *10'"
     """
     return _ARGUMENT.sub(_option, text)
 
 
 def _option(match: re.Match[str]) -> str:
     name, value = match["name"], match["value"]
-    if name == "fallback":
-        return "--no-fallback"
-    if name in RENAMED:
-        flag = RENAMED[name]
-    elif name in SAME:
-        flag = f"--{name.replace('_', '-')}"
-    else:
+    if name not in OPTIONS:
         return match[0]
-    if value is None or value == "True":
-        return flag
-    plain = value.strip("\"'")
-    if value.startswith("{"):  # a mapping: {"p": (0.1, 0.9)} is p=0.1:0.9
-        plain = re.sub(r'["{} ]', "", value).replace(":", "=").replace("(", "").replace(")", "")
-        plain = re.sub(r"=([^,=]+),([^,=]+)", r"=\1:\2", plain)
-    return f"{flag} {plain}"
+    if value in (None, "True", "False"):
+        return OPTIONS[name]
+    if value.startswith("["):  # an option of its own for each
+        return " ".join(f"{OPTIONS[name]} {entry}" for entry in _QUOTED.findall(value))
+    return f"{OPTIONS[name]} {_shown(value)}"
+
+
+def _shown(value: str) -> str:
+    """A value as it is typed in a shell."""
+    if value.startswith("{"):
+        return ",".join(
+            f"{entry['key']}={entry['value'] if entry['low'] is None else entry['low'] + ':' + entry['high']}"
+            for entry in _ENTRY.finditer(value)
+        )
+    if value[:1] in "\"'" and _PLAIN.fullmatch(value[1:-1]):
+        return value[1:-1]
+    return value

@@ -28,7 +28,7 @@ CONNECT_SECONDS = 10
 
 INSTALL = "install the extra: pip install 'tightrope[distributed]'"
 ENGINES = (
-    "there are local, dask (workers on this machine), and dask with --scheduler HOST:PORT, or "
+    'there are local, dask (workers on this machine), and dask with `scheduler="HOST:PORT"`, or '
     "dask://HOST:PORT (a running scheduler)"
 )
 _HOST_PORT = re.compile(r"(?:tcp://|dask://)?([^/:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})/?")
@@ -43,24 +43,26 @@ class Place:
 
 
 def parse_place(engine: str, scheduler: str | None = None) -> Place:
-    """What `--engine` and `--scheduler` say.
+    """What `engine` and `scheduler` say.
 
     >>> parse_place("dask", "cluster.example:8786")
     Place(kind='dask', address='tcp://cluster.example:8786')
     """
     if engine not in (LOCAL, DASK):
         if not engine.startswith("dask://") or (address := _address(engine)) is None:
-            raise InputError(f"--engine: '{engine}' is not an engine", hint=ENGINES)
+            raise InputError(f"`engine`: '{engine}' is not an engine", hint=ENGINES)
         if scheduler is not None:
-            raise InputError(f"--scheduler {scheduler} and --engine {engine} each name a scheduler")
+            raise InputError(f'`scheduler="{scheduler}"` and `engine="{engine}"` each name a scheduler')
         return Place(DASK, address)
     if scheduler is None:
         return Place(engine)
     if engine != DASK:
-        raise InputError("--scheduler goes with --engine dask", hint=f"--engine dask --scheduler {scheduler}")
+        raise InputError(
+            '`scheduler` goes with `engine="dask"`', hint=f'`engine="dask"` `scheduler="{scheduler}"`'
+        )
     if (address := _address(scheduler)) is None:
         raise InputError(
-            f"--scheduler: '{scheduler}' is not the address of a scheduler",
+            f"`scheduler`: '{scheduler}' is not the address of a scheduler",
             hint="it is HOST:PORT, such as cluster.example:8786",
         )
     return Place(DASK, address)

@@ -146,7 +146,7 @@ class ColumnFinder:
             raise InputError(
                 f"the columns {shown} could each be the {shown_role(role)}",
                 Location(self.file),
-                f'say which: --columns "{role}={found[0]}" (columns={ {role: found[0]} })',
+                f'say which: `columns="{role}={found[0]}"`',
             )
         return found[0]
 
@@ -157,7 +157,7 @@ class ColumnFinder:
         for role, column in self.given.items():
             if column and column not in self.columns:
                 raise InputError(
-                    f"--columns names the column '{column}' for the {shown_role(role)}, but there is none",
+                    f"`columns` names the column '{column}' for the {shown_role(role)}, but there is none",
                     Location(self.file),
                     f"the file has the columns {', '.join(self.columns)}",
                 )
@@ -182,6 +182,8 @@ def parse_columns(
     """
     if texts is None:
         return {}
+    if isinstance(texts, str):
+        texts = [texts]
     if isinstance(texts, Mapping):
         entries = [(str(role), str(column)) for role, column in texts.items()]
     else:
@@ -190,9 +192,9 @@ def parse_columns(
     for name, column in entries:
         role = _role(name, variables)
         if role in roles:
-            raise InputError(f"--columns gives the {shown_role(role)} twice")
+            raise InputError(f"`columns` gives the {shown_role(role)} twice")
         if column and column in roles.values():
-            raise InputError(f"--columns gives the column '{column}' two meanings")
+            raise InputError(f"`columns` gives the column '{column}' two meanings")
         roles[role] = column
     return roles
 
@@ -206,8 +208,8 @@ def _entry(piece: str, text: str) -> tuple[str, str]:
     if not equals or not role:
         raise InputError(
             f"{piece.strip()!r} does not give a column its meaning",
-            Location("--columns", 1, None, text),
-            'write it as --columns "wear=wear_level, wear\'=next_wear, action=cmd, episode=run_id"',
+            Location("`columns`", 1, None, text),
+            'write it as `columns="wear=wear_level, wear\'=next_wear, action=cmd, episode=run_id"`',
         )
     return role, column
 
@@ -224,4 +226,4 @@ def _role(name: str, variables: Collection[str]) -> str:
     if name in {form.format(STATE) for form in _NEXT_FORMS}:
         return NEXT_STATE
     known = ", ".join([*variables, *(f"{v}'" for v in variables), *ROLES])
-    raise InputError(f"--columns speaks of '{name}', which is no part of a row", hint=f"known are {known}")
+    raise InputError(f"`columns` speaks of '{name}', which is no part of a row", hint=f"known are {known}")

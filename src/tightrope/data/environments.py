@@ -56,10 +56,10 @@ def load_named(spec: str, option: str) -> Callable[..., Any]:
 def make_environment(spec: str) -> Any:
     """The Gymnasium environment that the factory `module:name` makes."""
     gymnasium = _optional("gymnasium", "gym", "Gymnasium environments")
-    environment = load_named(spec, "--env")()
+    environment = load_named(spec, "`env`")()
     if not isinstance(environment, gymnasium.Env):
         kind = type(environment).__name__
-        raise InputError(f"--env {spec}: the factory made a {kind}, not a gymnasium.Env")
+        raise InputError(f"`env` {spec}: the factory made a {kind}, not a gymnasium.Env")
     return environment
 
 

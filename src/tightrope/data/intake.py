@@ -23,7 +23,7 @@ from tightrope.model.structure import UNLABELLED
 from tightrope.numerics.arrays import BoolArray
 
 SHOWN_SUCCESSORS = 6
-SKIP_HINT = "--skip-invalid (skip_invalid=True) drops such rows; the confidence is then nominal"
+SKIP_HINT = "`skip_invalid=True` drops such rows; the confidence is then nominal"
 
 
 class Intake:
@@ -93,7 +93,7 @@ class Intake:
             case Problem.MISSING_VALUE | Problem.NOT_A_NUMBER | Problem.FRACTIONAL:
                 return self.error(chunk, row, self._bad_value(chunk, row))
             case Problem.UNMAPPED_VALUE:
-                hint = "list every value of the column in --map; what is not listed means nothing"
+                hint = "list every value of the column in `maps`; what is not listed means nothing"
                 return self.error(chunk, row, self._unmapped(chunk, row), hint)
             case Problem.UNKNOWN_STATE:
                 names = self.columns.state
@@ -138,7 +138,9 @@ class Intake:
         message = f"{self._shown_action(chunk, row)} is not enabled in state {here}; "
         hint = f"data that the model excludes are evidence of a wrong model, not of noise ({SKIP_HINT})"
         if isinstance(value, str) and value not in names and ACTION not in self.decoder.maps:
-            hint = f"the model's actions are {', '.join(names)}; --map 'action: {value}=…' says what it means"
+            hint = (
+                f"the model's actions are {', '.join(names)}; `maps='action: {value}=…'` says what it means"
+            )
         return self.error(chunk, row, message + f"enabled are {self._enabled(state)}", hint)
 
     def _ambiguous_number(self, chunk: Chunk, row: int, state: int, here: str) -> InputError:
@@ -153,7 +155,7 @@ class Intake:
         )
         listed = ", ".join(f"{i}={own}" for i, own in enumerate(names))
         return self.error(
-            chunk, row, message, f"say which: --columns \"choice={name}\", or --map 'action: {listed}'"
+            chunk, row, message, f"say which: `columns=\"choice={name}\"`, or `maps='action: {listed}'`"
         )
 
     def _has_unlabelled(self) -> bool:
@@ -164,14 +166,14 @@ class Intake:
     def _state_hint(self) -> str:
         """What states there are."""
         if self.columns.by is not StateNames.VARIABLES:
-            return f"--map 'state: …' says what other names mean; {SKIP_HINT}"
+            return f"`maps='state: …'` says what other names mean; {SKIP_HINT}"
         ranges = ", ".join(
             f"{name} {_plain(bool(column.min()))}..{_plain(bool(column.max()))}"
             if column.dtype == np.bool_
             else f"{name} {column.min()}..{column.max()}"
             for name, column in self.structure.valuations.items()
         )
-        return f"in the model's states there are {ranges}; --map converts other units and names"
+        return f"in the model's states there are {ranges}; `maps` converts other units and names"
 
     def _order_error(self, chunk: Chunk, row: int, problem: Problem, here: str, led: int) -> InputError:
         """A row that does not follow the one before."""
@@ -215,7 +217,7 @@ class Intake:
             if flag[0] == Problem.MISSING_VALUE:
                 return f"column '{name}' has no value"
             if flag[0] == Problem.FRACTIONAL:
-                meant = f" ({column[0].as_py()} after --map)" if variable in self.decoder.maps else ""
+                meant = f" ({column[0].as_py()} after `maps`)" if variable in self.decoder.maps else ""
                 return f"column '{name}' holds {value}{meant}, which is not a whole number"
             if flag[0]:
                 return f"column '{name}' holds {value!r}, which is not a number"
@@ -235,7 +237,7 @@ class Intake:
                 self.decoder.maps[variable].apply(chunk.columns[name].slice(row, 1), flag)
                 if flag[0]:
                     value = shown_value(chunk, name, row)
-                    return f"column '{name}' holds {value!r}, which --map '{variable}: …' does not list"
+                    return f"column '{name}' holds {value!r}, which `maps='{variable}: …'` does not list"
         return "a value has no meaning"
 
     def _unknown_state(self, chunk: Chunk, row: int, names: tuple[str, ...]) -> str:

@@ -139,24 +139,24 @@ class _Looker:
         shown = f"the column '{self.columns.state[0]}'"
         if whole and self.columns.by is not StateNames.INDEX:
             yield _Other(
-                f"the model's numbers of its states (from 0) in {shown}: say --states index", _index(0)
+                f'the model\'s numbers of its states (from 0) in {shown}: say `states="index"`', _index(0)
             )
         if whole and self.columns.by is StateNames.INDEX:
             if own is not None and own.are_numbers:
                 yield _Other(
-                    f"what the model's author calls its states, in {shown}: say --states own",
+                    f'what the model\'s author calls its states, in {shown}: say `states="own"`',
                     lambda v: own.find_numbers(v[0]) if v else np.empty(0, dtype=np.int64),
                 )
             if len(variables) == 1:
                 yield _Other(
-                    f"the variable {variables[0]} in {shown}: say --columns {variables[0]}="
-                    f"{self.columns.state[0]}",
+                    f"the variable {variables[0]} in {shown}: say `columns='{variables[0]}="
+                    f"{self.columns.state[0]}'`",
                     self._variables((0,)),
                 )
         if whole:
             yield _Other(
-                f"the model's numbers of its states counted from 1 in {shown}: say --states index "
-                "--map 'state: -1'",
+                f'the model\'s numbers of its states counted from 1 in {shown}: say `states="index"` '
+                "and `maps='state: -1'`",
                 _index(-1),
             )
         if self.columns.by is StateNames.VARIABLES:
@@ -167,15 +167,16 @@ class _Looker:
             columns = [*self.columns.next_state, *self.columns.state]
             said = ", ".join(f"{role}={column}" for role, column in zip(roles, columns, strict=True))
             yield _Other(
-                f'state and next state the other way round: say --columns "{said}"', current, swapped=True
+                f'state and next state the other way round: say `columns="{said}"`', current, swapped=True
             )
         if ACTION in self.columns.roles:
-            words = f"choices counted from 1: say --columns choice={self.columns.action} --map 'choice: -1'"
+            column = f"`columns='choice={self.columns.action}'`"
+            words = f"choices counted from 1: say {column} and `maps='choice: -1'`"
             yield _Other(words, current, action=_local(-1))
             names = [name for name in self.structure.action_names if name]
             listed = ", ".join(f"{number}={name}" for number, name in enumerate(names))
             yield _Other(
-                f"actions numbered through all of the model: say --map 'action: {listed}'",
+                f"actions numbered through all of the model: say `maps='action: {listed}'`",
                 current,
                 action=self._global,
             )
@@ -183,8 +184,9 @@ class _Looker:
     def _other_variables(self, variables: tuple[str, ...]) -> Iterator[_Other]:
         same = tuple(range(len(variables)))
         for shift, words in ((-1, "counted from one more"), (1, "counted from one less")):
-            maps = " ".join(f"--map '{name}: {shift:+d}'" for name in variables)
-            yield _Other(f"variables {words} than in the model: say {maps}", self._variables(same, shift))
+            maps = ", ".join(f"'{name}: {shift:+d}'" for name in variables)
+            said = f"variables {words} than in the model: say `maps=[{maps}]`"
+            yield _Other(said, self._variables(same, shift))
         if 2 <= len(variables) <= 4:
             for order in permutations(same):
                 if order != same:
@@ -194,7 +196,7 @@ class _Looker:
                         for i, k in enumerate(order)
                         if names
                     )
-                    words = f'columns of variables in another order: say --columns "{said}"'
+                    words = f'columns of variables in another order: say `columns="{said}"`'
                     yield _Other(words, self._variables(order))
 
     def _current(self) -> Callable[[Values], OffsetArray]:

@@ -40,7 +40,7 @@ class ObservationMap:
         states: StateForm | str | None = None,
     ):
         self.structure = structure
-        self.conversion = "convert_obs (--convert-obs module:function)"
+        self.conversion = "`convert_obs`"
         """How users say what an observation means, for messages."""
         self.form = state_form(states)
         self.index = ModelIndex(structure)
@@ -96,7 +96,7 @@ class ObservationMap:
             raise InputError(
                 f"{where}: the observation {shown} does not say which state it is: the model numbers its "
                 f"states in its own order, and an environment in another.{variables}",
-                hint="where it is the model's index of the state, say states='index' (--states index); "
+                hint='where it is the model\'s index of the state, say `states="index"`; '
                 f"else turn it into a state with {self.conversion}",
             )
         if isinstance(shown, Mapping):
@@ -124,7 +124,7 @@ class ObservationMap:
         if name not in self._number:
             raise InputError(
                 f"the environment has no number for {self.structure.choice_name(choice)}",
-                hint="list the names of its actions in order with actions=… (--actions up,down,…)",
+                hint='list the names of its actions in order with `actions="up,down,…"`',
             )
         return self._number[name]
 

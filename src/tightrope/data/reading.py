@@ -275,7 +275,7 @@ def _check_maps(table: DataTable, columns: RowColumns, maps: Mapping[str, ValueM
     unused = [role for role in maps if role not in used]
     if unused:
         raise InputError(
-            f"--map gives values of '{unused[0]}', but the log is not read by it",
+            f"`maps` gives values of '{unused[0]}', but the log is not read by it",
             Location(table.path),
             f"it is read by {', '.join(used)}",
         )
@@ -290,5 +290,5 @@ def _nothing_left(plan: ReadPlan, rows: int, dropped: Mapping[str, int]) -> Inpu
         f"not one of the {rows:,} rows can be counted ({reasons})",
         Location(plan.tables[0].path),
         alternative
-        or "read it without --skip-invalid: the error then names the first row and what is wrong with it",
+        or "read it without `skip_invalid=True`: the error then says what is wrong with the first row",
     )

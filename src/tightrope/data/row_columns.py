@@ -189,7 +189,9 @@ def _state_columns(
         raise _only_a_number(table, structure, whole)
     missing = [name for name, column in zip(variables, present, strict=True) if column is None]
     if not variables:
-        raise _missing(table, [STATE], "the model has no variables: states go by index, with --states index")
+        raise _missing(
+            table, [STATE], 'the model has no variables: states go by index, with `states="index"`'
+        )
     raise _missing(table, missing, f"states are given by the model's variables {', '.join(variables)}")
 
 
@@ -201,9 +203,9 @@ def _only_a_number(table: DataTable, structure: Structure, column: str) -> Input
         f"the column '{column}' does not say how it names states: "
         + (named if variables else "the model has neither variables nor states of its author's naming"),
         Location(table.path),
-        "where it is the number that the model gives a state, say --states index (states='index')"
+        'where it is the number that the model gives a state, say `states="index"`'
         + (
-            f"; where it holds the variable {variables[0]}, say --columns {variables[0]}={column}"
+            f"; where it holds the variable {variables[0]}, say `columns='{variables[0]}={column}'`"
             if len(variables) == 1
             else ""
         ),
@@ -264,7 +266,7 @@ def _check_next_row(
     raise InputError(
         "no column holds the next state, and none says which rows follow each other (episode, step, done)",
         Location(table.path),
-        f'name it with --columns "{role}=…"; or say --columns "{role}=" where each row continues the one '
+        f'name it with `columns="{role}=…"`; or say `columns="{role}="` where each row continues the one '
         f"before; the file has the columns {', '.join(table.names)}",
     )
 
@@ -280,5 +282,5 @@ def _missing(table: DataTable, names: list[str], why: str) -> InputError:
     return InputError(
         f"missing column{'s' if len(absent) > 1 else ''} {', '.join(absent)} ({why})",
         Location(table.path),
-        f'the file has the columns {", ".join(table.names)}; --columns "{absent[0]}=…" says what they mean',
+        f'the file has the columns {", ".join(table.names)}; `columns="{absent[0]}=…"` says what they mean',
     )

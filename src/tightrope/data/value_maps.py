@@ -26,7 +26,7 @@ from tightrope.formats.table.columns import distinct
 from tightrope.formats.table.problems import Problem, ProblemCodes, mark
 
 _STEP = re.compile(r"\s*(?:(round|floor)|([*/+-])\s*([0-9.]+(?:[eE][+-]?[0-9]+)?(?:/[0-9]+)?))\s*")
-HINT = "write --map 'action: 0=repair, 1=run' or --map 'wear: *10'"
+HINT = "write `maps='action: 0=repair, 1=run'` or `maps='wear: *10'`"
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,8 @@ def parse_maps(
     """
     if texts is None:
         return {}
+    if isinstance(texts, str):
+        texts = [texts]
     if isinstance(texts, Mapping):
         entries = [(str(role), _value_map(meaning, f"{role}: {meaning}")) for role, meaning in texts.items()]
     else:
@@ -118,10 +120,10 @@ def parse_maps(
         if role not in variables and role not in (STATE, ACTION, CHOICE, EPISODE):
             known = ", ".join([*variables, *(name for name in ROLES if name in (STATE, ACTION, CHOICE))])
             raise InputError(
-                f"--map speaks of '{role}', which has no values to map", hint=f"known are {known}"
+                f"`maps` speaks of '{role}', which has no values to map", hint=f"known are {known}"
             )
         if role in maps:
-            raise InputError(f"--map gives the values of '{role}' twice")
+            raise InputError(f"`maps` gives the values of '{role}' twice")
         maps[role] = value_map
     return maps
 
@@ -129,7 +131,7 @@ def parse_maps(
 def _parsed(text: str) -> tuple[str, ValueMap]:
     role, colon, meaning = (part.strip() for part in text.partition(":"))
     if not colon or not meaning:
-        raise InputError("a map is a name, a colon and values", Location("--map", 1, None, text), HINT)
+        raise InputError("a map is a name, a colon and values", Location("`maps`", 1, None, text), HINT)
     return role, _value_map(meaning, text)
 
 
@@ -142,9 +144,9 @@ def _value_map(meaning: Any, text: str) -> ValueMap:
             value, equals, name = (part.strip() for part in piece.partition("="))
             if not equals or not value or not name:
                 problem = f"{piece.strip()!r} does not give a value its meaning"
-                raise InputError(problem, Location("--map", 1, None, text), HINT)
+                raise InputError(problem, Location("`maps`", 1, None, text), HINT)
             if value in names:
-                raise InputError(f"the value {value} is given twice", Location("--map", 1, None, text))
+                raise InputError(f"the value {value} is given twice", Location("`maps`", 1, None, text))
             names[value] = name
         return ValueMap(names)
     return ValueMap(steps=_steps(str(meaning), text))
@@ -161,7 +163,7 @@ def _steps(meaning: str, text: str) -> tuple[tuple[str, Fraction], ...]:
                 raise ValueError
         except (ValueError, ZeroDivisionError):
             problem = f"{meaning[at:].strip()!r} is no arithmetic with a number"
-            raise InputError(problem, Location("--map", 1, None, text), HINT) from None
+            raise InputError(problem, Location("`maps`", 1, None, text), HINT) from None
         steps.append((found[1] or found[2], number))
         at = found.end()
     return tuple(steps)

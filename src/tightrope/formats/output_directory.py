@@ -165,7 +165,7 @@ def check_added(path: str | Path, overwrite: bool = False) -> None:
         if not ours and not overwrite:
             raise InputError(
                 f"{path} was not written by tightrope, or was changed since, and is left alone",
-                hint="name another file, or replace it with --overwrite",
+                hint="name another file, or replace it with `overwrite=True`",
             )
 
 

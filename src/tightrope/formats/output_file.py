@@ -27,7 +27,7 @@ from tightrope.formats.atomic import check_target, is_stream
 from tightrope.formats.manifest import read_manifest
 from tightrope.formats.written_by import FileKind, has_mark
 
-OTHERWISE = "name another file, or replace it with --overwrite"
+OTHERWISE = "name another file, or replace it with `overwrite=True`"
 
 
 @dataclass(frozen=True)

@@ -123,8 +123,8 @@ def _with_values(error: InputError, unknown: Unknown) -> InputError:
         for kind, entries in unknown.items()
     ]
     hint = error.hint
-    if hint is None or "--skip-invalid" in hint:  # a description skips in any case
-        hint = "mend the log, or its reading: --columns, --map, --states"
+    if hint is None or "`skip_invalid=True`" in hint:  # a description skips in any case
+        hint = "mend the log, or its reading: `columns`, `maps`, `states`"
     return InputError(
         f"{error.message}; unknown to the model, with rows: {'; '.join(shown)}", error.location, hint
     )

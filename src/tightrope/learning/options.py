@@ -104,9 +104,9 @@ class LearnOptions:
         for name in ("precision", "assume_support", "seconds", "iterations", "coupled_gap", "threads"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float | None):
-                raise InputError(f"The {name!r} option must be a number, got {value!r}")
+                raise InputError(f"`{name}` is {value!r}, not a number")
         if self.device not in DEVICES:
-            raise InputError(f"The 'device' option must be one of {', '.join(SHOWN)}, got {self.device!r}")
+            raise InputError(f"`device` is {self.device!r}, not one of {', '.join(SHOWN)}")
         self._check_numbers()
         if self.sets is not None and self.sets in WITHOUT_REGION:
             _refuse_region(self.sets, self.region)
@@ -125,17 +125,17 @@ class LearnOptions:
 
     def _check_numbers(self) -> None:
         if not 0 < self.precision < 1:
-            raise InputError(f"the precision is {self.precision}, not within (0, 1)")
+            raise InputError(f"`precision` is {self.precision}, not within (0, 1)")
         if self.assume_support is not None and not 0 < self.assume_support < 1:
-            raise InputError(f"the smallest probability assumed is {self.assume_support}, not within (0, 1)")
+            raise InputError(f"`assume_support` is {self.assume_support}, not within (0, 1)")
         if not self.seconds > 0:
-            raise InputError(f"the time limit is {self.seconds}, not a positive number of seconds")
+            raise InputError(f"`seconds` is {self.seconds}, not a positive number")
         if self.iterations < 1:
-            raise InputError(f"the limit of iterations is {self.iterations}, not at least 1")
+            raise InputError(f"`iterations` is {self.iterations}, not at least 1")
         if self.threads < 1:
-            raise InputError(f"the number of threads is {self.threads}, not at least 1")
+            raise InputError(f"`threads` is {self.threads}, not at least 1")
         if not 0 < self.coupled_gap < 1:
-            raise InputError(f"the gap of coupled values is {self.coupled_gap}, not within (0, 1)")
+            raise InputError(f"`coupled_gap` is {self.coupled_gap}, not within (0, 1)")
 
     def with_sets(self, sets: SetsKind) -> LearnOptions:
         """The same for another kind of sets, without what that kind has no use for."""
@@ -204,9 +204,12 @@ def _default_sets(model: ParametricMDP) -> tuple[SetsKind, str]:
 
 def _default_region(model: ParametricMDP, counts: Counts, options: LearnOptions) -> tuple[RegionKind, str]:
     if options.ellipsoid is EllipsoidVersion.PAPER:
-        return RegionKind.ELLIPSOID, "region ellipsoid: --ellipsoid paper asks for it"
+        return RegionKind.ELLIPSOID, "region ellipsoid: the published ellipsoid is asked for"
     if options.intersect:
-        return RegionKind.POLYTOPE, "region polytope: --intersect meets the tied intervals it is made of"
+        return (
+            RegionKind.POLYTOPE,
+            "region polytope: it is made of the tied intervals to meet",
+        )
     unknown = len(model.expressions.nonconstant)
     if counts.batches is None:
         return RegionKind.POLYTOPE, "region polytope: the counts come without time-ordered batches"
@@ -240,13 +243,13 @@ def _refuse_region(sets: SetsKind, region: RegionKind | None) -> None:
     whose = "each transition's own counts" if sets is SetsKind.UNTIED else "the counts of each event"
     raise InputError(
         f"{sets.value} sets are intervals from {whose}: they have no use for the region {region.value}",
-        hint="leave --region out, or choose --sets parameter, expression, rectangular or coupled",
+        hint='leave `region` out, or choose `sets="parameter"`, expression, rectangular or coupled',
     )
 
 
 def _check_flag(option: str, value: object) -> None:
     if not isinstance(value, bool):
-        raise InputError(f"The {option!r} option must be True or False, got {value!r}")
+        raise InputError(f"`{option}` is {value!r}, not True or False")
 
 
 def _refuse_what_is_known(options: LearnOptions) -> None:
@@ -276,7 +279,7 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
     if sets is SetsKind.COUPLED and region is RegionKind.ELLIPSOID:
         raise InputError(
             "coupled sets are computed over regions that half-spaces bound, and the ellipsoid is none",
-            hint="use --region polytope, l1 or likelihood; or --sets rectangular with the ellipsoid",
+            hint='use `region="polytope"`, l1 or likelihood; or `sets="rectangular"` with the ellipsoid',
         )
     if sets is SetsKind.PARAMETER and region is RegionKind.SLAB:
         raise InputError(
@@ -287,25 +290,25 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
     if options.ellipsoid is EllipsoidVersion.PAPER and region is not RegionKind.ELLIPSOID:
         shown = "no region" if region is None else f"the region {region.value}"
         raise InputError(
-            f"--ellipsoid paper speaks of the ellipsoid, but {shown} is used",
-            hint="leave --ellipsoid out, or "
-            + ("choose --sets parameter, expression or rectangular with" if region is None else "add")
-            + " --region ellipsoid",
+            f'`ellipsoid="paper"` speaks of the ellipsoid, but {shown} is used',
+            hint="leave `ellipsoid` out, or "
+            + ('choose `sets="parameter"`, expression or rectangular with' if region is None else "add")
+            + ' `region="ellipsoid"`',
         )
     if options.intersect and sets is not SetsKind.PARAMETER:
         raise InputError(
-            f"--intersect meets parameter sets with the tied intervals; {sets.value} sets "
+            f"`intersect=True` meets parameter sets with the tied intervals; {sets.value} sets "
             + ("are these intervals" if sets in WITHOUT_REGION else "lie within them already"),
-            hint="use --sets parameter, or leave --intersect out",
+            hint='use `sets="parameter"`, or leave `intersect` out',
         )
     if options.intersect and region is not RegionKind.POLYTOPE:
         raise InputError(
-            "--intersect meets parameter sets with the tied intervals, and both hold together only where the "
-            f"region is made of these intervals; {region.value if region else 'no region'} is not",
-            hint="use --region polytope, or leave --intersect out",
+            "`intersect=True` meets parameter sets with the tied intervals, and both hold together only "
+            f"where the region is made of these intervals; {region.value if region else 'no region'} is not",
+            hint='use `region="polytope"`, or leave `intersect` out',
         )
     if options.budget is Budget.PAPER and sets is SetsKind.UNTIED:
         raise InputError(
-            "--budget says how tied events share δ; untied sets share it among all transitions",
-            hint="leave --budget out, or use --sets tied",
+            "`budget` says how tied events share δ; untied sets share it among all transitions",
+            hint='leave `budget` out, or use `sets="tied"`',
         )

@@ -48,7 +48,7 @@ class EmptyRegion(CannotCertify):
     """The data contradict the model, and no fallback was wanted."""
 
     def __init__(self, verdict: str, conflict: Conflict | None, ledger: Ledger):
-        super().__init__(f"{verdict}\nhint: leave --no-fallback out to use tied sets instead")
+        super().__init__(f"{verdict}\nhint: leave `fallback=False` out to use tied sets instead")
         self.verdict = verdict
         self.conflict = conflict
         self.ledger = ledger

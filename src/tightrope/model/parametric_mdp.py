@@ -58,7 +58,7 @@ class ParametricMDP(Structured):
         if domain_vertices(self.parameters) == []:
             raise InputError(
                 f"the domain is empty: no point satisfies {self.parameters.text()}",
-                hint="loosen --param or --domain",
+                hint="loosen `params` or `domain`",
             )
         self._check_sums()
         self._check_ranges()
@@ -106,7 +106,7 @@ class ParametricMDP(Structured):
         raise InputError(
             f"{self.structure.choice_name(choice)}: the probability {text} is "
             f"{float(witness.value):.6g} at {where}, not within [0, 1]",
-            hint="narrow the domain with --param or --domain, or mend the model",
+            hint="narrow the domain with `params` or `domain`, or mend the model",
         )
 
     @cached_property

@@ -36,7 +36,7 @@ _Linear = tuple[dict[str, Fraction], Fraction]
 
 
 def parse_box(
-    text: str, names: Sequence[str], option: str = "--param", base: Parameters | None = None
+    text: str, names: Sequence[str], option: str = "`params`", base: Parameters | None = None
 ) -> Parameters:
     """`p=0.1:0.9,q=0:1`; what is not named stays as in `base` (the unit box where None is given)."""
     reader = _Reader(text, names, option)
@@ -59,7 +59,7 @@ def parse_box(
     return Parameters(tuple(names), lower, upper, base.constraints)
 
 
-def parse_point(text: str, names: Sequence[str], option: str = "--at") -> tuple[Fraction, ...]:
+def parse_point(text: str, names: Sequence[str], option: str = "`at`") -> tuple[Fraction, ...]:
     """`p=0.55,q=0.0004`, every parameter exactly once."""
     reader = _Reader(text, names, option)
     values: dict[str, Fraction] = {}
@@ -79,7 +79,7 @@ def parse_point(text: str, names: Sequence[str], option: str = "--at") -> tuple[
 
 
 def parse_domain(
-    text: str, names: Sequence[str], option: str = "--domain", base: Parameters | None = None
+    text: str, names: Sequence[str], option: str = "`domain`", base: Parameters | None = None
 ) -> Parameters:
     """`0.1<=p<=0.9, p+q<=1`, cutting `base` (the unit box where None is given)."""
     reader = _Reader(text, names, option)

@@ -149,7 +149,7 @@ def _problem(certificate: Certificate, own: Own) -> Problem:
     problem, objective = certificate.problem, own.objective
     if problem.law == "point" and own.theta is None:
         raise InputError(
-            "this certificate is about one point of the model", hint="give the point, with --at p=…"
+            "this certificate is about one point of the model", hint='give the point, with `at={"p": …}`'
         )
     return to_problem(
         own.model,

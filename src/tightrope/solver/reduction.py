@@ -55,7 +55,7 @@ def equations_of(
             raise InputError(
                 "total rewards need rewards that are not negative: "
                 "sums of both signs over an infinite run have no order",
-                hint="use a discount factor (--discount), or a reward until a target: R=? [ F … ]",
+                hint="use a `discount` factor, or a reward until a target: R=? [ F … ]",
             )
         system = _system(objective, structure, enabled, reward, nothing, 0.0, np.inf, 0.0)
         return Equations(system, fixed, value, Meaning.TOTAL)
@@ -119,5 +119,5 @@ def _require_absorption(support: Support, target: BoolArray, enabled: BoolArray)
             f"negative rewards need a target that every policy reaches, but from state {state} "
             "it can be missed",
             hint="rule out in the model that it is missed, or ask for the discounted total: R=? [ C ] "
-            "with --discount (a discount factor)",
+            "with a `discount` factor",
         )

@@ -66,15 +66,11 @@ class Status(Enum):
 
     CERTIFIED = "certified: the bounds are verified and within the precision asked for"
     ITERATION_LIMIT = (
-        "the iteration limit was reached; the bounds are verified but wider. "
-        "Try a coarser precision (--precision)."
+        "the iteration limit was reached; the bounds are verified but wider. Try a coarser precision."
     )
-    TIME_LIMIT = (
-        "the time limit was reached; the bounds are verified but wider. Try raising it (--time-limit)."
-    )
+    TIME_LIMIT = "the time limit was reached; the bounds are verified but wider. Try raising it."
     PRECISION_LIMIT = (
-        "float64 carries the bounds no closer; they are verified but wider. "
-        "Try a coarser precision (--precision)."
+        "float64 carries the bounds no closer; they are verified but wider. Try a coarser precision."
     )
 
 

@@ -154,10 +154,12 @@ def transition_intervals(
 
 
 def check_delta(delta: float) -> None:
+    if isinstance(delta, bool) or not isinstance(delta, int | float):
+        raise InputError(f"`delta` is {delta!r}, not a number", hint="e.g. `delta=0.001`")
     if not 0.0 < delta < 1.0:
         raise InputError(
-            f"delta is {delta:g}, but a confidence level 1 − delta needs 0 < delta < 1",
-            hint="e.g. --delta 0.001",
+            f"`delta` is {delta:g}, but a confidence level 1 − delta needs 0 < delta < 1",
+            hint="e.g. `delta=0.001`",
         )
 
 

@@ -101,7 +101,7 @@ def prequential(
     if counts.batches is None:
         raise InputError(
             "the likelihood region needs data in time-ordered batches, these counts have none",
-            hint="keep the batch column of the data file, or use --region polytope",
+            hint='keep the batch column of the data file, or use `region="polytope"`',
         )
     outcomes.check(counts)
     known = predictions or Predictions()

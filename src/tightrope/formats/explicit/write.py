@@ -43,7 +43,7 @@ def write_explicit(
             raise InputError(
                 "PRISM's explicit files hold numbers only, and this model has parameters "
                 f"({', '.join(model.parameters.names)})",
-                hint="give a point with --at p=0.5, or write a .drn file",
+                hint='write the model at a point (`at={"p": 0.5}`), or write a .drn file',
             )
         model = model.instantiate(())
     base = explicit_base(path)

@@ -238,7 +238,7 @@ def _file(path: str, stated: tuple[DataFormat, str | None] | None, base: str | N
         raise InputError(
             f"a data file ends in {', '.join(_ENDINGS)} (text also .gz, .zst), not {suffix or 'nothing'!r}",
             Location(path),
-            "say what it is with --data-format csv (format='csv')",
+            'say what it is with `format="csv"`',
         )
     keys = _keys(path[len(base) :]) if base is not None else ()
     return DataFile(path, path, *known, keys=keys)

@@ -99,13 +99,13 @@ def _check_given(given: Mapping[str, str], declared: Mapping[str, Constant]) -> 
             undefined = [constant.name for constant in declared.values() if constant.value is None]
             raise InputError(
                 f"the model has no constant '{name}'",
-                Location("--const"),
+                Location("`const`"),
                 suggestion(name, undefined, "undefined constants"),
             )
         if declared[name].value is not None:
             raise InputError(
                 f"constant '{name}' has a value in the file already (line {declared[name].position.line})",
-                Location("--const"),
+                Location("`const`"),
                 f"leave the value out there to give it here:  const {declared[name].type.value} {name};",
             )
 
@@ -121,7 +121,7 @@ def _check_missing(
         raise Complaint(
             f"undefined constant{'s' if len(missing) > 1 else ''}: {listed}",
             missing[0].position,
-            "give a value:  --const " + ",".join(f"{c.name}=…" for c in missing),
+            "give a value:  `const={" + ", ".join(f'"{c.name}": …' for c in missing) + "}`",
         )
     return tuple(c.name for c in undefined)
 
@@ -132,7 +132,7 @@ def _given_value(constant: Constant, text: str) -> Literal:
         example = {Type.INT: "50", Type.DOUBLE: "0.1, 1e-3 or 1/3", Type.BOOL: "true or false"}
         raise InputError(
             f"'{text}' is no value for the {constant.type.value} constant '{constant.name}'",
-            Location("--const"),
+            Location("`const`"),
             f"write a value such as {example[constant.type]}",
         )
     return Literal(value, constant.type, constant.position)
@@ -164,6 +164,6 @@ def _definition(
         raise Complaint(
             f"{constant.type.value} constant '{constant.name}' cannot depend on parameter '{parameter.name}'",
             parameter.position,
-            f"only probabilities may; or give the parameter a value:  --const {parameter.name}=…",
+            f'only probabilities may; or give the parameter a value:  `const={{"{parameter.name}": …}}`',
         )
     return folded

@@ -23,7 +23,8 @@ def refuse_parameters(expression: Expression, parameters: Collection[str], where
             raise Complaint(
                 f"parameter '{name.name}' may not occur in {where}: only probabilities depend on parameters",
                 name.position,
-                f"'{name.name}' is a parameter because it has no value; --const {name.name}=… gives it one",
+                f"'{name.name}' is a parameter because it has no value; "
+                f'`const={{"{name.name}": …}}` gives it one',
             )
 
 

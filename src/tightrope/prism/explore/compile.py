@@ -280,7 +280,7 @@ def refuse_large(
             f"tightrope computes with (terms times degree may be {_LARGEST_SIZE})",
             place,
             "let a variable of the model count the steps that the factors stand for, or give a parameter "
-            "a value with --const",
+            "a value with `const`",
         )
 
 

@@ -85,7 +85,7 @@ def resolve(
 
 
 def ask(
-    text: str, structure: Structure, options: PropertyOptions | None = None, file: str = "--prop"
+    text: str, structure: Structure, options: PropertyOptions | None = None, file: str = "`property`"
 ) -> Question:
     """The question of a text with one property, such as an option's."""
     parsed = parse_properties(text, file)
@@ -177,11 +177,11 @@ def _reward_objective(
     discount = options.discount
     if discount is not None and path.operator is not RewardOperator.TOTAL:
         raise InputError(
-            "a discount factor goes with the total reward only", Location("--discount"), "write  R… [ C ]"
+            "a discount factor goes with the total reward only", Location("`discount`"), "write  R… [ C ]"
         )
     if options.terminal_reward is not None and path.operator is not RewardOperator.REACH:
         raise InputError(
-            "a terminal reward needs target states", Location("--terminal-reward"), "write  R… [ F target ]"
+            "a terminal reward needs target states", Location("`terminal_reward`"), "write  R… [ F target ]"
         )
     if path.operator is RewardOperator.REACH:
         assert path.target is not None
@@ -199,7 +199,7 @@ def _reward_objective(
     if discount is None:
         return Objective(ObjectiveKind.TOTAL, *directions, reward=reward)
     if not 0 < discount < 1:
-        raise InputError(f"the discount factor is {discount}, not within (0, 1)", Location("--discount"))
+        raise InputError(f"the discount factor is {discount}, not within (0, 1)", Location("`discount`"))
     return Objective(ObjectiveKind.DISCOUNTED, *directions, reward=reward, discount=discount)
 
 
@@ -232,7 +232,7 @@ def _terminal(name: str | None, structure: Structure) -> FloatArray | None:
     if name not in structure.rewards:
         raise InputError(
             f"there is no reward structure '{name}'",
-            Location("--terminal-reward"),
+            Location("`terminal_reward`"),
             suggestion(name, structure.rewards, "reward structures"),
         )
     state_rewards = structure.rewards[name].state
@@ -252,6 +252,6 @@ def _threshold(property_: Property, formulas: StateFormulas) -> Fraction | None:
 
 def _refuse_reward_options(options: PropertyOptions) -> None:
     if options.discount is not None:
-        raise InputError("a discount factor goes with rewards only", Location("--discount"))
+        raise InputError("a discount factor goes with rewards only", Location("`discount`"))
     if options.terminal_reward is not None:
-        raise InputError("a terminal reward goes with rewards only", Location("--terminal-reward"))
+        raise InputError("a terminal reward goes with rewards only", Location("`terminal_reward`"))

@@ -23,7 +23,7 @@ CHUNK = 2**25
 """Bytes that are copied to the device at a time."""
 
 DEVICES = ("cpu", "cuda")
-"""What `--device` may say."""
+"""What `device` may say."""
 
 
 class Device(Protocol):
@@ -73,17 +73,17 @@ class CupyDevice:
             import cupy
         except ImportError as error:
             raise InputError(
-                f"--device cuda needs CuPy, which could not be imported: {error}",
-                hint="pip install 'tightrope[gpu]', or leave --device out",
+                f'`device="cuda"` needs CuPy, which could not be imported: {error}',
+                hint="pip install 'tightrope[gpu]', or leave `device` out",
             ) from error
         self.xp: Any = cupy
         try:
             if cupy.cuda.runtime.getDeviceCount() < 1:
-                raise InputError("--device cuda: the driver reports no CUDA device")
+                raise InputError('`device="cuda"`: the driver reports no CUDA device')
             properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise InputError(
-                f"--device cuda: no usable GPU ({error})",
+                f'`device="cuda"`: no usable GPU ({error})',
                 hint="look at what nvidia-smi says; CuPy's CUDA version must suit the driver",
             ) from error
         self.name: str = properties["name"].decode()
@@ -163,14 +163,14 @@ def explain_failures(device: Device) -> Iterator[None]:
         free, total = cuda.runtime.memGetInfo()
         raise CannotCertify(
             f"the model does not fit into the memory of the GPU ({device.name}: {free / 2**30:.1f} of "
-            f"{total / 2**30:.1f} GiB were free at the end): {error}. Try --device cpu."
+            f'{total / 2**30:.1f} GiB were free at the end): {error}. Try `device="cpu"`.'
         ) from error
     except (
         cuda.runtime.CUDARuntimeError,
         cuda.driver.CUDADriverError,
         cuda.compiler.CompileException,
     ) as error:
-        raise CannotCertify(f"the GPU ({device.name}) failed: {error}. Try --device cpu.") from error
+        raise CannotCertify(f'the GPU ({device.name}) failed: {error}. Try `device="cpu"`.') from error
 
 
 _opened: dict[str, Device] = {}

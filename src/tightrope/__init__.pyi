@@ -26,6 +26,8 @@ from .formats.policy import Policy as Policy
 from .formats.policy import StepPolicy as StepPolicy
 from .formats.policy_read import read_policy as read_policy
 from .formats.policy_write import write_policy as write_policy
+from .formats.stormpy_models import from_stormpy as from_stormpy
+from .formats.stormpy_models import to_stormpy as to_stormpy
 from .formats.umb import write_umb as write_umb
 from .learning.domain import over_domain as over_domain
 from .learning.learn import learn as learn
@@ -42,9 +44,11 @@ from .learning.stages import EmptyRegion as EmptyRegion
 from .loading import Benchmark as Benchmark
 from .loading import benchmark as benchmark
 from .loading import load as load
+from .model.arrays import from_arrays as from_arrays
 from .model.builder import build_from_function as build_from_function
 from .model.builder import build_from_rows as build_from_rows
 from .model.expressions import Expressions as Expressions
+from .model.gymnasium_table import from_gymnasium as from_gymnasium
 from .model.mdp import MDP as MDP
 from .model.mdp import IntervalMDP as IntervalMDP
 from .model.numbers import exact as exact

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError
 from tightrope.model.numbers import Number
-from tightrope.model.parameters import Parameters, checked_range
-from tightrope.model.region_text import parse_box, parse_domain
+from tightrope.model.parameters import Parameters
+from tightrope.model.region_text import Ranges, box_text, parse_box, parse_domain
 from tightrope.problem import Model, Problem, constant_texts, described
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ PRISM_SUFFIXES = (".prism", ".nm", ".pm", ".sm")
 SUFFIXES = (*PRISM_SUFFIXES, ".drn", ".umb", ".tra")
 BENCHMARK = "bench:"
 ACCEPTED = "a model is a .prism/.nm/.pm file, a .drn or .umb file, explicit files (.tra), or bench:NAME(ARGS)"
-
-Ranges = Mapping[str, tuple[Number, Number]]
-"""A range for each parameter that has another one than [0, 1]."""
 
 
 def load(
@@ -124,6 +121,10 @@ def read_model(
         if given is not None:
             kind = "UMB" if path.suffix == ".umb" else "explicit"
             raise InputError(f"`{argument}` does not go with {path.name}: {kind} files have no parameters")
+    if path.suffix == ".umb":
+        from tightrope.formats.umb_read import read_umb
+
+        return ReadModel(read_umb(path))
     from tightrope.formats.explicit import read_explicit
 
     return ReadModel(read_explicit(path))
@@ -173,19 +174,6 @@ def benchmark(
     problem = Problem(read.model, instance.property_text, terminal_reward=instance.terminal_reward)
     truth = dict(zip(instance.parameter_names, instance.truth, strict=True))
     return Benchmark(instance.name, problem, truth, instance.episode_cap)
-
-
-def box_text(params: Any) -> str | None:
-    """Ranges as the text `p=1/10:9/10`."""
-    if params is None or isinstance(params, str):
-        return params
-    if not isinstance(params, Mapping):
-        raise InputError(
-            f"`params` is {described(params)}, not a mapping from names to ranges",
-            hint='write params={"p": (0.1, 0.9)}',
-        )
-    ends = {name: checked_range(str(name), pair) for name, pair in params.items()}
-    return ",".join(f"{name}={low}:{high}" for name, (low, high) in ends.items())
 
 
 def _named(source: Any) -> str:

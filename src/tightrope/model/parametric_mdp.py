@@ -27,6 +27,9 @@ from tightrope.numerics.arrays import IndexArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.remember import remembered
 
+NEARLY = 1e-9
+"""A sum that misses 1 by less was meant to be 1."""
+
 
 @dataclass(frozen=True, eq=False)
 class ParametricMDP(Structured):
@@ -90,7 +93,8 @@ class ParametricMDP(Structured):
             total = sum((table.polynomial(int(e)) for e in self.expression[start:end]), Polynomial({}))
             raise InputError(
                 f"{self.structure.choice_name(choice)}: probabilities sum to "
-                f"{total.text(self.parameters.names)}, not 1"
+                f"{total.text(self.parameters.names)}, not 1",
+                hint=_rounding_hint(total),
             )
 
     def _check_ranges(self) -> None:
@@ -143,3 +147,13 @@ class ParametricMDP(Structured):
         for part in (table.coefficient.numerator, table.coefficient.denominator):
             digest.update(repr(part.tolist()).encode() if part.dtype == object else part.tobytes())
         return digest.hexdigest()
+
+
+def _rounding_hint(total: Polynomial) -> str | None:
+    """What to do where a sum misses 1 by no more than the rounding of floats."""
+    if any(abs(coefficient) > NEARLY for coefficient in (total - 1).terms.values()):
+        return None
+    return (
+        "numbers are exact here, and rounded ones need not sum to 1: write fractions as text or as "
+        "Fraction ('1/3', Fraction(1, 3)), or one probability as 1 minus the others"
+    )

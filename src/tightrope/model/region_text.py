@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from tightrope.errors import InputError, Location
-from tightrope.model.parameters import LinearConstraint, Parameters
+from tightrope.model.numbers import Number
+from tightrope.model.parameters import LinearConstraint, Parameters, checked_range
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
@@ -31,8 +33,24 @@ _MOST_DIGITS = 400
 _DEEPEST = 100
 """Parentheses and signs within each other."""
 
+Ranges = Mapping[str, tuple[Number, Number]]
+"""A range for each parameter that has another one than [0, 1]."""
+
 _Linear = tuple[dict[str, Fraction], Fraction]
 """({parameter: coefficient}, constant)."""
+
+
+def box_text(params: Any) -> str | None:
+    """Ranges as the text `p=1/10:9/10`."""
+    if params is None or isinstance(params, str):
+        return params
+    if not isinstance(params, Mapping):
+        raise InputError(
+            f"`params` is a {type(params).__name__}, not a mapping from names to ranges",
+            hint='write params={"p": (0.1, 0.9)}',
+        )
+    ends = {name: checked_range(str(name), pair) for name, pair in params.items()}
+    return ",".join(f"{name}={low}:{high}" for name, (low, high) in ends.items())
 
 
 def parse_box(

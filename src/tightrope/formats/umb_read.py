@@ -1,0 +1,138 @@
+"""Reading UMB, the binary exchange format that Storm and other model checkers share.
+
+The package `umbi` (an optional extra) unpacks the archive and checks its index. A model of discrete time
+with at most one player becomes an `MDP`, or an `IntervalMDP` where its branches carry intervals. Atomic
+propositions are labels, reward annotations of states and choices are rewards, and states keep their
+valuations. What has no place in such a model (time, several players, rewards of branches) is refused, never
+dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tightrope.errors import InputError, Location
+from tightrope.formats.umb import umb_is_available
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.structure import UNLABELLED, RewardStructure, Structure
+from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.rationals import RationalArray
+
+REWARD_PLACES = ("states", "choices")
+
+
+def read_umb(path: str | Path) -> MDP | IntervalMDP:
+    """The model in a UMB file."""
+    if not umb_is_available():
+        raise InputError(
+            "UMB files need the package umbi", Location(str(path)), "pip install 'tightrope[umbi]'"
+        )
+    import umbi.umb
+
+    with _refusing(path):
+        archive = umbi.umb.read(path)
+    system = archive.index.transition_system
+    if system.time != "discrete":
+        raise InputError(f"its time is {system.time}, and only discrete time is read", Location(str(path)))
+    if system.num_players > 1:
+        raise InputError(f"it is a game of {system.num_players} players, not an MDP", Location(str(path)))
+    if sum(archive.state_is_initial) != 1:
+        raise InputError(
+            f"it has {sum(archive.state_is_initial)} initial states, and a model has one", Location(str(path))
+        )
+    with _refusing(path):
+        return _model(archive, _structure(archive, path))
+
+
+@contextmanager
+def _refusing(path: str | Path) -> Iterator[None]:
+    """Whatever umbi or its arrays stumble over is the file's fault, in one line."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(error.message, error.location or Location(str(path)), error.hint) from None
+    except MemoryError:
+        raise
+    except Exception as error:
+        shown = str(error).splitlines()
+        raise InputError(
+            f"this is no UMB file that umbi reads: {type(error).__name__}{': ' if shown else ''}"
+            f"{shown[0] if shown else ''}",
+            Location(str(path)),
+        ) from None
+
+
+def _structure(archive: Any, path: str | Path) -> Structure:
+    system = archive.index.transition_system
+    states, choices = system.num_states, system.num_choices
+    starts = archive.state_to_choices or list(range(states + 1))
+    branches = archive.choice_to_branches or list(range(choices + 1))
+    names = tuple(archive.choice_action_to_string or ())
+    if not names and system.num_choice_actions > 0:
+        names = tuple(str(number) for number in range(system.num_choice_actions))
+    action = archive.choice_to_choice_action or [0] * choices
+    labels = {"init": np.array(archive.state_is_initial, np.bool_)}
+    for label, values in _annotations(archive, "aps", ("states",), path):
+        labels[label] = np.array(values["states"], np.bool_)
+    rewards = {
+        title: RewardStructure(
+            *(np.array(values[place], np.float64) if place in values else None for place in REWARD_PLACES)
+        )
+        for title, values in _annotations(archive, "rewards", REWARD_PLACES, path)
+    }
+    return Structure(
+        np.array(starts, np.int64),
+        np.array(branches, np.int64),
+        np.array(archive.branch_to_target or [], np.int32),
+        int(np.flatnonzero(archive.state_is_initial)[0]),
+        np.array(action, np.int32),
+        names or (UNLABELLED,),
+        {"deadlock": _no_states(states), **labels},
+        rewards,
+        _valuations(archive),
+        declared_mdp=system.num_players == 1,
+    )
+
+
+def _model(archive: Any, structure: Structure) -> MDP | IntervalMDP:
+    values = archive.branch_to_probability
+    if values is None:
+        values = [1] * structure.transitions
+    if values and hasattr(values[0], "left"):
+        low, high = ([Fraction(getattr(value, end)) for value in values] for end in ("left", "right"))
+        return IntervalMDP(
+            structure,
+            RationalArray.from_fractions(low).to_float_down(),
+            RationalArray.from_fractions(high).to_float_up(),
+        )
+    return MDP(structure, np.array([float(value) for value in values]))
+
+
+def _annotations(
+    archive: Any, group: str, places: tuple[str, ...], path: str | Path
+) -> Iterator[tuple[str, dict[str, list[Any]]]]:
+    """The annotations of a group under the names that their authors gave them."""
+    described = (archive.index.annotations or {}).get(group, {})
+    for name, values in (archive.annotations or {}).get(group, {}).items():
+        title = described[name].alias or name
+        for place in values:
+            if place not in places:
+                raise InputError(f"the {group} '{title}' are those of {place}, which are not read")
+        yield title, values
+
+
+def _valuations(archive: Any) -> dict[str, Any]:
+    rows = (archive.valuations or {}).get("states") or []
+    if not rows:
+        return {}
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def _no_states(states: int) -> BoolArray:
+    return np.zeros(states, np.bool_)

@@ -1,0 +1,234 @@
+"""`from_arrays`: the transition arrays of MDP toolboxes as models.
+
+Their habit is one (S, S) matrix per action: `P[a, s, t]` is the probability that action a leads from state
+s to state t. It may be a dense array, a list of dense or sparse matrices, or a mapping from the names of
+actions. Numbers alone give an `MDP` with just these float64s. Entries that are polynomials in `parameters`
+give a `ParametricMDP`; its numbers are exact (`tightrope.model.numbers`), so the rows must sum to 1
+exactly.
+
+A row of zeros says that the action is not available in that state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.errors import InputError
+from tightrope.model.builder import Row, build_from_rows
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.own_states import OwnStates
+from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray
+
+REWARD = "reward"
+"""The name of the reward structure."""
+
+
+def from_arrays(
+    P: Any,
+    R: Any = None,
+    *,
+    parameters: Parameters | None = None,
+    initial: int = 0,
+    labels: Mapping[str, Any] | None = None,
+    actions: Sequence[str] | None = None,
+    states: Sequence[Hashable] | None = None,
+) -> MDP | ParametricMDP | IntervalMDP:
+    """A model from transition arrays.
+
+    * `P`: (A, S, S), dense or a sequence of A dense or sparse matrices, or {action: matrix}.
+    * `R`: rewards of shape (S,), (S, A) or (A, S, S); the last are those of transitions, and count as their
+      mean. They are the reward structure "reward".
+    * `parameters`: those that entries of `P` are polynomials in.
+    * `labels`: lists of states or boolean masks; `actions` and `states`: what they are called (0, 1, 2, …).
+
+    >>> import numpy as np
+    >>> import tightrope as tr
+    >>> P = np.array([[[0.1, 0.9], [0, 1]], [[1, 0], [0, 1]]])
+    >>> model = tr.from_arrays(P, np.array([1.0, 0.0]), labels={"goal": [1]}, actions=["go", "stay"])
+    >>> tr.solve(model, 'Rmin=? [ F "goal" ]').is_certified
+    True
+    >>> parameters = tr.Parameters.box(p=(0.1, 0.9))
+    >>> (p,) = parameters.symbols()
+    >>> unknown = P.astype(object)
+    >>> unknown[0, 0] = [1 - p, p]
+    >>> tr.from_arrays(unknown, parameters=parameters).parameters.names
+    ('p',)
+    """
+    names, matrices = _matrices(P, actions)
+    size = matrices[0].shape[0]
+    exact = parameters is not None or any(matrix.dtype == object for matrix in matrices)
+    bitmaps = {name: _members(name, given, size) for name, given in (labels or {}).items()}
+    own = list(range(size)) if states is None else list(states)
+    if len(own) != size:
+        raise InputError(f"`states` names {len(own)} states, but `P` has {size}")
+    if not 0 <= initial < size:
+        raise InputError(f"`initial` is {initial}, but the states are 0..{size - 1}")
+    if not exact:
+        return _plain(matrices, names, R, initial, bitmaps, own)
+    matrices = [matrix.toarray() if hasattr(matrix, "toarray") else matrix for matrix in matrices]
+    rows: list[Row] = []
+    for state in range(size):
+        for action, matrix in zip(names, matrices, strict=True):
+            row = matrix[state]
+            entries = {int(t): row[t] for t in np.flatnonzero(_given(row))}
+            if entries:
+                rows.append((state, action, entries))
+    taken = [(state, names.index(action)) for state, action, _ in rows]
+    rewards = _rewards(R, taken, size, len(names), None)
+    return build_from_rows(
+        rows,
+        parameters,
+        states=size,
+        initial=initial,
+        labels={name: np.flatnonzero(members).tolist() for name, members in bitmaps.items()},
+        choice_rewards={} if rewards is None else {REWARD: rewards.tolist()},
+        own_states=own,
+    )
+
+
+def _plain(
+    matrices: list[Any],
+    names: list[str],
+    R: Any,
+    initial: int,
+    labels: Mapping[str, BoolArray],
+    own: list[Any],
+) -> MDP:
+    """Float64s as they are, without a loop over states."""
+    size = matrices[0].shape[0]
+    parts = [_entries(matrix) for matrix in matrices]
+    action = np.concatenate([np.full(len(part[0]), a) for a, part in enumerate(parts)])
+    state, successor, probability = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    order = np.lexsort((successor, action, state))
+    state, action, successor, probability = (x[order] for x in (state, action, successor, probability))
+    choice = state * len(names) + action
+    first = np.flatnonzero(np.r_[True, choice[1:] != choice[:-1]]) if len(choice) else np.zeros(0, np.int64)
+    taken = np.stack([state[first], action[first]], axis=1)
+    rewards = _rewards(R, taken, size, len(names), matrices)
+    given = {"init": _members("init", [initial], size), "deadlock": np.zeros(size, np.bool_), **labels}
+    structure = Structure(
+        np.r_[0, np.cumsum(np.bincount(taken[:, 0], minlength=size))],
+        np.r_[first, len(choice)],
+        successor.astype(np.int32),
+        initial,
+        taken[:, 1].astype(np.int32),
+        tuple(names),
+        given,
+        {} if rewards is None else {REWARD: RewardStructure(choice=rewards)},
+        {},
+        OwnStates(own),
+        declared_mdp=len(names) > 1,
+    )
+    return MDP(structure, probability)
+
+
+def _matrices(P: Any, actions: Sequence[str] | None) -> tuple[list[str], list[Any]]:
+    """One square matrix per action, sparse ones as rows, and the actions' names."""
+    if isinstance(P, Mapping):
+        if actions is not None:
+            raise InputError("`actions` are named twice: `P` maps names to matrices already")
+        actions, P = [str(name) for name in P], list(P.values())
+    if isinstance(P, np.ndarray) and P.ndim != 3:
+        raise InputError(
+            f"`P` has the shape {P.shape}, not (A, S, S)", hint="P[a, s, t]: one (S, S) matrix per action"
+        )
+    if not isinstance(P, np.ndarray | list | tuple) or len(P) == 0:
+        raise InputError(f"`P` is a {type(P).__name__}, not an array (A, S, S) or a list of matrices")
+    matrices = [_matrix(matrix) for matrix in P]
+    shape = matrices[0].shape
+    for number, matrix in enumerate(matrices):
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape != shape:
+            raise InputError(
+                f"the matrix of action {number} in `P` has the shape {matrix.shape}, not (S, S) as the first",
+                hint="P[a, s, t]: one (S, S) matrix per action",
+            )
+    names = [str(number) for number in range(len(matrices))] if actions is None else [str(a) for a in actions]
+    if len(names) != len(matrices):
+        raise InputError(f"`actions` names {len(names)} actions, but `P` has {len(matrices)}")
+    return names, matrices
+
+
+def _matrix(matrix: Any) -> Any:
+    if hasattr(matrix, "tocsr"):
+        return matrix.tocsr().astype(np.float64)
+    array = np.asarray(matrix)
+    return array if array.dtype == object else _floats(array, "P")
+
+
+def _entries(matrix: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray]:
+    """(row, column, value) of what is not zero."""
+    if hasattr(matrix, "tocoo"):
+        sparse = matrix.copy()
+        sparse.sum_duplicates()
+        sparse.eliminate_zeros()
+        coordinates = sparse.tocoo()
+        row, column = coordinates.row.astype(np.int64), coordinates.col.astype(np.int64)
+        return row, column, coordinates.data.astype(np.float64)
+    row, column = np.nonzero(matrix)
+    return row, column, matrix[row, column]
+
+
+def _given(row: Any) -> BoolArray:
+    return np.array([not (isinstance(x, int | float | np.number) and x == 0) for x in row], np.bool_)
+
+
+def _rewards(R: Any, taken: Any, states: int, actions: int, matrices: list[Any] | None) -> FloatArray | None:
+    """One reward per choice (state, action)."""
+    if R is None:
+        return None
+    state, action = (np.asarray([pair[k] for pair in taken], dtype=np.int64) for k in (0, 1))
+    if isinstance(R, list | tuple) and any(hasattr(part, "tocsr") for part in R):
+        R = np.stack([part.toarray() for part in R])
+    rewards = _floats(np.asarray(R), "R")
+    if rewards.shape == (states,):
+        return rewards[state]
+    if rewards.shape == (states, actions):
+        return rewards[state, action]
+    if rewards.shape != (actions, states, states):
+        raise InputError(
+            f"`R` has the shape {rewards.shape}, not ({states},), ({states}, {actions}) or "
+            f"({actions}, {states}, {states})",
+            hint="R[s], R[s, a] or R[a, s, t]",
+        )
+    if matrices is None:
+        raise InputError(
+            "`R` gives rewards of transitions, whose mean depends on the parameters",
+            hint="give rewards of shape (S,) or (S, A)",
+        )
+    mean = np.stack(
+        [np.asarray(_times(p, r)).reshape(-1) for p, r in zip(matrices, rewards, strict=True)], axis=1
+    )
+    return np.asarray(mean[state, action], np.float64)
+
+
+def _times(probability: Any, reward: FloatArray) -> Any:
+    if hasattr(probability, "multiply"):
+        return probability.multiply(reward).sum(axis=1)
+    return (probability * reward).sum(axis=1)
+
+
+def _members(name: str, given: Any, states: int) -> BoolArray:
+    listed = np.asarray(given)
+    if listed.dtype == np.bool_:
+        if listed.shape != (states,):
+            raise InputError(f"label '{name}' has the shape {listed.shape}, but there are {states} states")
+        return listed
+    members = np.zeros(states, np.bool_)
+    if listed.size and (listed.dtype.kind not in "iu" or not 0 <= listed.min() <= listed.max() < states):
+        raise InputError(f"label '{name}' names a state outside 0..{states - 1}")
+    members[listed.astype(np.int64)] = True
+    return members
+
+
+def _floats(array: npt.NDArray[Any], argument: str) -> FloatArray:
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"`{argument}` holds {array.dtype}, not numbers") from None

@@ -131,7 +131,7 @@ def test_jobs_are_for_this_machine() -> None:
 @pytest.mark.parametrize(
     ("engine", "scheduler", "message"),
     [
-        ("local", "host:8786", "--scheduler goes with --engine dask"),
+        ("local", "host:8786", '`scheduler` goes with `engine="dask"`'),
         ("dask", "host", "'host' is not the address of a scheduler"),
         ("dask", "host:0", "'host:0' is not the address of a scheduler"),
         ("dask://host:1", "host:2", "each name a scheduler"),

@@ -217,9 +217,9 @@ def test_a_nominal_confidence_is_said_aloud(data: Path, capsys: pytest.CaptureFi
         (["--prop", 'P>=0.5 [ F "done" ]'], "is true or false"),
         (["--prop", 'Rmax=? [ F "nowhere" ]'], "nowhere"),
         (["--policy", "nosuch.json"], "nosuch.json"),
-        (["--precision", "0"], "the precision is 0"),
-        (["--time-limit", "0"], "the time limit is 0"),
-        (["--assume-support", "2"], "the smallest probability assumed is 2"),
+        (["--precision", "0"], "--precision is 0"),
+        (["--time-limit", "0"], "--time-limit is 0"),
+        (["--assume-support", "2"], "--assume-support is 2"),
         (["-o", "/nonexistent/out"], "there is no directory"),
     ],
 )

@@ -143,7 +143,7 @@ def test_an_observation_that_is_no_state_is_refused() -> None:
     assert caught.value.message == (
         "episode 0, start: the observation 'here' is none of the model's own states: 1, 2, 0, 3, 4, 5"
     )
-    assert caught.value.hint is not None and "--convert-obs" in caught.value.hint
+    assert caught.value.hint is not None and "`convert_obs`" in caught.value.hint
     with pytest.raises(InputError, match=r"episode 0, start: \(x=77\) is not a reachable state of the model"):
         count_environment(CorridorEnv(), model, 1, seed=1, convert_obs=lambda x: {"x": 77})
     with pytest.raises(InputError, match="start: the observation 77 is none of the model's own states"):
@@ -177,10 +177,10 @@ def test_environments_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     importlib.invalidate_caches()
     assert type(make_environment("my_corridor:Env")).__name__ == "Env"
     for spec, message in (
-        ("my_corridor", "--env 'my_corridor' is not of the form module:name"),
-        ("no_such_module:make", "--env no_such_module:make: cannot import no_such_module"),
-        ("my_corridor:missing", "--env my_corridor:missing: module my_corridor has no missing"),
-        ("my_corridor:constant", "--env my_corridor:constant: constant cannot be called"),
+        ("my_corridor", "`env` 'my_corridor' is not of the form module:name"),
+        ("no_such_module:make", "`env` no_such_module:make: cannot import no_such_module"),
+        ("my_corridor:missing", "`env` my_corridor:missing: module my_corridor has no missing"),
+        ("my_corridor:constant", "`env` my_corridor:constant: constant cannot be called"),
         ("my_corridor:not_an_environment", "the factory made a int, not a gymnasium.Env"),
     ):
         with pytest.raises(InputError) as caught:

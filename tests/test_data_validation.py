@@ -143,7 +143,7 @@ def test_the_hint_of_an_impossible_transition_says_what_it_means(write: Write, m
     error = refusal(write(RAW + "0,0,0,go,3\n"), model)
     assert error.hint == (
         "it may lead to (x=1,y=0), (x=0,y=1); data that the model excludes are evidence of a wrong model, "
-        "not of noise (--skip-invalid (skip_invalid=True) drops such rows; the confidence is then nominal)"
+        "not of noise (`skip_invalid=True` drops such rows; the confidence is then nominal)"
     )
 
 
@@ -192,19 +192,19 @@ def test_a_broken_chain_is_found_across_chunks(
         (
             "from,action,to\n0,go,1\n",
             "missing column state (or, for states by variables, x, y, x_next, y_next)",
-            'the file has the columns from, action, to; --columns "state=…" says what they mean',
+            'the file has the columns from, action, to; `columns="state=…"` says what they mean',
         ),
         (
             "state,action,x_next\n0,go,1\n",
             "no column holds the next state, and none says which rows follow each other (episode, step, "
             "done)",
-            'name it with --columns "next_state=…"; or say --columns "next_state=" where each row continues '
+            'name it with `columns="next_state=…"`; or say `columns="next_state="` where each row continues '
             "the one before; the file has the columns state, action, x_next",
         ),
         (
             "state,next_state\n0,1\n",
             "missing column action (or 'choice': some states of the model have more than one choice)",
-            'the file has the columns state, next_state; --columns "action=…" says what they mean',
+            'the file has the columns state, next_state; `columns="action=…"` says what they mean',
         ),
         ("state,action,state,next_state\n0,go,0,1\n", "the header names column 'state' more than once", None),
         ("", "the file is empty", None),

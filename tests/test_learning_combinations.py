@@ -169,7 +169,7 @@ def test_names_of_choices_are_the_choices() -> None:
         ({"intersect": 1}, "The 'intersect' option must be True or False, got 1"),
         ({"precision": "1e-3"}, "The 'precision' option must be a number, got '1e-3'"),
         ({"iterations": True}, "The 'iterations' option must be a number, got True"),
-        ({"seconds": float("nan")}, "the time limit is nan"),
+        ({"seconds": float("nan")}, "`seconds` is nan"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(asked: dict[str, Any], message: str) -> None:
@@ -185,7 +185,7 @@ def test_the_options_of_a_region_are_checked_too() -> None:
 
 def test_options_that_speak_of_data_are_refused_without_data() -> None:
     known = case("betting(8)")
-    with pytest.raises(InputError, match="The 'interval' option speaks of data"):
+    with pytest.raises(InputError, match="`interval` speaks of data"):
         over_domain(known.problem, sets="expression", **LearnOptions(interval=IntervalMethod.HOEFFDING).words)
 
 

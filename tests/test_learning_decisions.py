@@ -118,8 +118,8 @@ def test_a_coin_by_hand() -> None:
     [
         ({"delta": 0.0}, "0 < delta < 1"),
         ({"delta": 1.5}, "0 < delta < 1"),
-        ({"region": "sphere"}, "The 'region' option must be one of .*, got 'sphere'"),
-        ({"sets": "loose"}, "The 'sets' option must be one of .*, got 'loose'"),
+        ({"region": "sphere"}, "`region` is 'sphere', not one of .*"),
+        ({"sets": "loose"}, "`sets` is 'loose', not one of .*"),
         ({"objective": 'P>=0.5 [ F "heads" ]'}, "is true or false"),
         ({"objective": 'Pmax=? [ F "tails" ]'}, "tails"),
         ({"region": "likelihood"}, "time-ordered batches"),
@@ -141,9 +141,9 @@ def test_counts_of_another_model_are_refused() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"precision": 0.0}, "the precision is 0.0"),
-        ({"assume_support": 1.0}, "the smallest probability assumed is 1.0"),
-        ({"seconds": 0.0}, "the time limit is 0.0"),
+        ({"precision": 0.0}, "`precision` is 0.0"),
+        ({"assume_support": 1.0}, "`assume_support` is 1.0"),
+        ({"seconds": 0.0}, "`seconds` is 0.0"),
     ],
 )
 def test_wrong_options(fields: dict[str, Any], message: str) -> None:

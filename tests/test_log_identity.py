@@ -75,9 +75,7 @@ def test_bare_numbers_are_refused_for_a_model_with_variables(
         "the column 'state' does not say how it names states: the model names its states by its variables x"
         in message
     )
-    assert (
-        "say --states index (states='index'); where it holds the variable x, say --columns x=state" in message
-    )
+    assert "say --states index; where it holds the variable x, say --columns 'x=state'" in message
     by_variable = learned(capsys, *words, "--columns", "x=state, x'=next_state")
     assert 0.05 < by_variable["guarantee"] < 0.2
 
@@ -125,17 +123,17 @@ def test_states_of_a_python_model_are_its_authors(tmp_path: Path) -> None:
         (
             "state,action,next_state\n0,walk,1\n0,walk,2\n1,walk,3\n1,walk,0\n",
             "these look like the model's numbers of its states (from 0) in the column 'state': "
-            "say --states index",
+            'say `states="index"`',
         ),
         (
             "state,action,next_state\n1,walk,2\n1,walk,3\n2,walk,4\n2,walk,1\n",
             "these look like the model's numbers of its states counted from 1 in the column 'state': say "
-            "--states index --map 'state: -1'",
+            "`states=\"index\"` and `maps='state: -1'`",
         ),
         (
             "next_state,action,state\n3,walk,4\n1,walk,0\n3,walk,4\n1,walk,0\n",
-            'these look like state and next state the other way round: say --columns "state=next_state, '
-            'next_state=state"',
+            'these look like state and next state the other way round: say `columns="state=next_state, '
+            'next_state=state"`',
         ),
     ],
 )
@@ -153,7 +151,7 @@ def test_two_columns_for_one_role_are_refused(folder: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_data(path, parametric(folder / "x.prism"))
     assert caught.value.message == "the columns 'act' and 'a' could each be the action"
-    assert caught.value.hint == "say which: --columns \"action=act\" (columns={'action': 'act'})"
+    assert caught.value.hint == 'say which: `columns="action=act"`'
 
 
 def test_all_files_are_used_in_their_order(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

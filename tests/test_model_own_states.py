@@ -181,8 +181,8 @@ def test_integer_observations_without_own_states_are_refused_unless_indices_are_
         "its own order, and an environment in another. Its variables go by name or as a sequence: (x)"
     )
     assert caught.value.hint == (
-        "where it is the model's index of the state, say states='index' (--states index); else turn it into "
-        "a state with convert_obs (--convert-obs module:function)"
+        'where it is the model\'s index of the state, say `states="index"`; else turn it into '
+        "a state with `convert_obs`"
     )
     counts = count_environment(WalkEnv(lambda x: {"x": x}), model, 5, seed=1)
     assert seen(model, counts.transition) == {("(x=2)", "(x=3)"), ("(x=3)", "(x=4)")}
@@ -255,7 +255,7 @@ def test_numbers_in_a_log_of_a_model_without_own_states_are_refused(tmp_path: Pa
     log.write_text("state,action,next_state\n0,walk,1\n")
     with pytest.raises(InputError, match="the column 'state' does not say how it names states") as caught:
         read_data(log, load(path, params={"p": (0.1, 0.9)}))
-    assert caught.value.hint is not None and "--states index" in caught.value.hint
+    assert caught.value.hint is not None and 'states="index"' in caught.value.hint
 
 
 # --- policies -------------------------------------------------------------------------------

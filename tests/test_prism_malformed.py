@@ -217,13 +217,13 @@ OPEN = "mdp const int N; const bool b; const double p; const int K = 2; module m
     ("given", "message"),
     [
         ({}, "m.prism:1:15: undefined constants: int N, bool b"),
-        ({}, "hint: give a value:  --const N=…,b=…"),
+        ({}, 'hint: give a value:  `const={"N": …, "b": …}`'),
         ({"N": "1"}, "m.prism:1:29: undefined constant: bool b"),
-        ({"n": "1", "b": "true"}, "--const: the model has no constant 'n'\nhint: did you mean 'N'?"),
-        ({"K": "3"}, "--const: constant 'K' has a value in the file already (line 1)"),
-        ({"N": "1.5", "b": "true"}, "--const: '1.5' is no value for the int constant 'N'"),
-        ({"N": "1", "b": "yes"}, "--const: 'yes' is no value for the bool constant 'b'"),
-        ({"N": "1", "b": "true", "p": "1/0"}, "--const: '1/0' is no value for the double constant 'p'"),
+        ({"n": "1", "b": "true"}, "`const`: the model has no constant 'n'\nhint: did you mean 'N'?"),
+        ({"K": "3"}, "`const`: constant 'K' has a value in the file already (line 1)"),
+        ({"N": "1.5", "b": "true"}, "`const`: '1.5' is no value for the int constant 'N'"),
+        ({"N": "1", "b": "yes"}, "`const`: 'yes' is no value for the bool constant 'b'"),
+        ({"N": "1", "b": "true", "p": "1/0"}, "`const`: '1/0' is no value for the double constant 'p'"),
     ],
 )
 def test_wrong_constants(given: dict[str, str], message: str) -> None:

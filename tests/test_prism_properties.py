@@ -271,29 +271,29 @@ def test_reward_objectives() -> None:
         (
             "R=? [ C<=3 ]",
             PropertyOptions(discount=0.9),
-            "--discount: a discount factor goes with the total reward only",
+            "`discount`: a discount factor goes with the total reward only",
         ),
         (
             "P=? [ F b ]",
             PropertyOptions(discount=0.9),
-            "--discount: a discount factor goes with rewards only",
+            "`discount`: a discount factor goes with rewards only",
         ),
-        ("R=? [ C ]", PropertyOptions(discount=1.0), "--discount: the discount factor is 1.0"),
-        ("R=? [ C ]", PropertyOptions(discount=math.nan), "--discount: the discount factor is nan"),
+        ("R=? [ C ]", PropertyOptions(discount=1.0), "`discount`: the discount factor is 1.0"),
+        ("R=? [ C ]", PropertyOptions(discount=math.nan), "`discount`: the discount factor is nan"),
         (
             "R=? [ C ]",
             PropertyOptions(terminal_reward="cost"),
-            "--terminal-reward: a terminal reward needs target states",
+            "`terminal_reward`: a terminal reward needs target states",
         ),
         (
             "P=? [ F b ]",
             PropertyOptions(terminal_reward="cost"),
-            "--terminal-reward: a terminal reward goes with rewards",
+            "`terminal_reward`: a terminal reward goes with rewards",
         ),
         (
             "R=? [ F b ]",
             PropertyOptions(terminal_reward="cots"),
-            "--terminal-reward: there is no reward structure 'cots'",
+            "`terminal_reward`: there is no reward structure 'cots'",
         ),
     ],
 )

@@ -40,7 +40,7 @@ class LoadedModel:
         """The point that `--at` gives; without it, a benchmark's true one."""
         names = self.model.parameters.names if isinstance(self.model, ParametricMDP) else ()
         if at is not None:
-            return parse_point(at, names)
+            return parse_point(at, names, "--at")
         if self.benchmark is not None:
             return self.benchmark.truth
         if names:

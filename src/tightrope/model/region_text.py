@@ -91,7 +91,7 @@ def parse_point(text: str, names: Sequence[str], option: str = "`at`") -> tuple[
     if missing := [name for name in names if name not in values]:
         raise InputError(
             f"{option}: no value for parameter{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
-            hint=f"write {option} {','.join(f'{name}=…' for name in names)}",
+            hint=f"give {','.join(f'{name}=…' for name in names)}",
         )
     return tuple(values[name] for name in names)
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
+from math import inf
 from typing import Any, TypeVar
 
 E = TypeVar("E", bound=Enum)
@@ -66,7 +67,7 @@ class InputError(TightropeError, ValueError):
     ...     tr.Parameters.box(p=(0.9, 0.1))
     ... except ValueError as error:
     ...     print(error)
-    the domain of parameter 'p' is empty: 9/10 > 1/10
+    the range of parameter 'p' is empty: 9/10 > 1/10
     """
 
     exit_code = 2
@@ -109,6 +110,15 @@ def checked_words(function: str, known: type, given: Mapping[str, object]) -> di
             hint = f"did you mean `{close[0]}`?" if close else f"its further arguments are {', '.join(names)}"
             raise InputError(f"{function} has no argument `{name}`", hint=hint)
     return dict(given)
+
+
+def check_number(argument: str, value: object, low: float = -inf, high: float = inf) -> None:
+    """Refuse what is no number strictly between two bounds."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"`{argument}` is {value!r}, not a number")
+    if not low < value < high:
+        wanted = f"within ({low:g}, {high:g})" if high < inf else f"a number above {low:g}"
+        raise InputError(f"`{argument}` is {value}, not {wanted}")
 
 
 def chosen(option: str, kinds: type[E], value: object) -> E:

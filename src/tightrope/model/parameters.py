@@ -132,7 +132,8 @@ class Parameters(Remembering):
             )
         if len(values) != len(self.names):
             raise InputError(
-                f"the point has {len(values)} values, but there are {len(self.names)} parameters",
+                f"the point has {len(values)} values for {len(self.names)} "
+                f"parameter{'' if len(self.names) == 1 else 's'}",
                 hint=self._listed(),
             )
         given = list(values)
@@ -160,4 +161,6 @@ def checked_range(name: str, pair: Any) -> tuple[Fraction, Fraction]:
             hint=f"write {name}=(0.1, 0.9)",
         )
     low, high = (exact_argument(end, f"the range of parameter '{name}'") for end in pair)
+    if low > high:
+        raise InputError(f"the range of parameter '{name}' is empty: {low} > {high}")
     return low, high

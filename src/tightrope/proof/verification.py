@@ -61,10 +61,12 @@ def verify(
     A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it
     proves its claims is the verdict's `valid`; what was not tied to anything, its `not_tied`.
     """
+    if model is None and not (property is None and data is None and policy is None and at is None):
+        raise InputError(
+            "a property, data, a point or a policy can only be compared beside a model", hint="add `model`"
+        )
     loaded = load(certificate).certificate
     if model is None:
-        if property is not None or data is not None or policy is not None or at is not None:
-            raise InputError("a property, data, a point or a policy can only be compared beside a model")
         bound = unbound(loaded)
     else:
         bound, trouble = compare(loaded, _own(model, property, at, data, policy))

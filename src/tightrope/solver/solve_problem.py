@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, TypedDict, Unpack
 
-from tightrope.errors import InputError, checked_words
+from tightrope.errors import InputError, check_number, checked_words
 from tightrope.formats.policy import solver_policy
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -66,7 +66,12 @@ def solve(
                 hint=f"say where to look: problem.at({example}); or bound it over its domain: tr.over_domain",
             )
         model = model.instantiate()
-    seconds, iterations = words.pop("seconds", math.inf), words.pop("iterations", Limits().iterations)
+    limits = Limits(words.pop("iterations", Limits().iterations), words.pop("seconds", math.inf))
+    check_number("precision", precision, 0, 1)
+    check_number("iterations", limits.iterations, 0)
+    if limits.seconds != math.inf:
+        check_number("seconds", limits.seconds, 0)
+    check_number("threads", words.get("threads", 1), 0)
     if words.get("device", "cpu") not in DEVICES:
         raise InputError(f"`device` is {words['device']!r}, not one of cpu, cuda")
     return solve_model(
@@ -76,6 +81,6 @@ def solve(
         precision=precision,
         relative=relative,
         start=start,
-        limits=Limits(iterations, seconds),
+        limits=limits,
         **words,
     )

@@ -207,7 +207,7 @@ def test_a_nominal_confidence_is_said_aloud(data: Path, capsys: pytest.CaptureFi
     [
         (["--delta", "0"], "0 < delta < 1"),
         (["--sets", "loose"], "loose"),
-        (["--export", "drn,pdf", "-o", "new"], "must be one of drn, explicit, umb, got 'pdf'"),
+        (["--export", "drn,pdf", "-o", "new"], "--export is 'pdf', not one of drn, explicit, umb"),
         (["--export", "drn"], "add -o DIR"),
         (["--region", "likelihood", "--sets", "tied"], "no use for the region likelihood"),
         (["--sets", "untied", "--region", "polytope"], "no use for the region polytope"),

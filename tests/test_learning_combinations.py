@@ -118,7 +118,7 @@ def test_sets_without_a_region_refuse_one(kind: SetsKind) -> None:
         ({"sets": "untied", "region": "polytope"}, "they have no use for the region polytope"),
         ({"sets": "coupled", "region": "ellipsoid"}, "half-spaces"),
         ({"sets": "coupled", "ellipsoid": "paper", "region": "ellipsoid"}, "half-spaces"),
-        ({"sets": "untied", "budget": "paper"}, "--budget says how tied events share"),
+        ({"sets": "untied", "budget": "paper"}, "`budget` says how tied events share"),
         ({"intersect": True, "region": "l1"}, "l1 is not"),
         ({"intersect": True, "ellipsoid": "paper"}, "made of these intervals; ellipsoid is not"),
     ],

@@ -11,7 +11,7 @@ import re
 
 NAMES = """
     actions assume_support at budget columns const convert_obs coupled_gap data delta design device discount
-    domain ellipsoid engine env exact export intersect interval iterations overwrite planned_episodes policy
+    domain ellipsoid engine env exact export intersect interval iterations overwrite planned_episodes plot policy
     precision region scheduler sets skip_invalid states terminal_reward threads
 """
 """Arguments whose options have the same name."""

@@ -41,7 +41,7 @@ class BetPolicy:
         if by_step:
             raise InputError(
                 "a slab bets on a policy that takes one choice per state, and here it depends on the step",
-                hint="use --region likelihood",
+                hint='use `region="likelihood"`',
             )
         self.model, self.objective = model, objective
         coordinates = Coordinates.of(model.expressions, model.parameters)

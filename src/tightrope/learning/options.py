@@ -285,7 +285,7 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
         raise InputError(
             "a slab is narrow along a policy's value, and wide along single parameters: parameter sets have "
             "no use for it",
-            hint="use --region likelihood, or --sets rectangular or coupled",
+            hint='use `region="likelihood"`, or `sets="rectangular"` or coupled',
         )
     if options.ellipsoid is EllipsoidVersion.PAPER and region is not RegionKind.ELLIPSOID:
         shown = "no region" if region is None else f"the region {region.value}"

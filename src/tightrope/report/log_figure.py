@@ -41,10 +41,10 @@ def check_figure(path: Path) -> None:
     """Refuse a file that no figure can be written to."""
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(
-            f"--plot {path}: a figure ends in {', '.join(SUFFIXES)}", hint=f"such as {path.stem or 'log'}.png"
+            f"`plot` {path}: a figure ends in {', '.join(SUFFIXES)}", hint=f"such as {path.stem or 'log'}.png"
         )
     if not path.absolute().parent.is_dir():
-        raise InputError(f"--plot {path}: there is no directory {path.absolute().parent}")
+        raise InputError(f"`plot` {path}: there is no directory {path.absolute().parent}")
 
 
 def write_log_figure(path: Path, title: str, description: Described) -> None:

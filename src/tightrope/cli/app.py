@@ -21,6 +21,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from enum import Enum
 from io import TextIOWrapper
 from typing import Annotated, Any, TextIO
 
@@ -109,7 +110,43 @@ def build_command(arguments: Sequence[str]) -> Any:
         command.help = _escaped(command.help)
         for parameter in command.params:
             parameter.help = _escaped(getattr(parameter, "help", None))
+        command.get_params = _with_conversions(command.get_params)
     return group
+
+
+def _with_conversions(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
+    def get(context: Any) -> list[Any]:
+        parameters = get_params(context)
+        for parameter in parameters:
+            if "process_value" not in vars(parameter):
+                parameter.process_value = _converting(parameter)
+        return parameters
+
+    return get
+
+
+def _converting(parameter: Any) -> Callable[[Any, Any], Any]:
+    """How a parameter's value becomes what the command takes: as typer does it, which loads a library of
+    validators to that end, except where nothing is to be converted.
+    """
+    convert, descriptor = parameter.process_value, getattr(parameter, "type_descriptor", None)
+    kind = getattr(descriptor, "annotation", None)
+
+    def process(context: Any, value: Any) -> Any:
+        is_single = parameter.nargs == 1 and not parameter.multiple
+        if value is None and not parameter.required and parameter.nargs == 1:
+            value = None if is_single else ()
+            return value if parameter.callback is None else parameter.callback(context, parameter, value)
+        if parameter.callback is None and value:
+            if is_single and (isinstance(value, Enum) or (kind is float and isinstance(value, float))):
+                return value
+            if is_single and kind is str and isinstance(value, str):
+                return value
+            if parameter.multiple and kind == list[str]:
+                return list(value)
+        return convert(context, value)
+
+    return process
 
 
 def _escaped(text: str | None) -> str | None:

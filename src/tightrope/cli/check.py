@@ -40,16 +40,12 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.output_file import OutputFile, claim_file, refuse_same
 from tightrope.formats.policy import AnyPolicy, policy_of
-from tightrope.formats.policy_read import read_policy
-from tightrope.formats.policy_write import write_policy
 from tightrope.formats.written_by import CERTIFICATE, POLICY
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.step_choices import StepChoices
+from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.prism.properties.question import Question
-from tightrope.proof.certificate_file import save_certificate
-from tightrope.proof.problem import to_problem
-from tightrope.proof.solved import to_certificate
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits, solve
 
@@ -64,6 +60,7 @@ Props = Annotated[
 ]
 
 
+@interpreting()
 def check(
     model: Model,
     prop: Props = None,
@@ -147,10 +144,11 @@ def check(
             warn(question.reading.warning)
     if len(questions) > 1 and (certificate or policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(questions)}")
-    given = None if policy is None else read_policy(policy, loaded.model.structure)
+    given = None if policy is None else _read_policy(policy, loaded)
     if sets is not None:
         if absolute or all_states:
             raise InputError("--absolute and --all-states do not go with --sets: leave them out")
+        stop_interpreting()
         from tightrope.learning.options import COUPLED_GAP, LearnOptions
         from tightrope.uncertainty.sets import SetsKind
 
@@ -194,6 +192,10 @@ def check(
     sys.stdout.flush()  # the answer comes before files, which may fail
     first = answers[0]
     if proof_file is not None:
+        from tightrope.proof.certificate_file import save_certificate
+        from tightrope.proof.problem import to_problem
+        from tightrope.proof.solved import to_certificate
+
         about = {
             "tightrope": __version__,
             "model": model,
@@ -268,6 +270,12 @@ class _Answer:
         return facts | {"iterations": self.solution.iterations}
 
 
+def _read_policy(path: Path, loaded: LoadedModel) -> AnyPolicy:
+    from tightrope.formats.policy_read import read_policy
+
+    return read_policy(path, loaded.model.structure)
+
+
 def _check_options(precision: float, assume_support: float | None, time_limit: float | None) -> None:
     if not 0 < precision < float("inf"):
         raise InputError(f"--precision is {precision}, not a positive number")
@@ -292,6 +300,7 @@ def _write_policy(
     target: OutputFile, loaded: LoadedModel, answer: _Answer, given: AnyPolicy | None, device: str
 ) -> None:
     """The policy with the interval that it attains, computed anew."""
+    from tightrope.formats.policy_write import write_policy
     from tightrope.solver.attained import attained
 
     solution, structure = answer.solution, loaded.model.structure

@@ -5,25 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba.core import event
-
-EVENTS: Any = event
-"""numba's events, which carry no types."""
-
-
-class _FirstCompile(event.Listener):
-    def __init__(self, tell: Callable[[], None]):
-        self.tell: Callable[[], None] | None = tell
-
-    def on_start(self, event: Any) -> None:
-        if self.tell is not None:
-            tell, self.tell = self.tell, None
-            tell()
-
-    def on_end(self, event: Any) -> None:
-        """Nothing to say."""
+from tightrope.numerics.jit import when_numba_is_there
 
 
 def when_compiling(tell: Callable[[], None]) -> None:
     """Call `tell` once, when this process compiles a kernel for the first time."""
-    EVENTS.register("numba:compile", _FirstCompile(tell))
+    when_numba_is_there(lambda: _listen(tell))
+
+
+def _listen(tell: Callable[[], None]) -> None:
+    from numba.core import event
+
+    events: Any = event  # which carry no types
+
+    class FirstCompile(event.Listener):
+        def __init__(self) -> None:
+            self.has_told = False
+
+        def on_start(self, event: Any) -> None:
+            if not self.has_told:
+                self.has_told = True
+                tell()
+
+        def on_end(self, event: Any) -> None:
+            """Nothing to say."""
+
+    events.register("numba:compile", FirstCompile())

@@ -3,33 +3,120 @@
 A thin face, so that kernels keep their types for the checker and every kernel of the house is
 compiled with the same options. Floating-point reassociation ("fastmath") is never switched on:
 it would void every rounding argument. Where the machine code is kept: `tightrope.numerics.kernel_cache`.
+
+Importing numba and loading machine code takes a second, which is far more than a small model needs. So numba
+is imported when a kernel is called for the first time, and within `interpreting` small calls run the kernel's
+own text in Python instead: the same operations on the same float64 and integers, in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar, cast
-
-import numba
-
-from tightrope.numerics.kernel_cache import caching
+from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., object])
+
+ALLOWANCE = 500_000
+"""Entries of arrays that kernels may be called with in Python, all calls together: about 0.2 seconds."""
+
+_allowance = 0
+_is_inside = False
+_waiting: list[Callable[[], None]] = []
 
 
 def kernel(function: F) -> F:
     """Compile on first call; the machine code is kept for the next process."""
-    return _compiled(function, forceinline=False)
+    return cast(F, _Kernel(function, forceinline=False))
 
 
 def inlined(function: F) -> F:
     """A kernel that is merged into the kernels that call it: for the innermost steps of a loop, where
     passing arrays costs.
     """
-    return _compiled(function, forceinline=True)
+    return cast(F, _Kernel(function, forceinline=True))
 
 
-def _compiled(function: F, *, forceinline: bool) -> F:
-    with caching(Path(function.__code__.co_filename)) as kept:
-        return cast(F, numba.njit(cache=kept, nogil=True, forceinline=forceinline)(function))
+@contextmanager
+def interpreting() -> Iterator[None]:
+    """Within the block kernels run in Python, as long as that is little work and numba is not there."""
+    global _allowance
+    _allowance = 0 if "numba" in sys.modules else ALLOWANCE
+    try:
+        yield
+    finally:
+        _allowance = 0
+
+
+def is_interpreting() -> bool:
+    return _allowance > 0
+
+
+def stop_interpreting() -> None:
+    """From now on kernels are compiled: much work is coming."""
+    global _allowance
+    _allowance = 0
+
+
+def when_numba_is_there(action: Callable[[], None]) -> None:
+    """Do it before the first kernel is compiled; now, where numba has been imported."""
+    if "numba" in sys.modules:
+        action()
+    else:
+        _waiting.append(action)
+
+
+class _Kernel:
+    """A function that is compiled when it is first called. numba takes it for what it becomes."""
+
+    def __init__(self, function: Callable[..., Any], forceinline: bool):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._forceinline = forceinline
+        self._compiled: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._compiled is None:
+            if _is_inside or _allowance > 0:
+                return self._interpret(arguments)
+            self._compile()
+        return self._compiled(*arguments)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What a kernel that calls this one sees."""
+        return self._compile()._numba_type_
+
+    def _compile(self) -> Any:
+        if self._compiled is None:
+            import numba
+
+            from tightrope.numerics.kernel_cache import caching
+
+            while _waiting:
+                _waiting.pop()()
+            function = self._function
+            with caching(Path(function.__code__.co_filename)) as kept:
+                make = numba.njit(cache=kept, nogil=True, forceinline=self._forceinline)
+                self._compiled = make(function)
+        return self._compiled
+
+    def _interpret(self, arguments: tuple[Any, ...]) -> Any:
+        """Run the function itself; kernels that it calls do the same."""
+        global _allowance, _is_inside
+        if _is_inside:
+            return self._function(*arguments)
+        import numpy as np
+
+        _allowance -= 10 + sum(each.size for each in arguments if isinstance(each, np.ndarray))
+        if _allowance <= 0:
+            return self(*arguments)
+        _is_inside = True
+        try:
+            with np.errstate(all="ignore"):  # kernels say nothing of overflow either
+                return self._function(*arguments)
+        finally:
+            _is_inside = False

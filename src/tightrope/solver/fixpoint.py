@@ -7,6 +7,7 @@ The steps, each in a file of its own:
 2. Otherwise states whose value the graph alone decides (0, 1, ∞) get it exactly: `decided`.
 3. End components in which someone could idle are collapsed: `quotient`. What is left has one solution.
    Games that keep such components (nature cuts transitions against the agent) go through `games`.
+   Small systems are then solved at once where no kernel has been compiled yet: `dense`.
 4. Components in reverse topological order (`ordering`), each to a verified bound (`blocks`).
 5. `certify` picks the policy and the ranking and checks every inequality once more on the model as given.
 """
@@ -21,11 +22,13 @@ import numpy as np
 
 from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.jit import is_interpreting, stop_interpreting
 from tightrope.solver.backend import Backend, Portion
 from tightrope.solver.blocks import BlockSolver
 from tightrope.solver.budget import Goal, Progress
 from tightrope.solver.certify import certify
 from tightrope.solver.decided import Decision, decide
+from tightrope.solver.dense import solve_densely
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.games import play
 from tightrope.solver.quotient import Quotient, collapse
@@ -75,6 +78,12 @@ def solve_equations(backend: Backend, equations: Equations, goal: Goal, progress
     shortfall = None
     if not settled.all():  # else the graph has decided everything
         quotient = _collapse(backend, equations, settled)
+        dense = _solve_densely(backend, equations, quotient, settled, lower, goal)
+        if dense is not None:
+            found = _finish(backend, equations, decision, dense, None)
+            if found.shortfall is None:
+                return found
+            stop_interpreting()
         if quotient.is_exact:
             solver = BlockSolver(backend, equations, quotient.system, goal)
             shortfall = _solve_blocks(solver, settled, (lower, upper), progress)
@@ -93,6 +102,25 @@ def _collapse(backend: Backend, equations: Equations, settled: BoolArray) -> Quo
     if agent_has_no_choice(system, settled):
         agent_owns = nature_owns
     return collapse(backend.support, system, ~settled, agent_owns, nature_owns)
+
+
+def _solve_densely(
+    backend: Backend,
+    equations: Equations,
+    quotient: Quotient,
+    settled: BoolArray,
+    values: FloatArray,
+    goal: Goal,
+) -> tuple[FloatArray, FloatArray] | None:
+    """Bounds of a small system where no kernel has been compiled yet; after this, much work is to come."""
+    if not is_interpreting():
+        return None
+    found = None
+    if quotient.is_exact:
+        found = solve_densely(backend.kernel, quotient.system, settled, values, goal.precision, goal.relative)
+    if found is None:
+        stop_interpreting()
+    return found
 
 
 def _solve_blocks(

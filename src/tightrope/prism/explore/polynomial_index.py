@@ -82,7 +82,9 @@ class PolynomialIndex:
             np.concatenate([part[i] for part in parts]) if parts else np.zeros(0, dtype=np.int64)
             for i in range(3)
         )
-        kept = sorted(np.unique(monomial).tolist(), key=lambda m: monomial_order(self._monomials[m]))
+        kept = sorted(
+            np.flatnonzero(np.bincount(monomial)).tolist(), key=lambda m: monomial_order(self._monomials[m])
+        )
         place = np.zeros(len(self._monomials), dtype=np.int64)
         place[kept] = np.arange(len(kept))
         order = np.lexsort((place[monomial], row))

@@ -20,6 +20,7 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure, release
+from tightrope.numerics.jit import is_interpreting
 from tightrope.prism.expand.program import Definitions, Program
 from tightrope.prism.explore.assemble import Assembler, Rows, without
 from tightrope.prism.explore.instructions import Untranslatable
@@ -209,7 +210,7 @@ class _Deep:
     def explore(self, waiting: int) -> None:
         """Called before each frame with the number of states that wait."""
         self._narrow = self._narrow + 1 if waiting <= NARROW else 0
-        if self._narrow <= self._patience:
+        if self._narrow <= self._patience or is_interpreting():
             return
         if self._search is None:
             self._search = self._make()

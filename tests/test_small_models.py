@@ -1,0 +1,109 @@
+"""Small models on the command line: no numba, no waiting, and the bounds that compiled kernels verify."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tightrope.cli.app import run
+from tightrope.numerics import jit
+
+PROPERTIES = (
+    'Pmax=? [ F "goal" ]',
+    'Pmin=? [ F "goal" ]',
+    'Pmax=? [ !"bad" U "goal" ]',
+    'Pmin=? [ G !"bad" ]',
+    'Rmax=? [ F "end" ]',
+    'Rmin=? [ F "end" ]',
+    "Rmax=? [ C<=7 ]",
+    "Rmin=? [ C ]",
+)
+
+SCRIPT = """
+import sys
+from tightrope.cli.app import run
+for line in open(sys.argv[1]):
+    arguments = line.rstrip("\\n").split("\\t")
+    code = run(arguments)
+    heavy = {"numba", "scipy"} & set(sys.modules)
+    assert code == 0 and not heavy, (arguments, heavy)
+"""
+LIGHT = 'assert not {"pyarrow", "pydantic"} & set(sys.modules)\n'
+
+
+def random_model(draw: random.Random, states: int) -> str:
+    """Some choices per state, some loops and end components, two absorbing states at the end."""
+    kind = draw.choice(["mdp", "mdp", "dtmc"])
+    lines = [kind, "module m", f"  s : [0..{states + 1}] init 0;"]
+    for state in range(states):
+        for choice in range(draw.randint(1, 3) if kind == "mdp" else 1):
+            targets = draw.sample(range(states + 2), k=draw.randint(1, 3))
+            if draw.random() < 0.3:
+                targets = [*targets[:-1], state]
+            weights = [draw.randint(1, 4) for _ in targets]
+            parts = (f"{w}/{sum(weights)} : (s'={t})" for w, t in zip(weights, targets, strict=True))
+            lines.append(f"  [a{choice}] s={state} -> {' + '.join(parts)};")
+    lines += [f"  [] s>={states} -> true;", "endmodule"]
+    lines += [f'label "goal" = s={states};', f'label "bad" = s={states // 2};', f'label "end" = s>={states};']
+    rewards = "".join(f"  s={state} : {draw.choice([0, 0, 1, 2.5])};\n" for state in range(states))
+    return "\n".join([*lines, f"rewards\n{rewards}endrewards", ""])
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[str], dict[str, object]]]:
+    """What a process without numba answers to many questions."""
+    folder, draw = tmp_path_factory.mktemp("small"), random.Random(3)
+    questions = []
+    for number in range(9):
+        path = folder / f"{number}.prism"
+        path.write_text(random_model(draw, draw.randint(2, 12)), encoding="utf-8")
+        questions += [["check", str(path), "--prop", each, "--json"] for each in PROPERTIES]
+    asked = folder / "questions.txt"
+    asked.write_text("".join("\t".join(each) + "\n" for each in questions), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT + LIGHT, str(asked)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return list(zip(questions, found, strict=True))
+
+
+def test_bounds_are_those_of_compiled_kernels(
+    answers: list[tuple[list[str], dict[str, object]]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jit, "ALLOWANCE", 0)
+    finite = 0
+    for question, found in answers:
+        assert run(question) == 0
+        expected = json.loads(capsys.readouterr().out)
+        assert found["status"] == expected["status"] == "certified"
+        low, high = (float(str(found[side])) for side in ("lower", "upper"))
+        other_low, other_high = (float(str(expected[side])) for side in ("lower", "upper"))
+        assert low <= other_high and other_low <= high, (question, found, expected)
+        if high < float("inf"):
+            finite += 1
+            assert high - low <= 1e-6 * max(abs(high), 1e-300) or high == low
+    assert finite > 45
+
+
+def test_certificates_of_small_models_stand(tmp_path: Path) -> None:
+    model = tmp_path / "m.prism"
+    model.write_text(random_model(random.Random(8), 10), encoding="utf-8")
+    proofs = {property: str(tmp_path / f"{number}.cert") for number, property in enumerate(PROPERTIES[:6])}
+    asked = tmp_path / "questions.txt"
+    questions = (["check", str(model), "--prop", each, "--certificate", at] for each, at in proofs.items())
+    asked.write_text("".join("\t".join(each) + "\n" for each in questions), encoding="utf-8")
+    subprocess.run([sys.executable, "-c", SCRIPT, str(asked)], timeout=300, check=True)
+    for property, proof in proofs.items():
+        assert run(["verify", proof, "--model", str(model), "--prop", property]) == 0

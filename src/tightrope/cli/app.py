@@ -90,13 +90,14 @@ def run(arguments: Sequence[str]) -> int:
 
 def build_app(arguments: Sequence[str]) -> typer.Typer:
     """The app, with the command named in `arguments` loaded and the others as summaries."""
+    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
     app = typer.Typer(
         name="tightrope",
         add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode=None if chosen is None else "rich",  # the list of commands is there at once
     )
     app.callback(invoke_without_command=True)(_root)
-    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
     for command in COMMANDS:
         function = command.load() if command.name == chosen else _not_loaded
         app.command(command.name, help=_help(function), short_help=command.summary)(function)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 
 NAMES = """
-    actions assume_support at budget columns const convert_obs coupled_gap data delta design device discount
-    domain ellipsoid engine env exact export intersect interval iterations overwrite planned_episodes plot policy
-    precision region scheduler sets skip_invalid states terminal_reward threads
+    actions assume_support at budget columns const convert_obs coupled_gap data delta design device
+    discount domain ellipsoid engine env exact export intersect interval iterations overwrite
+    planned_episodes plot policy precision region scheduler sets skip_invalid states terminal_reward
+    threads
 """
 """Arguments whose options have the same name."""
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 
 from learning_cases import case, counts_of
+from tightrope.certificate.checker import check
+from tightrope.cli.app import run
+from tightrope.data.batches import batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.read_options import ReadOptions
-from tightrope.data.reading import _with_design
+from tightrope.data.reading import _with_design, read_data
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
+from tightrope.formats.policy_write import write_policy
 from tightrope.learning.learn import learn
 from tightrope.learning.online.learner import online
 from tightrope.learning.options import LearnOptions
@@ -117,3 +122,46 @@ def test_online_updates_use_bets_of_several_sizes():
         "bets: nothing was planned, so bets of several sizes; a pilot of 10 batches" in learner.ledger.lines
     )
     assert update.guarantee <= known.optimum
+
+
+def test_a_plan_fixes_the_pilot_of_adaptive_data_and_certificates_follow_it():
+    known, counts = case(NAME), counts_of(NAME)
+    adaptive = replace(counts.design, kind=SamplingKind.ADAPTIVE)
+    planned = replace(counts, design=adaptive)
+    unplanned = replace(counts, design=replace(adaptive, planned=None))
+    late = replace(counts, design=replace(adaptive, late_plan=True))
+    found = {
+        words: learn(known.problem, data, delta=DELTA, region="likelihood", sets="expression")
+        for words, data in (("plan", planned), ("none", unplanned), ("late", late), ("fixed", counts))
+    }
+    pilot = {words: result.region.evidence.pilot for words, result in found.items()}
+    ends = batch_ends(3000)
+    assert pilot["plan"] == pilot["fixed"] == np.searchsorted(ends, 300, side="right")
+    assert pilot["none"] == pilot["late"] == 20
+    width = {words: result.robust.interval.width for words, result in found.items()}
+    assert width["plan"] == width["fixed"] < 0.97 * width["none"] == 0.97 * width["late"]
+    assert found["plan"].ledger.holds and "any stopping rule" in "".join(found["plan"].ledger.lines)
+    certificate = certificate_of(found["plan"], planned)
+    verdict = check(certificate)
+    assert verdict.valid and not verdict.nominal
+    assert "3000 episodes were planned before the first one" in verdict.assumes
+    without = replace(certificate.problem.data, planned=None)
+    moved = replace(certificate, problem=replace(certificate.problem, data=without))
+    assert not check(moved).valid
+
+
+def test_sample_records_the_policies_to_bet_on(tmp_path, capsys):
+    known = case("betting(4)")
+    policy, data = tmp_path / "policy.json", tmp_path / "data.parquet"
+    with policy.open("w", encoding="utf-8") as stream:
+        write_policy(Policy.deterministic(known.model.structure, known.policy), stream)
+    words = ["sample", "bench:betting(4)", "--episodes", "50", "--bet-on", str(policy), "-o", str(data)]
+    assert run(words) == 0
+    design = read_data(data, known.model).counts.design
+    assert design.planned == 50
+    assert design.bet_on == (Policy.deterministic(known.model.structure, known.policy).digest,)
+    capsys.readouterr()
+    proof = str(tmp_path / "c")
+    words = ["learn", "bench:betting(4)", "--data", str(data), "--region", "slab", "--certificate", proof]
+    assert run(words) == 2
+    assert "--certificate does not cover slabs yet" in capsys.readouterr().err

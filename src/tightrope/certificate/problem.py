@@ -253,6 +253,7 @@ class Data:
     batch_transition: OffsetArray = integers()
     batch_count: OffsetArray = integers(1, MOST_COUNTS)
     episodes: int | None = whole(optional=True)
+    planned: int | None = whole(optional=True)
 
     def trouble(self) -> str | None:
         if not is_offsets(self.batch_start, len(self.batch_transition), rising=False):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,6 +45,15 @@ def sample(
     policy: Annotated[
         str, typer.Option("--policy", metavar="FILE|uniform", help="Which choices to take.")
     ] = UNIFORM,
+    bet_on: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--bet-on",
+            metavar="FILE",
+            help="A policy that 'learn --region slab' shall bet on, recorded before the data come.",
+            show_default=False,
+        ),
+    ] = None,
     cap: Annotated[
         int | None,
         typer.Option(
@@ -114,7 +123,7 @@ def sample(
     written = states or StateForm.INDEX
     if env is not None:
         shown = _Shown(env, convert_obs, actions, states)
-        counts = _step_environment(loaded, setting, shown, episodes, seed)
+        counts = _planned(_step_environment(loaded, setting, shown, episodes, seed), loaded, bet_on)
         claimed.check()
         write_counts(output, counts, loaded.model.structure, states=written, extra={**extra, "env": env})
     else:
@@ -124,6 +133,7 @@ def sample(
             counts = simulator.generative(generative or 0, seed)
         else:
             counts = simulator.episodes(episodes, seed)
+        counts = _planned(counts, loaded, bet_on)
         claimed.check()
         structure = loaded.model.structure
         if raw and episodes is not None:
@@ -132,6 +142,14 @@ def sample(
         else:
             write_counts(output, counts, structure, states=written, extra=extra)
     _report(model, output, counts, time.perf_counter() - begin, setting, json)
+
+
+def _planned(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None) -> Counts:
+    """The counts with the policies that are to be bet on in their design."""
+    from tightrope.formats.policy_read import read_policy
+
+    digests = tuple(read_policy(str(path), loaded.model.structure).digest for path in bet_on or ())
+    return replace(counts, design=replace(counts.design, bet_on=digests)) if digests else counts
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ def to_data(counts: Counts, delta: float, method: str, budget: str, sets: str) -
         batch_transition=transition.astype(np.int64),
         batch_count=count.astype(np.int64),
         episodes=design.episodes,
+        planned=None if design.late_plan else design.planned,
     )
 
 

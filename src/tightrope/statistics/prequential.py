@@ -13,12 +13,14 @@ truth satisfies
     Σ_{b>s} ℓ_b(θ) ≥ threshold = Σ_{b>s} ℓ_b(θ̂_{b−1}) − log(1/δ).
 
 *The pilot* must not depend on outcomes either, and "the first tenth of the data" depends on when the data
-end. Two rules:
+end. Three rules:
 
 * the amount of data was fixed in advance: the pilot is the batches within the first tenth of it;
-* the data may have ended for any reason (adaptive stopping, anytime use): pilots of 10, 20, 30, … batches
-  share δ with weights 1/((j+1)(j+2)), which sum to 1. All hold together, so the one that covers at most a
-  tenth may be chosen after looking, at the price of log((j+1)(j+2)) in the threshold.
+* a number of episodes was planned, and the data may have ended before or after for any reason: the pilot is
+  the batches within the first tenth of the plan;
+* nothing was planned, and the data may have ended for any reason (adaptive stopping, anytime use): pilots of
+  10, 20, 30, … batches share δ with weights 1/((j+1)(j+2)), which sum to 1. All hold together, so the one
+  that covers at most a tenth may be chosen after looking, at the price of log((j+1)(j+2)) in the threshold.
 
 A batch that was cut short by the end of the data is a batch with a predictable plug-in all the same. Each
 plug-in follows from the batches before it and from nothing else, so where data grow (`Predictions`) every one
@@ -40,6 +42,7 @@ from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import UNIT, error_factor
+from tightrope.statistics.bet_schedule import planned_episodes
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -144,6 +147,11 @@ def _pilot(counts: Counts, sizes: FloatArray) -> tuple[int, float, Assumption]:
     planned = _planned(counts, sizes)
     if planned is not None:
         return planned, 0.0, Assumption.TRAJECTORIES
+    plan = planned_episodes(counts)
+    if plan is not None:
+        ends = batch_ends(plan)
+        before = int(np.searchsorted(ends, PILOT_SHARE * plan, side="right"))
+        return min(before, len(sizes)), 0.0, Assumption.ADAPTIVE_ANYTIME
     number = _within(np.cumsum(sizes)) // PILOT_STEP
     return number * PILOT_STEP, math.log((number + 1.0) * (number + 2.0)), Assumption.ADAPTIVE_ANYTIME
 

@@ -37,6 +37,8 @@ def assumptions(problem: Problem, planned: bool) -> tuple[list[str], bool]:
     words.append(f"{assumed} (the data say: {data.design})")
     if data.method == "likelihood":
         words.append("batches were cut without looking at outcomes")
+        if data.design == "adaptive" and data.planned is not None:
+            words.append(f"{data.planned} episodes were planned before the first one")
     if data.censored:
         words.insert(0, "NOMINAL: rows were left out by their outcomes; nothing is guaranteed")
     if not holds:

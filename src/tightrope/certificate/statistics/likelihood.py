@@ -7,9 +7,10 @@ file enters. It is the smoothed maximum of their likelihood, found in float64; w
 the width of the region, never for its confidence. T is then worked out at the plug-in as it is, rounded down.
 A plug-in outside of the domain, or at which an expression is negative, proves nothing.
 
-*Pilot and price* follow from the sampling design. Where the amount of data was planned, the pilot is the
-batches within the first tenth of the plan; otherwise pilots of 10·j batches, j = 0, 1, …, share δ at a price
-of log((j+1)(j+2)), and the one that covers at most a tenth may be chosen after looking.
+*Pilot and price* follow from the sampling design. Where the amount of data was fixed in advance, or a number
+of episodes was planned before the first one, the pilot is the batches within the first tenth of the plan;
+otherwise pilots of 10·j batches, j = 0, 1, …, share δ at a price of log((j+1)(j+2)), and the one that covers
+at most a tenth may be chosen after looking.
 
 *Cuts.* log f ≤ log c + f/c − 1 for every c > 0, so with c_f = K_f/t_f any t_f > 0 give a valid row:
 
@@ -41,13 +42,17 @@ _PILOT_SHARE, _PILOT_STEP = 0.1, 10
 
 
 def pilot_of(data: Data, sizes: list[int]) -> tuple[int, int | None]:
-    """(batches of the pilot, j of the price): j is None where the amount of data was planned."""
+    """(batches of the pilot, j of the price): j is None where a plan decides on the pilot."""
     if data.design == "generative-fixed":
         return _within(np.cumsum(sizes)), None
     if data.design == "trajectories" and data.episodes is not None:
         ends = _planned_ends(data.episodes)
         if len(ends) == len(sizes):
             return _within(np.array(ends)), None
+    if data.planned is not None and data.episodes is not None:
+        ends = _planned_ends(data.planned)
+        if len(_planned_ends(data.episodes)) == len(sizes):
+            return min(_within(np.array(ends)), len(sizes)), None
     number = _within(np.cumsum(sizes)) // _PILOT_STEP
     return number * _PILOT_STEP, number
 
@@ -83,7 +88,7 @@ class Likelihood:
             raise ValueError("there are more batches and expressions than this program checks")
         sizes = [int(data.batch_count[a:b].sum()) for a, b in pairwise(data.batch_start.tolist())]
         self.pilot, number = pilot_of(data, sizes)
-        self.planned = number is None
+        self.planned = number is None and data.design != "adaptive"
         terms: list[Numbers | None] = [n.zeros(1) + log_below(n, Fraction(data.delta))]
         if number is not None:
             terms.append(-n.log_up(n.array([(number + 1) * (number + 2)])))

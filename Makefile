@@ -8,6 +8,7 @@
 #   make browser install Debian's chromium for these tests, where there is no Chromium (as root)
 #   make lint    the first three of these
 #   make format  apply the house formatting
+#   make schemas write the JSON schemas again, after a change of formats/documents
 #   make bench   every script of benchmarks/, results under bench-results/
 #   make clean   remove what the above created
 
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
 
-.PHONY: setup demo test test-gpu lint format bench clean browser compiler
+.PHONY: setup demo test test-gpu lint format schemas bench clean browser compiler
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -57,6 +58,9 @@ lint: $(STAMP)
 
 format: $(STAMP)
 	$(BIN)/ruff format .
+
+schemas: $(STAMP)
+	$(BIN)/python -m tightrope.formats.documents.schemas docs/schemas
 
 bench: $(STAMP)
 	@mkdir -p bench-results

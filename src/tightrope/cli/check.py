@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from msgspec import UNSET, UnsetType, structs
 
 from tightrope import __version__
 from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
@@ -38,6 +39,7 @@ from tightrope.cli.phases import phase_progress
 from tightrope.cli.questions import read_properties
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
+from tightrope.formats.documents.answers import Built, CheckAnswer, PropertyAnswer, StateValue
 from tightrope.formats.output_file import OutputFile, claim_file, refuse_same
 from tightrope.formats.policy import AnyPolicy, policy_of
 from tightrope.formats.written_by import CERTIFICATE, POLICY
@@ -256,18 +258,21 @@ class _Answer:
     def trouble(self) -> str:
         return f"{self.question.text}: {self._status.value}"
 
-    def facts(self) -> dict[str, Any]:
+    def record(self, states: list[StateValue] | UnsetType = UNSET) -> PropertyAnswer:
         lower, upper = self.value
-        facts: dict[str, Any] = {"property": self.question.text}
-        if self.question.name:
-            facts["name"] = self.question.name
-        if self.question.reading is not None:
-            facts["read_as"] = self.question.reading.taken
-            facts["robust_form"] = self.question.reading.robust
-        facts |= {"lower": lower, "upper": upper, "status": self.status}
-        if self.verdict is not None:
-            facts["answer"] = self.verdict
-        return facts | {"iterations": self.solution.iterations}
+        reading = self.question.reading
+        return PropertyAnswer(
+            question=self.question.text,
+            name=self.question.name or UNSET,
+            read_as=UNSET if reading is None else reading.taken,
+            robust_form=UNSET if reading is None else reading.robust,
+            lower=lower,
+            upper=upper,
+            status=self.status,
+            answer=UNSET if self.verdict is None else self.verdict,
+            iterations=self.solution.iterations,
+            states=states,
+        )
 
 
 def _read_policy(path: Path, loaded: LoadedModel) -> AnyPolicy:
@@ -322,18 +327,14 @@ def _report(
     source: str, loaded: LoadedModel, answers: Sequence[_Answer], all_states: bool, as_json: bool
 ) -> None:
     if as_json:
-        results = [
-            answer.facts() | ({"states": _all_states(answer)} if all_states else {}) for answer in answers
-        ]
+        results = [answer.record(_all_states(answer) if all_states else UNSET) for answer in answers]
         seconds = {
             "build": round(loaded.seconds, 6),
             "solve": round(sum(answer.seconds for answer in answers), 6),
         }
-        head: Mapping[str, object] = results[0] if len(results) == 1 else {"properties": results}
-        built = {"states": loaded.model.states, "all": not loaded.is_partial}
-        print_json(
-            {"model": source, **head, "built": built, "seconds": seconds, "peak_memory": peak_memory()}
-        )
+        head = structs.asdict(results[0]) if len(results) == 1 else {"properties": results}
+        built = Built(loaded.model.states, not loaded.is_partial)
+        print_json(CheckAnswer(model=source, **head, built=built, seconds=seconds, peak_memory=peak_memory()))
         return
     for answer in answers:
         lower, upper = answer.value
@@ -350,20 +351,19 @@ def _report(
         print_facts(answer.question.text, facts)
         if all_states:
             rows = [
-                (row["state"], f"{row['lower']:.9g}", f"{row['upper']:.9g}", row["action"])
-                for row in _all_states(answer)
+                (row.state, f"{row.lower:.9g}", f"{row.upper:.9g}", row.action) for row in _all_states(answer)
             ]
             print_table("", ("state", "lower", "upper", "action"), rows)
 
 
-def _all_states(answer: _Answer) -> list[dict[str, Any]]:
+def _all_states(answer: _Answer) -> list[StateValue]:
     structure, solution = answer.solution.kernel.structure, answer.solution
     return [
-        {
-            "state": structure.state_name(s),
-            "lower": float(solution.lower[s]),
-            "upper": float(solution.upper[s]),
-            "action": structure.action_name(int(c)) if (c := solution.policy[s]) >= 0 else "",
-        }
+        StateValue(
+            structure.state_name(s),
+            float(solution.lower[s]),
+            float(solution.upper[s]),
+            structure.action_name(int(c)) if (c := solution.policy[s]) >= 0 else "",
+        )
         for s in range(structure.states)
     ]

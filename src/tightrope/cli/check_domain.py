@@ -12,6 +12,8 @@ from tightrope import __version__
 from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json
 from tightrope.errors import CannotCertify, InputError
+from tightrope.formats.documents.answers import DomainAnswer
+from tightrope.formats.documents.outcome import Span
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
 
@@ -145,27 +147,29 @@ def _report(
     coupled = coupled_value_facts(result.robust.coupled, names)
     status = "certified" if result.is_certified else "limit"
     if json:
-        facts: dict[str, object] = {
-            "model": asked.source,
-            "property": question.text,
-            "sets": asked.sets.value,
-            "policy": whose,
-            **interval.to_json(),
-            "status": status if coupled is None else coupled.status,
-            "witness": None if coupled is None else coupled.witness,
-            "gap": None if coupled is None else coupled.gap,
-            "coupled": coupled,
-            "limit": None if result.synthesis is None else result.synthesis.limit,
-            "optimality_gap": None if result.synthesis is None else result.synthesis.optimality_gap,
-            "certificate": None if proved is None else {"lower": proved[0], "upper": proved[1]},
-            "notes": list(result.notes),
-            "peak_memory": peak_memory(),
-            "seconds": {
+        synthesis = result.synthesis
+        answer = DomainAnswer(
+            model=asked.source,
+            question=question.text,
+            sets=asked.sets.value,
+            policy=whose,
+            lower=interval.lower,
+            upper=interval.upper,
+            status=status if coupled is None else coupled.status,
+            witness=None if coupled is None else coupled.witness,
+            gap=None if coupled is None else coupled.gap,
+            coupled=coupled,
+            limit=None if synthesis is None else synthesis.limit,
+            optimality_gap=None if synthesis is None else synthesis.optimality_gap,
+            certificate=None if proved is None else Span(*proved),
+            notes=list(result.notes),
+            peak_memory=peak_memory(),
+            seconds={
                 "build": round(asked.loaded.seconds, 6),
                 **{phase: round(seconds, 6) for phase, seconds in result.seconds.items()},
             },
-        }
-        print_json(facts)
+        )
+        print_json(answer)
         return
     shown = [
         ("policy", whose),

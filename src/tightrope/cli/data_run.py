@@ -11,6 +11,8 @@ from tightrope.cli.data_display import print_description
 from tightrope.cli.log_source import LogRequest, reading_progress
 from tightrope.cli.model_source import load_model
 from tightrope.cli.output import print_json, warn
+from tightrope.formats.documents.answers import DataAnswer
+from tightrope.formats.documents.coding import from_plain, to_plain
 from tightrope.formats.output_file import claim_file
 from tightrope.formats.written_by import FIGURE
 from tightrope.learning.log_description import LogDescription, describe_log, described
@@ -52,8 +54,9 @@ def run(asked: DataRequest) -> None:
     seconds = time.perf_counter() - begin
     _warn_about(description)
     if asked.json:
-        facts = description.to_json()
-        print_json({**facts, "plot": asked.plot, "seconds": round(seconds, 6)})
+        plot = None if asked.plot is None else str(asked.plot)
+        facts = {**description.to_json(), "plot": plot, "seconds": round(seconds, 6)}
+        print_json(from_plain(to_plain(facts), DataAnswer))
     else:
         print_description(_title(asked), description)
     if figure is not None:

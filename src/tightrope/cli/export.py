@@ -66,15 +66,16 @@ def export(
     written = _write(_at_point(loaded, at, output.suffix != DRN), claimed)
     structure = loaded.model.structure
     if json:
-        print_json(
-            {
-                "files": [str(file) for file in written],
-                "states": structure.states,
-                "choices": structure.choices,
-                "transitions": structure.transitions,
-                "seconds": {"build": loaded.seconds, "write": time.perf_counter() - begin},
-            }
+        from tightrope.formats.documents.answers import ExportAnswer
+
+        answer = ExportAnswer(
+            files=[str(file) for file in written],
+            states=structure.states,
+            choices=structure.choices,
+            transitions=structure.transitions,
+            seconds={"build": loaded.seconds, "write": time.perf_counter() - begin},
         )
+        print_json(answer)
     else:
         sizes = (structure.states, structure.choices, structure.transitions)
         print_facts(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 
 from tightrope.cli.model_source import load_model
 from tightrope.cli.options import Const, Domain, Json, Model, Param
 from tightrope.cli.output import grouped, print_facts, print_json
+from tightrope.formats.documents.answers import InfoAnswer
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -25,44 +25,17 @@ def info(
     loaded = load_model(model, const, param, domain)
     facts = describe(model, loaded.model, loaded.seconds)
     if json:
-        print_json(asdict(facts))
+        print_json(facts)
     else:
         print_facts(model, _rows(facts))
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What `info` says of a model; the fields are the keys of its JSON object.
-
-    `expressions` counts the distinct ones, constants included; an interval model has none.
-    `unproved_expressions` counts those that were not proved to stay within [0, 1] on the domain,
-    though no point of it is known where they leave.
-    """
-
-    model: str
-    type: str
-    states: int
-    choices: int
-    transitions: int
-    parameters: tuple[str, ...]
-    domain: str
-    expressions: int
-    nonconstant_expressions: int
-    degree: int
-    unproved_expressions: int
-    labels: tuple[str, ...]
-    label_states: dict[str, int]
-    rewards: tuple[str, ...]
-    deadlocks: int
-    seconds: float
-
-
-def describe(source: str, model: AnyModel, seconds: float) -> Facts:
+def describe(source: str, model: AnyModel, seconds: float) -> InfoAnswer:
     """The facts of a model that took `seconds` to build."""
     structure = model.structure
     parametric = model if isinstance(model, ParametricMDP) else None
     label_states = {name: int(members.sum()) for name, members in structure.labels.items()}
-    return Facts(
+    return InfoAnswer(
         model=source,
         type=_type_name(model),
         states=structure.states,
@@ -98,7 +71,7 @@ def _domain_text(parameters: Parameters) -> str:
     return ", ".join([*box, *(constraint.text(parameters.names) for constraint in parameters.constraints)])
 
 
-def _rows(facts: Facts) -> Iterator[tuple[str, str]]:
+def _rows(facts: InfoAnswer) -> Iterator[tuple[str, str]]:
     """The facts as a person reads them."""
     yield "type", facts.type
     yield "states", grouped(facts.states)

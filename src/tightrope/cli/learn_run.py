@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET, structs
+
 from tightrope.cli.learn_output import Outputs
 from tightrope.cli.learn_table import print_comparison, print_result
 from tightrope.cli.log_source import LogRequest, about_log, print_reading, read_facts
@@ -22,9 +24,12 @@ from tightrope.cli.phases import PhaseProgress, phase_progress
 from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
+from tightrope.formats.documents.answers import EmptyAnswer, LearnAnswer, ProvedFacts, ReadingFacts
+from tightrope.formats.documents.coding import from_plain, to_plain
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
 from tightrope.learning.options import COUPLED_GAP, LearnOptions
+from tightrope.learning.outcome import ledger_facts, outcome_of, span_of
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.result_files import parse_exports
 from tightrope.learning.stages import EmptyRegion
@@ -256,16 +261,12 @@ def _print(
     proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values.items()}
     written = None if asked.output is None else str(asked.output)
     if asked.json:
-        facts = _json(results, subject.loaded, asked.compares, written, true_value)
-        facts["data"] = read_facts(reading)
+        answer = _answer(results, subject.loaded, asked.compares, written, reading)
+        answer.true_value = None if true_value is None else span_of(true_value)
         if proof is not None:
-            policies = {policy: interval.to_json() for policy, interval in proved.items()}
-            facts["certificate"] = {
-                "digest": proof.digest,
-                "file": str(asked.certificate),
-                "policies": policies,
-            }
-        print_json(facts)
+            policies = {policy: span_of(interval) for policy, interval in proved.items()}
+            answer.certificate = ProvedFacts(proof.digest, str(asked.certificate), policies)
+        print_json(answer)
         sys.stdout.flush()
         return
     print_reading(reading)
@@ -296,35 +297,31 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
             )
 
 
-def _json(
-    results: list[LearningResult],
-    loaded: LoadedModel,
-    several: bool,
-    written: str | None,
-    true_value: Interval | None,
-) -> dict[str, object]:
+def _answer(
+    results: list[LearningResult], loaded: LoadedModel, several: bool, written: str | None, reading: Reading
+) -> LearnAnswer:
     """DESIGN's keys of the one result; with --sets all those of the last, and all under "all"."""
-    facts = dict(results[-1].to_json())
-    seconds = facts["seconds"]
-    assert isinstance(seconds, dict)
-    facts["seconds"] = {"build": round(loaded.seconds, 6), **seconds}
-    facts["peak_memory"] = peak_memory()
-    facts["true_value"] = true_value.to_json() if true_value is not None else None
-    facts["output"] = written
-    if several:
-        facts["all"] = [result.to_json() for result in results]
-    return facts
+    outcomes = [outcome_of(result) for result in results]
+    main = structs.asdict(outcomes[-1])
+    main["seconds"] = {"build": round(loaded.seconds, 6), **outcomes[-1].seconds}
+    return LearnAnswer(
+        **main,
+        peak_memory=peak_memory(),
+        output=written,
+        all=outcomes if several else UNSET,
+        data=from_plain(to_plain(read_facts(reading)), ReadingFacts),
+    )
 
 
-def _empty(error: EmptyRegion, loaded: LoadedModel) -> dict[str, object]:
-    return {
-        "empty": True,
-        "fallback": False,
-        "verdict": error.verdict,
-        "conflict": list(error.conflict.texts) if error.conflict is not None else None,
-        "value": None,
-        "robust_policy": None,
-        "widths": None,
-        "ledger": error.ledger.to_json(),
-        "seconds": {"build": round(loaded.seconds, 6)},
-    }
+def _empty(error: EmptyRegion, loaded: LoadedModel) -> EmptyAnswer:
+    return EmptyAnswer(
+        empty=True,
+        fallback=False,
+        verdict=error.verdict,
+        conflict=list(error.conflict.texts) if error.conflict is not None else None,
+        value=None,
+        robust_policy=None,
+        widths=None,
+        ledger=ledger_facts(error.ledger),
+        seconds={"build": round(loaded.seconds, 6)},
+    )

@@ -9,12 +9,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
+if TYPE_CHECKING:
+    from msgspec import Struct
 
-def print_json(result: Mapping[str, object]) -> None:
-    """One JSON object on one line of stdout."""
+
+def print_json(result: Struct | Mapping[str, object]) -> None:
+    """One JSON object on one line of stdout: a record of `tightrope.formats.documents`, or a mapping."""
     from tightrope.formats.documents.coding import to_plain
 
     typer.echo(json.dumps(to_plain(result), allow_nan=False))

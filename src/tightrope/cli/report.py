@@ -90,6 +90,8 @@ def report(
     if picture is not None:
         written.append(write_picture(result, picture, beside=others, overwrite=overwrite))
     if json:
-        print_json({"report": str(written[0]), "files": [str(file) for file in written]})
+        from tightrope.formats.documents.answers import ReportAnswer
+
+        print_json(ReportAnswer(report=str(written[0]), files=[str(file) for file in written]))
     else:
         typer.echo("\n".join(str(file) for file in written))

@@ -255,18 +255,19 @@ def _report(
     if counts.steps == 0:
         warn("no step was taken: the property is decided in the initial state, or it is absorbing")
     if as_json:
-        print_json(
-            {
-                "episodes": design.episodes,
-                "steps": counts.steps,
-                "seconds": round(seconds, 6),
-                "design": design.kind.value,
-                "cap": setting.cap if design.episodes is not None else None,
-                "batches": len(counts.batches) if counts.batches is not None else 0,
-                "transitions_seen": seen,
-                "file": str(output),
-            }
+        from tightrope.formats.documents.answers import SampleAnswer
+
+        answer = SampleAnswer(
+            episodes=design.episodes,
+            steps=counts.steps,
+            seconds=round(seconds, 6),
+            design=design.kind.value,
+            cap=setting.cap if design.episodes is not None else None,
+            batches=len(counts.batches) if counts.batches is not None else 0,
+            transitions_seen=seen,
+            file=str(output),
         )
+        print_json(answer)
         return
     facts = [
         ("steps", grouped(counts.steps)),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from msgspec import UNSET
 
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import Loaded, load
@@ -34,6 +35,8 @@ from tightrope.cli.options import (
 )
 from tightrope.cli.output import print_json, print_table
 from tightrope.errors import CannotCertify, InputError
+from tightrope.formats.documents.answers import CheckedFacts, VerifyAnswer
+from tightrope.formats.documents.outcome import Span
 
 
 def verify(
@@ -140,48 +143,48 @@ def verify(
     verdict = check(loaded.certificate, RATIONAL if exact else LONGDOUBLE)
     verdict = verdict if bound is None else replace(verdict, bound=bound)
     if json:
-        print_json(_facts(verdict, loaded, time.perf_counter() - begin))
+        print_json(_answer(verdict, loaded, time.perf_counter() - begin))
     else:
         _print(certificate, verdict, loaded)
     if not verdict.valid:
         raise CannotCertify(f"{certificate} does not prove its claim")
 
 
-def _facts(verdict: Verdict, loaded: Loaded, seconds: float) -> dict[str, Any]:
+def _answer(verdict: Verdict, loaded: Loaded, seconds: float) -> VerifyAnswer:
     """DESIGN's keys; the first policy's bounds are the head."""
-    values = {name: {"lower": low, "upper": high} for name, (low, high) in verdict.values.items()}
-    facts: dict[str, Any] = {
-        "valid": verdict.valid,
-        "bound": dict(verdict.bound),
-        "assumes": list(verdict.assumes),
-        "nominal": verdict.nominal,
-        "checked": [vars(one) for one in verdict.checks],
-        **next(iter(values.values())),
-        "kind": verdict.kind,
-        "policies": values,
-    }
-    data = loaded.certificate.problem.data
-    if data is not None:
-        facts |= {"delta": data.delta, "method": data.method, "sets": data.sets}
-    return facts | {
-        "digest": loaded.digest,
-        "about": dict(loaded.certificate.about),
-        "seconds": round(seconds, 6),
-    }
+    values = {name: Span(low, high) for name, (low, high) in verdict.values.items()}
+    first, data = next(iter(values.values())), loaded.certificate.problem.data
+    return VerifyAnswer(
+        valid=verdict.valid,
+        bound=dict(verdict.bound),
+        assumes=list(verdict.assumes),
+        nominal=verdict.nominal,
+        checked=[CheckedFacts(one.name, one.passed, one.detail) for one in verdict.checks],
+        lower=first.lower,
+        upper=first.upper,
+        kind=verdict.kind,
+        policies=values,
+        delta=UNSET if data is None else data.delta,
+        method=UNSET if data is None else data.method,
+        sets=UNSET if data is None else data.sets,
+        digest=loaded.digest,
+        about=dict(loaded.certificate.about),
+        seconds=round(seconds, 6),
+    )
 
 
 def _about_something_else(
     bound: dict[str, bool | None], trouble: str, loaded: Loaded, seconds: float
-) -> dict[str, Any]:
+) -> VerifyAnswer:
     """What is said of a certificate that is not about the user's own files: nothing in it was checked."""
-    return {
-        "valid": False,
-        "bound": bound,
-        "assumes": [],
-        "checked": [{"name": "it is about what was given", "passed": False, "detail": trouble}],
-        "digest": loaded.digest,
-        "seconds": round(seconds, 6),
-    }
+    return VerifyAnswer(
+        valid=False,
+        bound=bound,
+        assumes=[],
+        checked=[CheckedFacts("it is about what was given", False, trouble)],
+        digest=loaded.digest,
+        seconds=round(seconds, 6),
+    )
 
 
 def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:

@@ -19,16 +19,16 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.atomic import atomic_write
+from tightrope.formats.documents.coding import from_text, to_plain
+from tightrope.formats.documents.files import MANIFEST_FORMAT, MANIFEST_VERSION, ManifestDocument
 
 MANIFEST = "tightrope-manifest.json"
-FORMAT = "tightrope manifest"
-VERSION = 1
 
 TORN = re.compile(r"\.(.+)\.[0-9a-f]{16}\.part")
 """The names under which files are written before they take their place (`formats.atomic`)."""
@@ -75,16 +75,11 @@ class Manifest:
         return torn is not None and (f"{inside}/{torn[1]}" if inside else torn[1]) in known
 
     def save(self, folder: Path) -> None:
-        content = {
-            "format": FORMAT,
-            "version": VERSION,
-            "kind": self.kind,
-            "files": dict(self.files),
-            "added": dict(self.added),
-            "replacing": dict(self.replacing),
-        }
+        content = ManifestDocument(
+            kind=self.kind, files=dict(self.files), added=dict(self.added), replacing=dict(self.replacing)
+        )
         with atomic_write(folder / MANIFEST) as file:
-            file.write(json.dumps(content, indent=1) + "\n")
+            file.write(json.dumps(to_plain(content), indent=1) + "\n")
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -93,12 +88,12 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not _is_plain(folder, MANIFEST):
         return None
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content["format"] != FORMAT or content["version"] != VERSION:
-            raise ValueError(f"version {content['version']} of '{content['format']}'")
-        parts = {part: _digests(content[part]) for part in ("files", "added", "replacing")}
-        return Manifest(str(content["kind"]), **parts)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        content = from_text(path.read_bytes(), ManifestDocument)
+        if content.format != MANIFEST_FORMAT or content.version != MANIFEST_VERSION:
+            raise ValueError(f"version {content.version} of '{content.format}'")
+        _refuse_outside((*content.files, *content.added, *content.replacing))
+        return Manifest(content.kind, content.files, content.added, content.replacing)
+    except (OSError, ValueError) as error:
         raise InputError(
             f"this is no manifest that says which files are tightrope's: {error}",
             Location(str(path)),
@@ -123,14 +118,10 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _digests(content: Mapping[str, object]) -> dict[str, str | None]:
-    result = {}
-    for name, digest in content.items():
-        outside = os.path.isabs(name) or ".." in name.split("/")
-        if outside or not (digest is None or isinstance(digest, str)):
-            raise ValueError(f"an entry {name!r}: {digest!r}")
-        result[name] = digest
-    return result
+def _refuse_outside(names: Iterable[str]) -> None:
+    for name in names:
+        if os.path.isabs(name) or ".." in name.split("/"):
+            raise ValueError(f"an entry {name!r}")
 
 
 def _is_plain(folder: Path, name: str) -> bool:

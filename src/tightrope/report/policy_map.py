@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import UnsetType
 
 from tightrope.errors import InputError, Location
+from tightrope.formats.documents.coding import from_text
+from tightrope.formats.documents.files import PolicyDocument, PolicyEntry, TakenChoice
 from tightrope.formats.policy_write import write_policy
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -211,38 +214,40 @@ class _Listed:
 def _read(content: str, place: str, texts: dict[str, int]) -> _Listed:
     """The entries of a file; own states that are no numbers are numbered in `texts`."""
     try:
-        document = json.loads(content)
-        entries = [_entry(entry) for entry in document["policy"]]
+        document = from_text(content, PolicyDocument)
+        entries = [_entry(entry) for entry in document.policy]
         states = [state for state, _ in entries]
-        names = document.get("variables")
-        if names is None and states and isinstance(states[0], dict):
-            names = list(states[0])
-        if names is not None:
-            shown = [state if type(state) is list else [state[name] for name in names] for state in states]
+        variables = None if isinstance(document.variables, UnsetType) else document.variables
+        if variables is None and states and isinstance(states[0], dict):
+            variables = list(states[0])
+        if variables is not None:
+            shown = [s if type(s) is list else [s[name] for name in variables] for s in states]
         elif texts or not all(isinstance(state, int) for state in states):
             shown = [[texts.setdefault(json.dumps(state).strip('"'), len(texts))] for state in states]
         else:
             shown = [[state] for state in states]
-        names = tuple(names) if names is not None else (STATE,)
+        names = tuple(variables) if variables is not None else (STATE,)
         table = np.array(shown, dtype=np.int64).reshape(len(shown), len(names))
         flags = tuple(isinstance(value, bool) for value in shown[0]) if shown else ()
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, IndexError, TypeError) as error:
         raise InputError(f"this is no policy: {error}", Location(place)) from error
     return _Listed(names, flags, table, tuple(action for _, action in entries))
 
 
-def _entry(entry: Any) -> tuple[Any, str]:
+def _entry(entry: list[Any] | PolicyEntry) -> tuple[Any, str]:
     """The state and the action of an entry; of a mixed one the most probable, of several steps the first."""
-    if type(entry) is list:
+    if isinstance(entry, list):
         if type(entry[1]) is list:
             entry = [entry[0], *entry[1][0][1:]]
         return entry[0], entry[1] or f"choice {entry[2]}"
-    record = entry
-    if "choices" in entry:
-        record = max(entry["choices"], key=lambda each: float(each["probability"]))
-    elif "steps" in entry:
-        record = entry["steps"][0]
-    return entry["state"], str(record.get("action") or f"choice {record.get('choice', 0)}")
+    taken: TakenChoice = entry
+    if not isinstance(entry.choices, UnsetType):
+        taken = max(entry.choices, key=lambda each: each.probability)
+    elif not isinstance(entry.steps, UnsetType):
+        taken = entry.steps[0]
+    number = 0 if isinstance(taken.choice, UnsetType) else taken.choice
+    named = None if isinstance(taken.action, UnsetType) else taken.action
+    return entry.state, named or f"choice {number}"
 
 
 def _named(name: str, column: OffsetArray, labels: list[str]) -> Variable:

@@ -24,12 +24,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write_bytes, explained
-from tightrope.formats.documents.coding import to_plain
+from tightrope.formats.documents.answers import OnlineRecord
+from tightrope.formats.documents.coding import from_text, to_plain
 from tightrope.formats.manifest import MANIFEST, Manifest
 from tightrope.formats.output_directory import OutputDirectory, claim
 from tightrope.learning.online.learner import OnlineLearner
@@ -154,7 +156,10 @@ class Journal:
             )
         os.ftruncate(self._descriptor, about["bytes"])
         lines = (self.directory / RECORDS).read_text(encoding="utf-8").splitlines()
-        self.records = [json.loads(line) for line in lines]
+        try:
+            self.records = [to_plain(from_text(line, OnlineRecord)) for line in lines]
+        except msgspec.DecodeError as error:
+            raise InputError(f"{self.directory / RECORDS} holds other records: {error}") from error
         self.elapsed, self._state = float(about["elapsed"]), state
 
     def _refuse_another(self, earlier: Mapping[str, object]) -> None:

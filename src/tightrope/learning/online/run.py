@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET, structs
 
 from tightrope.errors import InputError
+from tightrope.formats.documents.answers import OnlineRecord
 from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.sources import Source
@@ -95,14 +97,16 @@ class OnlineRun:
         elapsed = time.perf_counter() - begin
         best = max if maximises(self.learner.objective) else min
         together = self.learner.ledger is not None and self.learner.ledger.holds_at_all_times
-        record: dict[str, Any] = {
-            **update.to_json(),
-            "best_guarantee": best([*so_far, update.guarantee]) if together else None,
-            "performance": None if known is None else 0.5 * (known.lower + known.upper),
-            "holds": kept,
-            "final": final,
-            "elapsed": round(elapsed, 6),
-        }
+        found: dict[str, Any] = update.to_json()
+        kind = OnlineRecord(
+            **found,
+            best_guarantee=best([*so_far, update.guarantee]) if together else None,
+            performance=None if known is None else 0.5 * (known.lower + known.upper),
+            holds=kept,
+            final=final,
+            elapsed=round(elapsed, 6),
+        )
+        record = {key: value for key, value in structs.asdict(kind).items() if value is not UNSET}
         if not final:
             so_far.append(update.guarantee)
         if self.journal is not None:

@@ -1,0 +1,70 @@
+"""JSON schemas of everything that is written as JSON, made from the records that write it.
+
+    python -m tightrope.formats.documents.schemas docs/schemas
+
+writes one file per document; a test keeps them current. The number in a name is the major version: within it
+keys are added, never removed or given another meaning.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tightrope.formats.documents.answers import (
+    CheckAnswer,
+    DataAnswer,
+    DomainAnswer,
+    EmptyAnswer,
+    ExportAnswer,
+    InfoAnswer,
+    LearnAnswer,
+    OnlineRecord,
+    ReportAnswer,
+    SampleAnswer,
+    VerifyAnswer,
+)
+from tightrope.formats.documents.coding import json_schema
+from tightrope.formats.documents.files import ManifestDocument, PolicyDocument
+from tightrope.formats.documents.result import ResultDocument
+
+DOCUMENTS: dict[str, type] = {
+    "result-1": ResultDocument,
+    "policy-2": PolicyDocument,
+    "manifest-1": ManifestDocument,
+    "check-1": CheckAnswer,
+    "check-domain-1": DomainAnswer,
+    "data-1": DataAnswer,
+    "export-1": ExportAnswer,
+    "info-1": InfoAnswer,
+    "learn-1": LearnAnswer,
+    "learn-empty-1": EmptyAnswer,
+    "online-1": OnlineRecord,
+    "report-1": ReportAnswer,
+    "sample-1": SampleAnswer,
+    "verify-1": VerifyAnswer,
+}
+"""By the name of the schema: files first, then the answers of commands."""
+
+
+def schema_texts() -> dict[str, str]:
+    """The files of schemas by name."""
+    return {
+        f"{name}.schema.json": json.dumps(json_schema(kind), indent=1, ensure_ascii=False) + "\n"
+        for name, kind in DOCUMENTS.items()
+    }
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """Write all schemas into a folder; their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, text in schema_texts().items():
+        (folder / name).write_text(text, encoding="utf-8")
+        written.append(folder / name)
+    return written
+
+
+if __name__ == "__main__":
+    write_schemas(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/schemas"))

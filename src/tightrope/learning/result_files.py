@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tightrope.errors import InputError, chosen
 from tightrope.formats.atomic import atomic_write
@@ -37,9 +38,11 @@ from tightrope.formats.policy_write import write_policy
 from tightrope.formats.umb import umb_is_available, write_umb
 from tightrope.learning.document import Setting, document
 from tightrope.learning.exported import exported_policies
-from tightrope.learning.result import LearningResult
 from tightrope.prism.properties.question import with_letters
 from tightrope.uncertainty.sets import SetsKind
+
+if TYPE_CHECKING:
+    from tightrope.learning.result import LearningResult
 
 RESULT = FILE
 LEARNED = "learned"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,57 +14,76 @@ from tightrope.model.graph.components import Components, strongly_connected_comp
 from tightrope.model.graph.qualitative import attract_into
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel as compiled
+from tightrope.numerics.team import Team
 from tightrope.solver.backend import Backend, BlockBackend, Judgement, Portion, Schedule
 from tightrope.solver.equations import Equations, Meaning, find_loops
 from tightrope.solver.host_block import HostBlock, HostSystem, Scratch
 from tightrope.solver.kernel import Backups, Kernel
 from tightrope.solver.layers import layers
-from tightrope.solver.ordering import HostPortion, portions
+from tightrope.solver.ordering import HostPortion, level_portions, level_states, portions
+from tightrope.solver.parallel_block import LEAST_GROUPS, ParallelBlock, count_parts
 from tightrope.solver.system import System
+
+LEAST_STATES = 1024
+"""States of an acyclic level per worker: with fewer, meeting costs more than is gained."""
+
+LEAST_CHOICES = 8192
+"""Choices per worker where all are backed up at once."""
 
 T = TypeVar("T")
 
 
 class HostBackups:
-    """A kernel's backups of all choices, with one workspace for calls that follow each other."""
+    """A kernel's backups of all choices, with workspaces for calls that follow each other."""
 
-    def __init__(self, kernel: Kernel, workspace: Any) -> None:
-        self._kernel, self._workspace = kernel, workspace
+    def __init__(self, kernel: Kernel, scratch: Sequence[Scratch], team: Team) -> None:
+        self._kernel, self._scratch, self._team = kernel, scratch, team
         self.structure, self.lower, self.upper = kernel.structure, kernel.lower, kernel.upper
 
     def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
-        out = np.empty(self.structure.choices)
-        everything = 0, self.structure.choices
-        self._kernel.safe_range(system, values, upward, everything, out, self._workspace)
+        choices = self.structure.choices
+        out = np.empty(choices)
+        parts = min(self._team.workers, max(choices // LEAST_CHOICES, 1))
+        cuts = [choices * i // parts for i in range(parts + 1)]
+
+        def back_up(part: tuple[int, int], worker: int) -> None:
+            workspace = self._scratch[worker].workspace
+            self._kernel.safe_range(system, values, upward, part, out, workspace)
+
+        self._team.run([partial(back_up, part) for part in pairwise(cuts)])
         return out
 
     def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
-        return self._kernel.optimal_transitions(values, maximise, self._workspace)
+        return self._kernel.optimal_transitions(values, maximise, self._scratch[0].workspace)
 
     def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
-        return self._kernel.answer(values, maximise, self._workspace)
+        return self._kernel.answer(values, maximise, self._scratch[0].workspace)
 
 
 class HostBackend:
-    """A kernel, and what solving with it leaves behind for the next step of the same solve."""
+    """A kernel, and what solving with it leaves behind for the next step of the same solve; every worker of
+    the team has its own scratch.
+    """
 
     xp: Any = np
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        self.support = Support(kernel.structure, kernel.lower, kernel.upper)
+    def __init__(self, kernel: Kernel, team: Team | None = None) -> None:
+        self.kernel, self._team = kernel, team or Team()
+        self.support = kernel.support
         self._shared: HostSystem | None = None
 
     @cached_property
-    def _scratch(self) -> Scratch:
-        structure = self.kernel.structure
-        return Scratch(structure.states, structure.choices, self.kernel.open_workspace())
+    def _scratch(self) -> list[Scratch]:
+        size = self.kernel.structure.states, self.kernel.structure.choices
+        first = self.kernel.open_workspace()
+        others = [self.kernel.split_workspace(first) for _ in range(1, self._team.workers)]
+        return [Scratch(*size, workspace) for workspace in (first, *others)]
 
     @cached_property
     def backups(self) -> Backups:
-        return HostBackups(self.kernel, self._scratch.workspace)
+        return HostBackups(self.kernel, self._scratch, self._team)
 
     def upload(self, of_host: Any) -> Any:
         return of_host
@@ -71,10 +92,10 @@ class HostBackend:
         return values
 
     def beside(self, kernel: Kernel) -> Backend:
-        return HostBackend(kernel)
+        return HostBackend(kernel, self._team)
 
     def run_together(self, tasks: Sequence[Callable[[int], T]]) -> list[T]:
-        return [task(0) for task in tasks]
+        return self._team.run(tasks)
 
     def _usable(self, system: System) -> BoolArray:
         """Possible transitions of enabled choices."""
@@ -86,9 +107,13 @@ class HostBackend:
         return find_loops(self.support, self._usable(system))
 
     def schedule(self, system: System, settled: BoolArray) -> Schedule:
-        components = strongly_connected_components(self.support, usable=self._usable(system), expand=~settled)
-        found = portions(components, system.leader, settled)
-        return Schedule([[portion] for portion in found], _ranking(components))
+        usable, workers = self._usable(system), self._team.workers
+        components = strongly_connected_components(self.support, usable=usable, expand=~settled)
+        found = list(portions(components, system.leader, settled))
+        if workers == 1:
+            return Schedule([[portion] for portion in found], _ranking(components))
+        found = [replace(each, is_large=len(each.block) >= 2 * LEAST_GROUPS) for each in found]
+        return Schedule(level_portions(found, system.structure, usable), _ranking(components))
 
     def may_idle(self, system: System, settled: BoolArray) -> bool:
         return True
@@ -97,7 +122,19 @@ class HostBackend:
         self, system: System, portion: Portion, lower: FloatArray, upper: FloatArray, policy: OffsetArray
     ) -> None:
         assert isinstance(portion, HostPortion)
-        self.kernel.backward(system, portion.block.member, lower, upper, policy, self._scratch.workspace)
+        states, workers = portion.block.member, self._team.workers
+        if workers == 1 or len(states) < 2 * LEAST_STATES:
+            self.kernel.backward(system, states, lower, upper, policy, self._scratch[0].workspace)
+            return
+
+        def back_up(part: IndexArray, worker: int) -> None:
+            workspace = self._scratch[worker].workspace
+            self.kernel.backward(system, part, lower, upper, policy, workspace)
+
+        states, starts = level_states(system.structure, self._usable(system), states)
+        for first, last, parts in _cut_levels(starts, workers):
+            cuts = [first + (last - first) * i // parts for i in range(parts + 1)]
+            self._team.run([partial(back_up, states[a:b]) for a, b in pairwise(cuts)])
 
     def open_block(
         self, equations: Equations, system: System, portion: Portion, lower: FloatArray, worker: int
@@ -106,13 +143,15 @@ class HostBackend:
         assert isinstance(portion, HostPortion)
         if self._shared is None or self._shared.system is not system:
             self._shared = HostSystem(self.kernel, self.support, system)
-        scratch, block = self._scratch, portion.block
+        scratch, block = self._scratch[worker], portion.block
         distance = np.zeros(len(block), np.int32)
         if portion.is_connected:
             is_reach = equations.meaning is Meaning.REACH
             ordered = layers(self.support, block, lower, scratch.place, is_reach)
             block, distance = ordered.block, ordered.distance
-        return HostBlock(self._shared, block, distance, scratch)
+        whole = HostBlock.of(self._shared, block, distance, scratch)
+        parts = count_parts(len(block), self._team.workers) if portion.is_large else 1
+        return whole if parts == 1 else ParallelBlock(whole, self._scratch[:parts], self._team)
 
     def judge(self, equations: Equations, lower: FloatArray, upper: FloatArray) -> Judgement:
         system, structure = equations.system, equations.system.structure
@@ -147,6 +186,23 @@ class HostBackend:
         attract_into(support, within, open_choice, *joins, drawn, rank, witness)
         rank[~drawn] = -1
         return rank, witness
+
+
+def _cut_levels(starts: OffsetArray, workers: int) -> Iterator[tuple[int, int, int]]:
+    """Stretches of states (first, end, number of parts): large levels for several workers at once, small ones
+    that follow each other together, for one.
+    """
+    begin = 0
+    for first, last in pairwise(starts.tolist()):
+        parts = min(workers, (last - first) // LEAST_STATES)
+        if parts < 2:
+            continue
+        if begin < first:
+            yield begin, first, 1
+        yield first, last, parts
+        begin = last
+    if begin < starts[-1]:
+        yield begin, int(starts[-1]), 1
 
 
 def _ranking(components: Components) -> OffsetArray | None:

@@ -85,16 +85,18 @@ class HostBlock:
     block: Block
     distance: IndexArray
     scratch: Scratch
+    rows: Rows
     xp: Any = field(default=np, repr=False)
+
+    @staticmethod
+    def of(shared: HostSystem, block: Block, distance: IndexArray, scratch: Scratch) -> HostBlock:
+        with_bounds = shared.answers_are_cheap
+        rows = Rows.room_for(shared.longest_choices, block, with_bounds=with_bounds)
+        return HostBlock(shared, block, distance, scratch, rows)
 
     @property
     def groups(self) -> int:
         return len(self.block)
-
-    @cached_property
-    def rows(self) -> Rows:
-        shared = self.shared
-        return Rows.room_for(shared.longest_choices, self.block, with_bounds=shared.answers_are_cheap)
 
     @cached_property
     def _lead(self) -> IndexArray:
@@ -146,9 +148,14 @@ class HostBlock:
         return Improvement(change, np.array_equal(before, self.rows.choice))
 
     def evaluate(self, values: FloatArray, shift: FloatArray, unit: float, most: int, goal: float) -> int:
+        return self.sweep_kept(values, shift, unit, most, goal)[0]
+
+    def sweep_kept(
+        self, values: FloatArray, shift: FloatArray, unit: float, most: int, goal: float
+    ) -> tuple[int, float]:
+        """See `evaluate`; with the last change."""
         sweeps = answered_sweeps if self.shared.answers_are_cheap else frozen_sweeps
-        done, _ = sweeps(self.shared.bounded, self.block, self.rows, shift, values, unit, most, goal)
-        return done
+        return sweeps(self.shared.bounded, self.block, self.rows, shift, values, unit, most, goal)
 
     def answer(self, values: FloatArray, shift: FloatArray, unit: float) -> float:
         return self._follow(self.rows.choice.copy(), values, shift, unit)
@@ -186,14 +193,19 @@ class HostBlock:
     def count_steps(
         self, values: FloatArray, weights: FloatArray, reference: FloatArray, most: int, tolerance: float
     ) -> tuple[FloatArray, int, float]:
-        counted, counting = self.scratch.zeros, self.shared.counting
+        counted = self.scratch.zeros
         self.scatter(weights, counted)
-        done, change = frozen_sweeps(
-            counting, self.block, self._unrewarded, reference, counted, 1e-300, most, tolerance
-        )
+        done, change = self.sweep_steps(counted, reference, most, tolerance)
         found = counted[self._lead]
         counted[self.block.member] = 0.0
         return found, done, change
+
+    def sweep_steps(
+        self, counted: FloatArray, reference: FloatArray, most: int, tolerance: float
+    ) -> tuple[int, float]:
+        """See `count_steps`, in place: (sweeps done, last change)."""
+        counting, rows = self.shared.counting, self._unrewarded
+        return frozen_sweeps(counting, self.block, rows, reference, counted, 1e-300, most, tolerance)
 
     def factorise_steps(self, values: FloatArray, reference: FloatArray) -> FloatArray | None:
         counted, counting = self.scratch.zeros, self.shared.counting

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver.system import Block, Rows, System
@@ -50,6 +51,10 @@ class Kernel(Backups, Protocol):
     """Backups that the iteration on the host is made of. A kernel never changes; what calls leave behind for
     later ones, and room for intermediate results, is a workspace, and the caller's.
     """
+
+    @property
+    def support(self) -> Support:
+        """The graph as `lower` and `upper` make it."""
 
     @property
     def pours_rows(self) -> bool:

@@ -14,7 +14,9 @@ from itertools import pairwise
 import numpy as np
 
 from tightrope.model.graph.components import Components
-from tightrope.numerics.arrays import BoolArray, IndexArray
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
 from tightrope.solver.system import Block
 
 MANY_COMPONENTS = 64
@@ -65,6 +67,104 @@ def portions(components: Components, leader: IndexArray, skip: BoolArray) -> Ite
         if len(states) == 0:
             continue
         yield HostPortion(_groups(states, leader), is_cyclic, connected)
+
+
+def level_portions(
+    found: list[HostPortion], structure: Structure, usable: BoolArray
+) -> list[list[HostPortion]]:
+    """Portions that do not depend on each other together, in an order in which successors come first."""
+    place = np.full(structure.states, -1, np.int32)
+    for i, portion in enumerate(found):
+        place[portion.block.member] = i
+    level = np.zeros(len(found), np.int32)
+    for i, portion in enumerate(found):
+        level[i] = _level(structure, usable, portion.block.member, place, level, i)
+    levels: list[list[HostPortion]] = [[] for _ in range(int(level.max(initial=-1)) + 1)]
+    for i, portion in enumerate(found):
+        levels[level[i]].append(portion)
+    return levels
+
+
+def _level(
+    structure: Structure,
+    usable: BoolArray,
+    member: IndexArray,
+    place: IndexArray,
+    level: IndexArray,
+    own: int,
+) -> int:
+    start = structure.transition_start, structure.choice_start
+    return int(_highest_below(*start, structure.successor, usable, member, place, level, own)) + 1
+
+
+@kernel
+def _highest_below(
+    transition_start: OffsetArray,
+    choice_start: OffsetArray,
+    successor: IndexArray,
+    usable: BoolArray,
+    member: IndexArray,
+    place: IndexArray,
+    level: IndexArray,
+    own: int,
+) -> int:
+    """The highest level of a portion that this one leads to, −1 if to none."""
+    highest = -1
+    for s in member:
+        for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
+            to = place[successor[t]]
+            if usable[t] and to >= 0 and to != own:
+                highest = max(highest, level[to])
+    return highest
+
+
+def level_states(
+    structure: Structure, usable: BoolArray, states: IndexArray
+) -> tuple[IndexArray, OffsetArray]:
+    """States without cycles, given successors first, by the longest way to the end of them: (states, where
+    each level starts and the last ends).
+    """
+    level = np.zeros(structure.states, np.int32)
+    start = structure.transition_start, structure.choice_start
+    count = int(_raise_levels(*start, structure.successor, usable, states, level))
+    ends = np.zeros(count + 1, np.int64)
+    ordered = np.empty_like(states)
+    _sort_levels(states, level, ends, ordered)
+    return ordered, ends
+
+
+@kernel
+def _raise_levels(
+    transition_start: OffsetArray,
+    choice_start: OffsetArray,
+    successor: IndexArray,
+    usable: BoolArray,
+    states: IndexArray,
+    level: IndexArray,
+) -> int:
+    """Levels from 1 on; what is not among the states has 0."""
+    highest = 0
+    for s in states:
+        above = 0
+        for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
+            if usable[t]:
+                above = max(above, level[successor[t]])
+        level[s] = above + 1
+        highest = max(highest, above + 1)
+    return highest
+
+
+@kernel
+def _sort_levels(states: IndexArray, level: IndexArray, ends: OffsetArray, ordered: IndexArray) -> None:
+    """Sort by counting; `ends` becomes the places where levels start."""
+    for s in states:
+        ends[level[s]] += 1
+    for k in range(1, len(ends)):
+        ends[k] += ends[k - 1]
+    place = ends[:-1].copy()
+    for s in states:
+        ordered[place[level[s] - 1]] = s
+        place[level[s] - 1] += 1
 
 
 def _merged(components: Components) -> list[tuple[int, int, bool]]:

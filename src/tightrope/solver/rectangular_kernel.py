@@ -30,6 +30,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver import rectangular_backups as backups
@@ -103,6 +104,10 @@ class RectangularKernel:
     def intervals(self) -> IntervalKernel:
         """The same model with its intervals alone."""
         return IntervalKernel(self.structure, self.lower, self.upper)
+
+    @property
+    def support(self) -> Support:
+        return self.intervals.support
 
     @property
     def pours_rows(self) -> bool:

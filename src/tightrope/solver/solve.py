@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.step_choices import StepChoices
@@ -46,7 +45,7 @@ def solve(
     relative: bool = True,
     assume_support: float | None = None,
     limits: Limits | None = None,
-    threads: int = 1,
+    threads: int | None = None,
     device: str = "cpu",
     start: FloatArray | None = None,
     workspace: Workspace | None = None,
@@ -59,8 +58,9 @@ def solve(
     * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
     * `assume_support` EPS replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
       nature can then cut no transition (constant support).
-    * `threads` never changes a value. Sweeps are sequential, each backup reads the ones before it, so one is
-      used whatever it says.
+    * `threads` work on the CPU: on blocks that do not depend on each other, and on parts of large ones. None:
+      one per core that this process may use, at most 8. The same number gives the same bits; another one
+      gives bounds that are verified as well, and may differ in digits beyond the precision.
     * `device`: "cpu", or "cuda" for the current GPU through CuPy (`tightrope[gpu]`); what is verified is the
       same. A `workspace` that is given says where, and keeps the model there for further solves with the
       same kernel.
@@ -72,8 +72,7 @@ def solve(
     begin = time.perf_counter()
     if not 0 < precision < 1:
         raise InputError(f"the precision is {precision}, not within (0, 1)")
-    if threads < 1:
-        raise InputError(f"the number of threads is {threads}, not at least 1")
+    workspace = workspace or Workspace(device, threads)
     limits = limits or Limits()
     if isinstance(model, MDP | IntervalMDP):
         kernel: Kernel = IntervalKernel.of(
@@ -93,7 +92,7 @@ def solve(
             )
         start = _complement(start, False) if objective.complement else start
     goal = Goal(precision, relative, start)
-    with (workspace or Workspace(device, threads)).open(kernel) as backend:
+    with workspace.open(kernel) as backend:
         fixpoint = _Solve(backend, objective, goal, progress).run(policy)
     lower, upper = fixpoint.lower, fixpoint.upper
     if objective.complement:
@@ -146,7 +145,7 @@ class _Solve:
 
     def _free(self, enabled: BoolArray) -> Fixpoint:
         structure, objective = self.kernel.structure, self.objective
-        support = Support(structure, self.kernel.lower, self.kernel.upper)
+        support = self.backend.support
         if objective.is_bounded:
             system = horizon_system(objective, structure, enabled)
             ahead = look_ahead(self.backend.backups, system, objective, Rule(), self.progress)
@@ -178,7 +177,7 @@ class _Solve:
         settled = max(policy.horizon, objective.lower_steps)
         enabled = np.zeros(structure.choices, np.bool_)
         enabled[policy.at(settled)] = True
-        support = Support(structure, self.kernel.lower, self.kernel.upper)
+        support = self.backend.support
         equations = equations_of(objective, structure, support, enabled)
         last = solve_equations(self.backend, equations, self.goal, self.progress)
         tail = Tail(last.lower, last.upper, settled, policy.at(settled))
@@ -200,8 +199,7 @@ class _Solve:
             mixture = mixed(kernel, weights)
             chain = mixture.kernel.structure
             lifted = _lifted(objective, structure, mixture)
-            support = Support(chain, mixture.kernel.lower, mixture.kernel.upper)
-            equations = equations_of(lifted, chain, support, np.ones(chain.choices, np.bool_))
+            equations = equations_of(lifted, chain, mixture.kernel.support, np.ones(chain.choices, np.bool_))
             if objective.kind is ObjectiveKind.DISCOUNTED:
                 discount = np.where(mixture.origin >= 0, equations.system.discount, 1.0)
                 equations = replace(equations, system=replace(equations.system, discount=discount))
@@ -213,7 +211,7 @@ class _Solve:
             there = self.backend.beside(mixture.kernel)
             solved = solve_equations(there, equations, goal, self.progress)
             lower, upper = solved.lower[: structure.states], solved.upper[: structure.states]
-            support = Support(structure, kernel.lower, kernel.upper)
+            support = self.backend.support
             original = equations_of(objective, structure, support, used)
             unit = solved.unit
             ranking = rank_mixture(self.backend, original, weights, (lower, upper), solved.ranking)

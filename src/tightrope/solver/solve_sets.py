@@ -46,7 +46,7 @@ def solve_sets(
     relative: bool = True,
     limits: Limits | None = None,
     device: str = "cpu",
-    threads: int = 1,
+    threads: int | None = None,
     start: FloatArray | None = None,
     workspace: Workspace | None = None,
 ) -> Solution:
@@ -68,7 +68,7 @@ def solve_sets(
     support = kernel.intervals.support
     if support.is_constant or strongly_connected_components(support).is_acyclic:
         return solution
-    return _against_answers(solution, kernel, policy, limits, workspace.device)
+    return _against_answers(solution, kernel, policy, limits, workspace)
 
 
 def _against_answers(
@@ -76,7 +76,7 @@ def _against_answers(
     kernel: RectangularKernel,
     policy: OffsetArray | FloatArray | StepChoices | None,
     limits: Limits | None,
-    device: str,
+    workspace: Workspace,
 ) -> Solution:
     """The side without guarantee replaced by the value of the model that nature's answers fix."""
     objective = solution.objective
@@ -90,7 +90,7 @@ def _against_answers(
         precision=solution.precision,
         relative=solution.relative,
         limits=limits,
-        device=device,
+        workspace=workspace,
     )
     if minimises != objective.complement:
         lower, upper = solution.lower, other.upper

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tightrope.numerics.team import Team, count_threads
 from tightrope.solver.backend import Backend
 from tightrope.solver.host import HostBackend
 from tightrope.solver.kernel import Kernel
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 
 
 class Workspace:
-    """A device by name (`tightrope.solver.cuda.device.DEVICES`), and the models that lie on it."""
+    """A device by name (`tightrope.solver.cuda.device.DEVICES`), the threads that work on the CPU (None: one
+    per core, `tightrope.numerics.team`), and the models that lie on the device.
+    """
 
-    def __init__(self, device: str = "cpu", threads: int = 1) -> None:
-        self.device, self.threads = device, threads
+    def __init__(self, device: str = "cpu", threads: int | None = None) -> None:
+        self.device, self.threads = device, count_threads(threads)
         self._placed: dict[int, CudaKernel] = {}
         self._kernels: list[Kernel] = []
         """Those placed: their numbers (`id`) are theirs as long as they live."""
@@ -31,7 +34,8 @@ class Workspace:
     def open(self, kernel: Kernel) -> Iterator[Backend]:
         """The kernel in its place, for one solve. What a device refuses is told in words."""
         if self.device == "cpu":
-            yield HostBackend(kernel)
+            with Team(self.threads) as team:
+                yield HostBackend(kernel, team)
             return
         from tightrope.solver.cuda.backend import CudaBackend
         from tightrope.solver.cuda.device import explain_failures, open_device

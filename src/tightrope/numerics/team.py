@@ -1,0 +1,104 @@
+"""Threads that wait for work: compiled kernels run without the interpreter's lock, several at a time.
+
+Who does what is fixed: task i is that of worker i mod n, and workers take theirs in order. So a result never
+depends on scheduling, only on the number of workers. Handing over and waiting costs some ten microseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, TypeVar
+
+from tightrope.errors import InputError
+
+MOST_THREADS = 8
+"""Threads that are used where nobody says how many."""
+
+T = TypeVar("T")
+
+
+def count_threads(asked: int | None = None) -> int:
+    """As many as asked for; else one per core that this process may use, up to `MOST_THREADS`."""
+    if asked is None:
+        return max(1, min(_cores(), MOST_THREADS))
+    if asked < 1:
+        raise InputError(f"the number of threads is {asked}, not at least 1")
+    return asked
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Team:
+    """Workers 0 to n − 1; the caller is worker 0. Threads start with the first work and end with the team."""
+
+    def __init__(self, workers: int = 1) -> None:
+        self.workers = workers
+        self._queues: list[SimpleQueue[Callable[[], None] | None]] = []
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for queue in self._queues:
+            queue.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._queues, self._threads = [], []
+
+    def run(self, tasks: Sequence[Callable[[int], T]]) -> list[T]:
+        """The results of tasks that do not depend on each other; each is told its worker. An error of one is
+        raised after all have ended, that of the first task if there are several.
+        """
+        if self.workers == 1 or len(tasks) < 2:
+            return [task(0) for task in tasks]
+        self._start()
+        results: list[Any] = [None] * len(tasks)
+        errors: list[BaseException | None] = [None] * len(tasks)
+        done: SimpleQueue[None] = SimpleQueue()
+
+        def work(worker: int) -> None:
+            for i in range(worker, len(tasks), self.workers):
+                try:
+                    results[i] = tasks[i](worker)
+                except BaseException as error:  # a worker must answer, whatever happened
+                    errors[i] = error
+                    break
+            done.put(None)
+
+        busy = min(self.workers, len(tasks))
+        for worker in range(1, busy):
+            self._queues[worker - 1].put(lambda worker=worker: work(worker))
+        work(0)
+        for _ in range(busy):
+            done.get()
+        for error in errors:
+            if error is not None:
+                raise error
+        return results
+
+    def _start(self) -> None:
+        while len(self._threads) < self.workers - 1:
+            queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+            thread = threading.Thread(target=_serve, args=(queue,), daemon=True)
+            thread.start()
+            self._queues.append(queue)
+            self._threads.append(thread)
+
+
+def _serve(queue: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (task := queue.get()) is not None:
+        task()

@@ -1,0 +1,187 @@
+"""Several threads: bounds that hold whatever their number, and the same bits for the same number."""
+
+from __future__ import annotations
+
+import runpy
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import test_solver_rectangular as regions
+from exact_reference import brute_force, random_objective
+from test_solver_exact import KINDS, assert_encloses, draw
+from tightrope.errors import InputError
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.numerics.team import MOST_THREADS, Team, count_threads
+from tightrope.region.build import polytope_region
+from tightrope.solver import Limits, Solution, Status, host, parallel_block, solve
+from tightrope.solver.parallel_block import ParallelBlock
+from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.uncertainty.sets import rectangular
+
+SCRIPT = Path(__file__).parent.parent / "benchmarks" / "solve_speed.py"
+MIN, MAX = Direction.MIN, Direction.MAX
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Parts of a few groups, levels of a few states; the number of parts of every block that was cut."""
+    cut: list[int] = []
+    original = ParallelBlock.__init__
+
+    def counted(self: ParallelBlock, whole: Any, scratch: Any, team: Team) -> None:
+        cut.append(len(scratch))
+        original(self, whole, scratch, team)
+
+    monkeypatch.setattr(ParallelBlock, "__init__", counted)
+    for module in (host, parallel_block):
+        monkeypatch.setattr(module, "LEAST_GROUPS", 4)
+    monkeypatch.setattr(host, "LEAST_STATES", 2)
+    monkeypatch.setattr(host, "LEAST_CHOICES", 2)
+    return cut
+
+
+def assert_same_bits(a: Solution, b: Solution) -> None:
+    assert np.array_equal(a.lower, b.lower) and np.array_equal(a.upper, b.upper)
+    assert np.array_equal(a.policy, b.policy) and a.iterations == b.iterations
+
+
+def assert_overlap(a: Solution, b: Solution) -> None:
+    assert a.status is b.status
+    assert np.all(a.lower <= b.upper) and np.all(b.lower <= a.upper)
+
+
+@pytest.mark.parametrize("event", ["P", "R"])
+def test_a_block_cut_into_parts_has_the_same_value(event: str, small_parts: list[int]) -> None:
+    model, objective, _ = runpy.run_path(str(SCRIPT))["grid"](14, 14, event)
+    one = solve(model, objective, threads=1)
+    assert not small_parts
+    for threads in (2, 3):
+        several = solve(model, objective, threads=threads)
+        assert_overlap(several, one)
+        assert several.is_certified and several.gap <= 1e-6
+        assert small_parts.pop() == threads
+        assert_same_bits(several, solve(model, objective, threads=threads))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_random_models_are_enclosed_whatever_is_cut(
+    kind: ObjectiveKind, small_parts: list[int]
+) -> None:
+    """End components that are collapsed, zero bounds, ties, infinite rewards."""
+    for seed in range(300, 304):
+        rng, model = draw(seed)
+        for agent, nature in ((MIN, MAX), (MAX, MAX)):
+            objective = random_objective(rng, model, kind, agent, nature)
+            solution = solve(model.model(), objective, threads=2)
+            assert_encloses(solution, brute_force(model, objective), seed)
+            assert solution.is_certified, (seed, solution.status)
+
+
+def rooms(count: int) -> tuple[IntervalMDP, Objective]:
+    """Independent rooms of five cells around a ring, each left with some luck, and a hall that leads to all."""
+    size, states = 5, 5 * count + 2
+    successor, lower, upper, lengths = [], [], [], []
+    for room in range(count):
+        for cell in range(size):
+            here = room * size + cell
+            after = room * size + (cell + 1) % size
+            successor += [after, here, states - 1]
+            lower += [0.5, 0.05, 0.02 + 0.001 * room]
+            upper += [0.9, 0.3, 0.1]
+            lengths.append(3)
+    successor += [room * size for room in range(count)] + [states - 1]
+    lower += [0.5 / count] * count + [1.0]
+    upper += [1.0] * count + [1.0]
+    structure = Structure(
+        choice_start=np.arange(states + 1),
+        transition_start=np.cumsum([0, *lengths, count, 1]),
+        successor=np.array(successor, np.int32),
+        rewards={"steps": RewardStructure(state=np.append(np.ones(states - 1), 0.0))},
+    )
+    objective = Objective(
+        ObjectiveKind.REACH_REWARD,
+        MIN,
+        MAX,
+        target=np.arange(states) == states - 1,
+        reward=structure.rewards["steps"],
+    )
+    return IntervalMDP(structure, np.array(lower), np.array(upper)), objective
+
+
+def test_blocks_beside_each_other_are_solved_together() -> None:
+    model, objective = rooms(12)
+    one, two = solve(model, objective, threads=1), solve(model, objective, threads=2)
+    assert_overlap(two, one)
+    assert two.is_certified
+    assert_same_bits(two, solve(model, objective, threads=2))
+
+
+def test_passes_over_acyclic_models_have_the_bits_of_one_thread(small_parts: list[int]) -> None:
+    """Levels cut among threads read what lower levels left, and nothing else."""
+    rng = np.random.default_rng(7)
+    states, width = 400, 3
+    ahead = np.minimum(np.arange(states)[:, None] + rng.integers(1, 60, (states, width)), states - 1)
+    ahead[:, 0] = np.minimum(np.arange(states) + 20, states - 1)
+    structure = Structure(
+        np.arange(states + 1), width * np.arange(states + 1), ahead.ravel().astype(np.int32)
+    )
+    middle = rng.dirichlet(np.ones(width), states).ravel()
+    model = IntervalMDP(structure, np.maximum(middle - 0.1, 0.0), np.minimum(middle + 0.1, 1.0))
+    objective = Objective(ObjectiveKind.UNTIL, MAX, MIN, target=np.arange(states) == states - 7)
+    one, three = solve(model, objective, threads=1), solve(model, objective, threads=3)
+    assert_same_bits(three, one)
+    assert 0 < one.lower[0] < 1 and not small_parts
+
+
+def test_rectangular_sets(small_parts: list[int]) -> None:
+    model = regions.random_model(1, cyclic=True)
+    intervals = regions.random_intervals(model, 1)
+    kernel = kernel_of(rectangular(polytope_region(intervals), model, intervals.expression_bounds()))
+    objective = regions.reach(model, MAX, MIN)
+    one, two = solve_sets(kernel, objective, threads=1), solve_sets(kernel, objective, threads=2)
+    assert_overlap(two, one)
+    assert np.allclose(one.lower, two.lower, rtol=2e-6) and np.allclose(one.upper, two.upper, rtol=2e-6)
+    assert_same_bits(two, solve_sets(kernel, objective, threads=2))
+
+
+def test_limits_hold_with_several_threads(small_parts: list[int]) -> None:
+    model, objective, _ = runpy.run_path(str(SCRIPT))["grid"](14, 14, "P")
+    limited = solve(model, objective, limits=Limits(iterations=20), threads=2)
+    assert limited.status is Status.ITERATION_LIMIT and limited.iterations < 60
+    exact = solve(model, objective, threads=1)
+    assert np.all(limited.lower <= exact.upper) and np.all(exact.lower <= limited.upper)
+
+
+def test_a_team_answers_in_order_and_leaves_no_thread_behind() -> None:
+    before = threading.active_count()
+    with Team(3) as team:
+        workers: list[int] = team.run([lambda worker: worker] * 7)
+        assert workers == [0, 1, 2, 0, 1, 2, 0]
+        times = team.run([lambda _, i=i: (time.sleep(0.002 * (5 - i)), i)[1] for i in range(5)])
+        assert times == [0, 1, 2, 3, 4]
+    assert threading.active_count() == before
+
+
+def test_an_error_of_a_worker_reaches_the_caller() -> None:
+    def fail(worker: int) -> None:
+        raise ValueError(f"worker {worker}")
+
+    with Team(2) as team:
+        with pytest.raises(ValueError, match="worker 1"):
+            team.run([lambda _: None, fail, lambda _: None])
+        assert team.run([lambda _: 1, lambda _: 2]) == [1, 2], "the team works on"
+
+
+def test_how_many_threads() -> None:
+    assert count_threads(3) == 3
+    assert 1 <= count_threads() <= MOST_THREADS
+    model, objective = rooms(2)
+    with pytest.raises(InputError, match="the number of threads is 0, not at least 1"):
+        solve(model, objective, threads=0)

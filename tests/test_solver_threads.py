@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 import test_solver_rectangular as regions
+import tightrope as tr
 from exact_reference import brute_force, random_objective
 from test_solver_exact import KINDS, assert_encloses, draw
+from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
+from tightrope.learning import policies
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
@@ -42,6 +45,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(ParallelBlock, "__init__", counted)
     for module in (host, parallel_block):
         monkeypatch.setattr(module, "LEAST_GROUPS", 4)
+    monkeypatch.setattr(host, "LEAST_TRANSITIONS", 0)
     monkeypatch.setattr(host, "LEAST_STATES", 2)
     monkeypatch.setattr(host, "LEAST_CHOICES", 2)
     return cut
@@ -85,7 +89,7 @@ def test_small_random_models_are_enclosed_whatever_is_cut(
 
 
 def rooms(count: int) -> tuple[IntervalMDP, Objective]:
-    """Independent rooms of five cells around a ring, each left with some luck, and a hall that leads to all."""
+    """Independent rooms of five cells in a ring, each left with some luck, and a hall that leads to all."""
     size, states = 5, 5 * count + 2
     successor, lower, upper, lengths = [], [], [], []
     for room in range(count):
@@ -115,11 +119,20 @@ def rooms(count: int) -> tuple[IntervalMDP, Objective]:
     return IntervalMDP(structure, np.array(lower), np.array(upper)), objective
 
 
-def test_blocks_beside_each_other_are_solved_together() -> None:
+def test_blocks_beside_each_other_are_solved_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "LEAST_TRANSITIONS", 0)
+    together: list[int] = []
+    original = Team.run
+
+    def counted(self: Team, tasks: Any) -> Any:
+        together.append(len(tasks))
+        return original(self, tasks)
+
+    monkeypatch.setattr(Team, "run", counted)
     model, objective = rooms(12)
     one, two = solve(model, objective, threads=1), solve(model, objective, threads=2)
     assert_overlap(two, one)
-    assert two.is_certified
+    assert two.is_certified and max(together) == 12
     assert_same_bits(two, solve(model, objective, threads=2))
 
 
@@ -157,6 +170,18 @@ def test_limits_hold_with_several_threads(small_parts: list[int]) -> None:
     assert limited.status is Status.ITERATION_LIMIT and limited.iterations < 60
     exact = solve(model, objective, threads=1)
     assert np.all(limited.lower <= exact.upper) and np.all(exact.lower <= limited.upper)
+
+
+def test_learning_with_several_threads_gives_the_same_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (host, policies):
+        monkeypatch.setattr(module, "LEAST_TRANSITIONS", 0)
+    asked = tr.benchmark("aircraft(20,10)")
+    simulator = Simulator(asked.at_truth.model, cap=asked.episode_cap, model_hash=asked.model.hash())
+    data = simulator.episodes(200, seed=3)
+    one, two = (tr.learn(asked.problem, data, delta=0.01, threads=threads) for threads in (1, 2))
+    assert two.interval.lower == pytest.approx(one.interval.lower, rel=1e-6)
+    assert two.interval.upper == pytest.approx(one.interval.upper, rel=1e-6)
+    assert np.array_equal(one.optimistic.policy, two.optimistic.policy)
 
 
 def test_a_team_answers_in_order_and_leaves_no_thread_behind() -> None:

@@ -30,6 +30,7 @@ from tightrope.cli.options import (
     Overwrite,
     Param,
     TerminalReward,
+    Threads,
     parse_constants,
     require_coupled,
     require_device,
@@ -50,6 +51,7 @@ from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.prism.properties.question import Question
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits, solve
+from tightrope.solver.workspace import Workspace
 
 Props = Annotated[
     list[str] | None,
@@ -108,6 +110,7 @@ def check(
         Path | None, typer.Option("--policy-out", metavar="FILE", help="Write the policy found, as JSON.")
     ] = None,
     device: Device = DeviceName.CPU,
+    threads: Threads = None,
     all_states: Annotated[bool, typer.Option("--all-states", help="Bounds for every state.")] = False,
     build_all: Annotated[
         bool,
@@ -160,6 +163,7 @@ def check(
             assume_support=assume_support,
             seconds=float("inf") if time_limit is None else time_limit,
             device=device.value,
+            threads=threads,
             coupled_gap=COUPLED_GAP if coupled_gap is None else coupled_gap,
         )
         over = DomainQuestion(model, loaded, questions, sets, given, at)
@@ -174,6 +178,7 @@ def check(
             hint="leave --certificate or --policy out",
         )
     limits = Limits() if time_limit is None else Limits(seconds=time_limit)
+    workspace = Workspace(device.value, threads)
     answers = []
     for question in questions:
         begin = time.perf_counter()
@@ -187,7 +192,7 @@ def check(
                 relative=not absolute,
                 assume_support=assume_support,
                 limits=limits,
-                device=device.value,
+                workspace=workspace,
             )
         answers.append(_Answer(question, solution, time.perf_counter() - begin, all_states))
     _report(model, loaded, answers, all_states, json)
@@ -215,7 +220,7 @@ def check(
         proof_file.check()
         save_certificate(proof, proof_file.path)
     if policy_file is not None:
-        _write_policy(policy_file, loaded, first, given, device.value)
+        _write_policy(policy_file, loaded, first, given, workspace)
     if not all(answer.is_answered for answer in answers):
         raise CannotCertify("; ".join(answer.trouble for answer in answers if not answer.is_answered))
 
@@ -302,7 +307,7 @@ def _subject(loaded: LoadedModel, at: str | None) -> tuple[MDP | IntervalMDP, Se
 
 
 def _write_policy(
-    target: OutputFile, loaded: LoadedModel, answer: _Answer, given: AnyPolicy | None, device: str
+    target: OutputFile, loaded: LoadedModel, answer: _Answer, given: AnyPolicy | None, workspace: Workspace
 ) -> None:
     """The policy with the interval that it attains, computed anew."""
     from tightrope.formats.policy_write import write_policy
@@ -310,7 +315,7 @@ def _write_policy(
 
     solution, structure = answer.solution, loaded.model.structure
     chosen = given or policy_of(structure, solution.policy, solution.steps)
-    found = attained(solution, chosen.for_solver, device)
+    found = attained(solution, chosen.for_solver, workspace)
     certified = {
         "property": answer.question.text,
         "lower": found.lower,

@@ -33,6 +33,7 @@ from tightrope.cli.options import (
     SkipInvalid,
     States,
     TerminalReward,
+    Threads,
     require_device,
 )
 from tightrope.region.region import RegionKind
@@ -115,6 +116,7 @@ def learn(
         ),
     ] = None,
     device: Device = DeviceName.CPU,
+    threads: Threads = None,
     certificate: Annotated[
         Path | None,
         typer.Option("--certificate", metavar="FILE", help="Write a certificate for 'tightrope verify'."),
@@ -196,6 +198,7 @@ def learn(
             precision=precision,
             time_limit=time_limit,
             device=device.value,
+            threads=threads,
             certificate=certificate,
             output=output,
             export=export,

@@ -76,6 +76,7 @@ class Request:
     coupled_gap: float | None
     precision: float
     device: str
+    threads: int | None
     time_limit: float | None
     certificate: Path | None
     output: Path | None
@@ -99,6 +100,7 @@ class Request:
             fallback=self.fallback,
             precision=self.precision,
             device=self.device,
+            threads=self.threads,
             assume_support=self.assume_support,
             seconds=float("inf") if self.time_limit is None else self.time_limit,
             coupled_gap=COUPLED_GAP if self.coupled_gap is None else self.coupled_gap,

@@ -19,6 +19,7 @@ from tightrope.cli.options import (
     Param,
     Prop,
     TerminalReward,
+    Threads,
     require_device,
 )
 from tightrope.data.state_form import StateForm
@@ -110,6 +111,7 @@ def online(
         ),
     ] = None,
     device: Device = DeviceName.CPU,
+    threads: Threads = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object an update on stdout, nothing else.")
     ] = False,
@@ -146,6 +148,7 @@ def online(
             assume_support=assume_support,
             precision=precision,
             device=device.value,
+            threads=threads,
             cap=cap,
             env=env,
             convert_obs=convert_obs,

@@ -58,6 +58,7 @@ class Request:
     assume_support: float | None
     precision: float
     device: str
+    threads: int | None
     cap: int | None
     env: str | None
     convert_obs: str | None
@@ -73,6 +74,7 @@ class Request:
             budget=self.budget,
             precision=self.precision,
             device=self.device,
+            threads=self.threads,
             assume_support=self.assume_support,
             iterations=ITERATIONS,
         )

@@ -219,6 +219,16 @@ Device = Annotated[
         help="Where values are computed: the CPU, or a GPU (needs tightrope[gpu]), as in --device cuda.",
     ),
 ]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        help="Threads that compute values on the CPU: one per core, at most 8, unless given. The same number "
+        "gives the same digits.",
+        show_default=False,
+    ),
+]
 Overwrite = Annotated[
     bool,
     typer.Option(

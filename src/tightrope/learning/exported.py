@@ -17,6 +17,7 @@ from tightrope.learning.result import Interval, LearningResult
 from tightrope.solver.attained import Attained, attained
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve_sets import solve_sets
+from tightrope.solver.workspace import Workspace
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,7 @@ def robust_policy(result: LearningResult) -> Exported:
         status = Status.CERTIFIED if value.is_certified else Status.PRECISION_LIMIT
         return Exported("robust", policy, value.interval, status)
     against, beside = value.solutions if maximises(result.objective) else value.solutions[::-1]
-    again = attained(against, policy.for_solver, result.device)
+    again = attained(against, policy.for_solver, _workspace(result))
     initial = result.model.initial
     if maximises(result.objective):
         interval = Interval(again.lower, float(beside.upper[initial]))
@@ -71,17 +72,26 @@ def robust_policy(result: LearningResult) -> Exported:
 def _optimistic(result: LearningResult) -> Exported:
     solution = result.optimistic
     policy = policy_of(result.model.structure, solution.policy, solution.steps)
-    kind = attained(solution, policy.for_solver, result.device)
-    against = _against(solution, policy, result.device)
+    workspace = _workspace(result)
+    kind = attained(solution, policy.for_solver, workspace)
+    against = _against(solution, policy, workspace)
     ends = (against.lower, kind.upper) if maximises(result.objective) else (kind.lower, against.upper)
     return Exported("optimistic", policy, Interval(*ends), _worst(kind.status, against.status))
 
 
-def _against(solution: Solution, policy: AnyPolicy, device: str) -> Attained:
+def _workspace(result: LearningResult) -> Workspace:
+    return Workspace(result.options.device, result.options.threads)
+
+
+def _against(solution: Solution, policy: AnyPolicy, workspace: Workspace) -> Attained:
     """The optimistic policy where nature is not kind after all."""
     objective = replace(solution.objective, nature=solution.objective.nature.opposite)
     found = solve_sets(
-        solution.kernel, objective, policy=policy.for_solver, precision=solution.precision, device=device
+        solution.kernel,
+        objective,
+        policy=policy.for_solver,
+        precision=solution.precision,
+        workspace=workspace,
     )
     initial = solution.kernel.structure.initial
     return Attained(float(found.lower[initial]), float(found.upper[initial]), found.status)

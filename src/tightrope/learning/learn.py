@@ -200,8 +200,7 @@ class Learner:
         """A solver over the sets, the robust and the optimistic policy, and the given one's value."""
         solves = 3 if self.policy is None else 5
         solver = PolicySolver(prepared.sets, self.objective, options, deadline, self.stages.progress, solves)
-        robust = solver.robust()
-        optimistic = solver.optimistic()
+        robust, optimistic = solver.solve_both()
         value = None if self.policy is None else solver.evaluate(self.policy)
         return solver, robust, optimistic, value
 

@@ -66,14 +66,14 @@ class LearnWords(TypedDict, total=False):
     device: str
     iterations: int
     coupled_gap: float
-    threads: int
+    threads: int | None
 
 
 @dataclass(frozen=True)
 class LearnOptions:
     """None leaves a choice to `decide`. `seconds` limits the refinement of all values together, `iterations`
-    that of each; `device` is where they are computed, as for `solve`. Coupled values are refined until no
-    more than the share `coupled_gap` of their width is left open.
+    that of each; `device` and `threads` are where they are computed, as for `solve`. Coupled values are
+    refined until no more than the share `coupled_gap` of their width is left open.
 
     Choices may be given by name (`sets="tied"`). Values that mean nothing, and combinations of which one part
     would have no effect, are refused when the options are made.
@@ -92,7 +92,7 @@ class LearnOptions:
     device: str = "cpu"
     iterations: int = 1_000_000
     coupled_gap: float = COUPLED_GAP
-    threads: int = 1
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         for name, kinds in CHOICES.items():
@@ -132,7 +132,7 @@ class LearnOptions:
             raise InputError(f"`seconds` is {self.seconds}, not a positive number")
         if self.iterations < 1:
             raise InputError(f"`iterations` is {self.iterations}, not at least 1")
-        if self.threads < 1:
+        if self.threads is not None and self.threads < 1:
             raise InputError(f"`threads` is {self.threads}, not at least 1")
         if not 0 < self.coupled_gap < 1:
             raise InputError(f"`coupled_gap` is {self.coupled_gap}, not within (0, 1)")

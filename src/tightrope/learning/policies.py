@@ -23,7 +23,9 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.team import Team
 from tightrope.solver.assumed_support import assume_support
+from tightrope.solver.host import LEAST_TRANSITIONS
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.solution import Solution
@@ -86,8 +88,11 @@ class PolicySolver:
 
     def robust(self, start: FloatArray | None = None) -> PolicyValue:
         """The policy with the best guarantee, and its interval."""
+        return self._with_far_end(self.guaranteed(start))
+
+    def _with_far_end(self, guarantee: Solution) -> PolicyValue:
+        """The policy with the other end of its interval."""
         agent = self.objective.agent
-        guarantee = self.guaranteed(start)
         self.progress("solve: the other end of its interval")
         policy: Choices = guarantee.policy
         if depends_on_step(self.objective):
@@ -98,6 +103,24 @@ class PolicySolver:
         low, high = (guarantee, far) if maximises(self.objective) else (far, guarantee)
         return self._between(policy, low, high)
 
+    def solve_both(self) -> tuple[PolicyValue, Solution]:
+        """The robust policy with its interval, and the optimistic one. With several threads half of them look
+        for the optimistic policy while the others look for the robust one.
+        """
+        threads = self.workspace.threads
+        is_small = self.kernel.structure.transitions < LEAST_TRANSITIONS
+        if self.workspace.device != "cpu" or threads == 1 or is_small:
+            return self.robust(), self.optimistic()
+        half, rest = Workspace(threads=threads // 2), Workspace(threads=threads - threads // 2)
+        with Team(2) as team:
+            guarantee, optimistic = team.run(
+                [
+                    lambda _: self.guaranteed(workspace=rest),
+                    lambda _: self.optimistic(workspace=half),
+                ]
+            )
+        return self._with_far_end(guarantee), optimistic
+
     def robust_among_all(self) -> PolicyValue:
         """Like `robust`, with the far end of any policy: what a certificate shows of policies by steps."""
         guarantee = self.guaranteed()
@@ -105,15 +128,15 @@ class PolicySolver:
         low, high = (guarantee, far) if maximises(self.objective) else (far, guarantee)
         return self._between(guarantee.policy, low, high)
 
-    def guaranteed(self, start: FloatArray | None = None) -> Solution:
+    def guaranteed(self, start: FloatArray | None = None, workspace: Workspace | None = None) -> Solution:
         """The policy with the best guarantee; `start` are values to look from, say those of fewer data."""
         self.progress("solve: the robust policy")
-        return self._solve(self.kernel, self.objective.agent.opposite, start=start)
+        return self._solve(self.kernel, self.objective.agent.opposite, None, start, workspace)
 
-    def optimistic(self, start: FloatArray | None = None) -> Solution:
+    def optimistic(self, start: FloatArray | None = None, workspace: Workspace | None = None) -> Solution:
         """The policy that is best if nature is kind; its value bounds what any policy can reach."""
         self.progress("solve: the optimistic policy")
-        return self._solve(self.kernel, self.objective.agent, start=start)
+        return self._solve(self.kernel, self.objective.agent, None, start, workspace)
 
     def evaluate(self, policy: Choices) -> PolicyValue:
         """The interval of a given policy: nature against it, and for it."""
@@ -145,6 +168,7 @@ class PolicySolver:
         nature: Direction,
         policy: Choices | None = None,
         start: FloatArray | None = None,
+        workspace: Workspace | None = None,
     ) -> Solution:
         left = max(self.deadline - time.perf_counter(), 0.0) / max(self.solves_left, 1)
         self.solves_left -= 1
@@ -155,5 +179,5 @@ class PolicySolver:
             precision=self.options.precision,
             limits=Limits(self.options.iterations, left),
             start=start,
-            workspace=self.workspace,
+            workspace=workspace or self.workspace,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, TypeVar
@@ -81,7 +82,7 @@ class Team:
 
         busy = min(self.workers, len(tasks))
         for worker in range(1, busy):
-            self._queues[worker - 1].put(lambda worker=worker: work(worker))
+            self._queues[worker - 1].put(partial(work, worker))
         work(0)
         for _ in range(busy):
             done.get()

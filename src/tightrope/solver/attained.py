@@ -18,6 +18,7 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits
 from tightrope.solver.solve_sets import solve_sets
+from tightrope.solver.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class Attained:
 
 
 def attained(
-    solution: Solution, policy: OffsetArray | FloatArray | StepChoices, device: str = "cpu"
+    solution: Solution,
+    policy: OffsetArray | FloatArray | StepChoices,
+    workspace: Workspace | None = None,
 ) -> Attained:
     """The value of the policy that the solve found, evaluated on its own over the same model or sets."""
     initial = solution.kernel.structure.initial
@@ -42,8 +45,8 @@ def attained(
         precision=solution.precision,
         relative=solution.relative,
         limits=Limits(seconds=seconds),
-        device=device,
         start=np.where(np.isfinite(solution.upper), 0.5 * (solution.lower + solution.upper), 0.0),
+        workspace=workspace,
     )
     lower, upper = float(again.lower[initial]), float(again.upper[initial])
     own_lower, own_upper = float(solution.lower[initial]), float(solution.upper[initial])

@@ -26,6 +26,9 @@ from tightrope.solver.ordering import HostPortion, level_portions, level_states,
 from tightrope.solver.parallel_block import LEAST_GROUPS, ParallelBlock, count_parts
 from tightrope.solver.system import System
 
+LEAST_TRANSITIONS = 50_000
+"""Transitions of a model below which one thread does everything."""
+
 LEAST_STATES = 1024
 """States of an acyclic level per worker: with fewer, meeting costs more than is gained."""
 
@@ -71,6 +74,8 @@ class HostBackend:
 
     def __init__(self, kernel: Kernel, team: Team | None = None) -> None:
         self.kernel, self._team = kernel, team or Team()
+        if kernel.structure.transitions < LEAST_TRANSITIONS:
+            self._team = Team()
         self.support = kernel.support
         self._shared: HostSystem | None = None
 

@@ -98,7 +98,8 @@ class ParallelBlock:
         return most
 
     def answer(self, values: PartVector, shift: FloatArray, unit: float) -> float:
-        return max(self._sweep(values, lambda part, copy, own: part.answer(copy, shift[own], unit)))
+        found = self._sweep(values, lambda part, copy, own: part.answer(copy, shift[own], unit))
+        return float(max(found))
 
     def adopt(self, policy: OffsetArray, values: PartVector, shift: FloatArray, unit: float) -> None:
         self._sweep(values, lambda part, copy, own: part.adopt(policy[own], copy, shift[own], unit))

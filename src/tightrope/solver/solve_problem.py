@@ -25,7 +25,7 @@ class SolveWords(TypedDict, total=False):
     assume_support: float | None
     seconds: float
     iterations: int
-    threads: int
+    threads: int | None
     device: str
 
 
@@ -48,7 +48,8 @@ def solve(
     * `assume_support=EPS` replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
       nature can then cut no transition.
     * `seconds`, `iterations`: when to stop refining. The bounds then found hold, and the status says so.
-    * `threads` never changes a value. `device` is "cpu", or "cuda" for the current GPU.
+    * `threads` on the CPU: one per core that may be used, at most 8, unless given; the same number gives the
+      same bits. `device` is "cpu", or "cuda" for the current GPU.
 
     >>> import tightrope as tr
     >>> solution = tr.solve(tr.benchmark("betting(5)").at_truth)

@@ -46,11 +46,11 @@ def solve_sets(
     relative: bool = True,
     limits: Limits | None = None,
     device: str = "cpu",
-    threads: int | None = None,
+    threads: int | None = 1,
     start: FloatArray | None = None,
     workspace: Workspace | None = None,
 ) -> Solution:
-    """Verified bounds over the sets (or their kernel); options as for `solve`."""
+    """Verified bounds over the sets (or their kernel); options as for `solve`, on one thread unless said."""
     kernel = kernel_of(sets) if isinstance(sets, Sets) else sets
     workspace = workspace or Workspace(device, threads)
     solution = solve(

@@ -57,6 +57,7 @@ class Method:
             budget=Budget(self.budget),
             ellipsoid=EllipsoidVersion(self.ellipsoid),
             seconds=seconds,
+            threads=1,
         )
 
 

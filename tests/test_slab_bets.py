@@ -92,7 +92,7 @@ def test_exact_bets_sum_to_zero_and_what_is_kept_lies_just_below(name):
     slab = default_slab(name)
     assert len(slab.plan.placed) >= 5
     for wagers in slab.wagers:
-        for bets in (wagers[0].bets[0], wagers[0].bets[-1]):
+        for bets in wagers[0].bets[-1:]:
             exact = exact_bets(maximiser, outcomes, known.model, bets)
             assert any(exact)
             for k in range(len(outcomes.width)):
@@ -181,8 +181,7 @@ def test_counts_without_batches_are_refused():
         slab_region(known.model, without, 0.05, gradient)
 
 
-@pytest.mark.parametrize("is_planned", [True, False])
-@pytest.mark.parametrize("name", [PRODUCTS, PLAIN])
+@pytest.mark.parametrize(("name", "is_planned"), [(PLAIN, True), (PRODUCTS, True), (PRODUCTS, False)])
 def test_rows_and_polytope_contain_every_point_that_the_bettors_leave(name, is_planned):
     known, functions, maximiser, outcomes = setting(name)
     counts = counts_of(name) if is_planned else unplanned(counts_of(name))
@@ -195,7 +194,7 @@ def test_rows_and_polytope_contain_every_point_that_the_bettors_leave(name, is_p
     free = len(maximiser.coordinates.free)
     low, high = (end[:free] for end in region.bounding_box)
     spread = 0.3 * (high - low)
-    t = draw.uniform(low - spread, high + spread, size=(1500 if is_planned else 150, free))
+    t = draw.uniform(low - spread, high + spread, size=(600 if is_planned else 120, free))
     t = t[[maximiser.is_inside(point) for point in t]]
     x = np.array([maximiser.lifted(point) for point in t])
     f = x @ functions.linear.T + functions.constant
@@ -211,7 +210,7 @@ def test_rows_and_polytope_contain_every_point_that_the_bettors_leave(name, is_p
         ]
         if max(wealth) < slab.level - 1e-9:
             kept.append(i)
-    assert len(kept) > (50 if is_planned else 8)
+    assert len(kept) > (20 if is_planned else 6)
     theta = maximiser.coordinates.parameters_at(x[kept])
     inside = [bool(np.all(region.system.excess(x[i]) <= 1e-9)) for i in kept]
     assert all(inside), theta[~np.array(inside)][:3]

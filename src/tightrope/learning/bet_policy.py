@@ -48,7 +48,9 @@ class BetPolicy:
         self.functions: AffineFunctions = coordinates.functions(model.expressions)
         self.policy: OffsetArray | FloatArray | None = None
         self._frozen = False
+        self._known: dict[bytes, tuple[OffsetArray | FloatArray, FloatArray | None]] = {}
         self._gradient: ValueGradient | None = None
+        self._gradient_of: OffsetArray | FloatArray | None = None
         if given is not None:
             assert not isinstance(given, StepChoices)
             self._take(given)
@@ -57,10 +59,20 @@ class BetPolicy:
 
     def __call__(self, x: FloatArray, share: float | None) -> FloatArray | None:
         """∂V/∂x at coordinates x when this share of the plan has come."""
+        key = x.tobytes()
+        if share is None and not self._frozen and key in self._known:  # growing data are looked at again
+            self.policy, gradient = self._known[key]
+            return gradient
         if not self._frozen and (self.policy is None or share is None or share < 1.0):
             self._take(self._optimal(x))
             self._frozen = share is not None and share >= FROZEN_FROM
-        return None if self._gradient is None else self._gradient.at(x)
+        elif self._gradient is None or self._gradient_of is not self.policy:
+            assert self.policy is not None
+            self._take(self.policy)
+        gradient = None if self._gradient is None else self._gradient.at(x)
+        if share is None and self.policy is not None:
+            self._known[key] = self.policy, gradient
+        return gradient
 
     def _words(self, given: bool, planned: tuple[str, ...]) -> str:
         if not given:
@@ -77,9 +89,10 @@ class BetPolicy:
         return "bets are on the given policy: assumes that it was not chosen by looking at these data"
 
     def _take(self, policy: OffsetArray | FloatArray) -> None:
-        if self.policy is None or not np.array_equal(policy, self.policy):
-            self.policy = policy
+        self.policy = policy
+        if self._gradient_of is None or not np.array_equal(policy, self._gradient_of):
             self._gradient = ValueGradient.of(self.model, self.objective, policy, self.functions)
+        self._gradient_of = policy
 
     def _optimal(self, x: FloatArray) -> OffsetArray:
         probability = np.clip(self.functions.constant + self.functions.linear @ x, 0.0, 1.0)

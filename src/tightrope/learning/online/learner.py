@@ -118,6 +118,7 @@ class OnlineLearner:
         self._values: dict[str, FloatArray] = {}
         self._digest = ""
         self._near: Nearby | None = None
+        self._betted: BetPolicy | None = None
 
     @property
     def episodes(self) -> int:
@@ -218,7 +219,8 @@ class OnlineLearner:
             self._near,
         )
         if self.decisions.region is RegionKind.SLAB:
-            stages.gradient = BetPolicy(self.model, self.objective)
+            self._betted = self._betted or BetPolicy(self.model, self.objective)
+            stages.gradient = self._betted
         before = self.last_update
         frame: dict[str, Any] = {
             "number": 0 if before is None else before.number + 1,

@@ -1,0 +1,27 @@
+"""Smoke runs of the benchmarks of slabs, so that they cannot rot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmark_script import run_benchmark
+
+
+def test_widths_are_measured_once(tmp_path: Path) -> None:
+    output = tmp_path / "results" / "widths.jsonl"
+    finished = run_benchmark("slab_widths.py", "--smoke", "-o", output)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    lines = output.read_text(encoding="utf-8")
+    plain, slab = map(json.loads, lines.splitlines())
+    assert (plain["region"], slab["region"]) == ("likelihood", "slab")
+    assert 0.0 < slab["gap"] < 0.95 * plain["gap"] and plain["covered"] and slab["covered"]
+    assert run_benchmark("slab_widths.py", "--smoke", "-o", output).stdout == finished.stdout
+    assert output.read_text(encoding="utf-8") == lines
+
+
+def test_intervals_of_a_few_replications_hold() -> None:
+    """At δ = 0.1 more than half of three misses in one regime is no accident."""
+    finished = run_benchmark("slab_coverage.py", "--smoke", "planned", "rare")
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert max(json.loads(finished.stdout).values()) <= 1

@@ -68,7 +68,7 @@ def test_load_takes_every_format(here: Path, model: tr.ParametricMDP) -> None:
 def test_a_problem_is_made_of_a_model_and_a_property(model: tr.ParametricMDP) -> None:
     problem = tr.Problem(model, DONE)
     assert problem.objective.kind is model.problem(DONE).objective.kind is tr.ObjectiveKind.REACH_REWARD
-    by_constant = model.problem('Pmax=? [ F x=n & y=n ]')
+    by_constant = model.problem("Pmax=? [ F x=n & y=n ]")
     assert by_constant.objective.target is not None
     assert by_constant.objective.target.tolist() == model.labels["goal"].tolist()
     assert not problem.maximises and by_constant.maximises

@@ -99,6 +99,9 @@ def test_the_page_opens_alone_and_whole(
     assert chromium.evaluate("document.documentElement.scrollWidth") == width
     dark = chromium.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
     assert dark == (scheme == "dark")
+    black = "[...document.querySelectorAll('figure svg path, figure svg use')]"
+    black += ".filter((m) => [getComputedStyle(m).fill, getComputedStyle(m).stroke].includes('rgb(0, 0, 0)'))"
+    assert chromium.evaluate(f"{black}.length") == 0
     contrasts = chromium.evaluate(CONTRASTS)
     assert len(contrasts) >= 4
     assert {pair: ratio for pair, ratio in contrasts.items() if ratio < 4.5} == {}

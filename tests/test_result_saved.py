@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib import pyplot
@@ -102,8 +104,24 @@ def test_pictures_are_axes_that_can_be_changed(learned: tr.LearningResult) -> No
         assert draw(ax=mine) is mine
         assert mine.get_xlabel() and (mine.lines or mine.patches)
     assert learned.plot_policy(ax=mine) is mine
-    with pytest.raises(tr.InputError, match="`ax` is a Figure, not matplotlib's Axes"):
-        learned.plot(Figure())  # type: ignore[arg-type]
+
+
+def test_wrong_calls_are_refused_in_words(learned: tr.LearningResult) -> None:
+    wrong: Any = learned
+    any_tr: Any = tr
+    for call, words in (
+        (lambda: wrong.plot(Figure()), "`ax` is a Figure, not matplotlib's Axes"),
+        (lambda: wrong.plot(reference="a lot"), "`reference` is a str, not a number"),
+        (lambda: wrong.plot_policy(which=7), "there is no policy 7"),
+        (lambda: wrong.save(7), "`path` is an int, not the name of a file or directory"),
+        (lambda: wrong.report(None), "`path` is None, not the name"),
+        (lambda: wrong.certify(1.5), "`path` is a float, not the name"),
+        (lambda: wrong.save("somewhere", exports=["pdf"]), "export"),
+        (lambda: any_tr.load_result(7), "`path` is an int, not the name"),
+        (lambda: tr.plot_learning_curve(7), "`records` are neither"),
+    ):
+        with pytest.raises(tr.InputError, match=re.escape(words)):
+            call()
 
 
 def test_regions_are_drawn_pair_by_pair_or_as_boxes(learned: tr.LearningResult) -> None:

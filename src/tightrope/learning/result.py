@@ -17,7 +17,7 @@ from tightrope.formats.policy import AnyPolicy, Policy, policy_of
 from tightrope.learning.binding import Binding
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcome import outcome_of
-from tightrope.learning.shown import Shown, map_of, run_of
+from tightrope.learning.shown import Shown, map_of, path_of, run_of, write_certificate
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.step_choices import StepChoices
@@ -266,17 +266,16 @@ class LearningResult(Shown):
         """
         from tightrope.learning.result_files import save_result
 
-        save_result(self, Path(path), source=source, exports=exports)
-        return Path(path)
+        place = path_of(path)
+        save_result(self, place, source=source, exports=exports)
+        return place
 
     def certify(self, path: str | PathLike[str], *, overwrite: bool = False) -> dict[str, Interval]:
         """Write a certificate, which `tr.verify` checks; the interval that it proves of each policy.
 
         A file that is no certificate of ours is refused, unless `overwrite` is set.
         """
-        from tightrope.learning.shown import write_certificate
-
-        proved = write_certificate(self, Path(path), overwrite)
+        proved = write_certificate(self, path_of(path), overwrite)
         return {name: Interval(low, high) for name, (low, high) in proved.items()}
 
     def _run(self, shapes: bool = False) -> Run:

@@ -13,8 +13,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tightrope.errors import InputError
 from tightrope.formats.output_file import claim_file
 from tightrope.formats.written_by import CERTIFICATE
+from tightrope.problem import described
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,6 +56,13 @@ def write_certificate(result: LearningResult, path: Path, overwrite: bool) -> di
     claimed.check()
     proof.save(claimed.path)
     return proof.values
+
+
+def path_of(given: str | PathLike[str]) -> Path:
+    """The path that is given; an `InputError` for anything else."""
+    if not isinstance(given, str | PathLike):
+        raise InputError(f"`path` is {described(given)}, not the name of a file or directory")
+    return Path(given)
 
 
 class Shown:
@@ -123,4 +132,4 @@ class Shown:
         """
         from tightrope.report import plotting
 
-        return plotting.report(self._run(shapes=True), self._policy_map(), Path(path), overwrite)
+        return plotting.report(self._run(shapes=True), self._policy_map(), path_of(path), overwrite)

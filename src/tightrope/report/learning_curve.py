@@ -143,7 +143,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     written = []
     for suffix in SUFFIXES:
         path = stem.with_name(f"{stem.name}.{suffix}")
-        with atomic_path(path) as temporary:
+        with PAPER.style(), atomic_path(path) as temporary:
             figure.savefig(temporary, format=suffix, dpi=160, metadata=figure_metadata(suffix))
         written.append(path)
     return written

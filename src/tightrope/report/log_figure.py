@@ -50,7 +50,7 @@ def check_figure(path: Path) -> None:
 def write_log_figure(path: Path, title: str, description: Described) -> None:
     """Draw the description into a file; its ending says which kind."""
     figure = log_figure(title, description)
-    with atomic_path(path) as part:
+    with PAPER.style(), atomic_path(path) as part:
         kind = path.suffix.lower().lstrip(".")
         figure.savefig(part, format=kind, dpi=160, metadata=figure_metadata(kind))
 

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tightrope.errors import InputError
+from tightrope.problem import described
 from tightrope.report.draw_events import EVENTS
 from tightrope.report.draw_intervals import INTERVALS, interval_keys
 from tightrope.report.draw_policy import draw_policy
@@ -34,6 +35,8 @@ __all__ = ["PolicyMap", "Run", "map_policies", "small_figure"]  # for the method
 
 def plot_intervals(run: Run, ax: Axes | None, reference: float | None = None) -> Axes:
     """The intervals under the answer in words; the axis reaches to the reference, where there is one."""
+    if reference is not None and (isinstance(reference, bool) or not isinstance(reference, int | float)):
+        raise InputError(f"`reference` is {described(reference)}, not a number")
     axes = _drawn(INTERVALS, run, ax)
     axes.set_title(plain(statement(run).headline), fontsize=PAPER.type_size + 1, loc="left")
     if reference is not None:
@@ -99,6 +102,12 @@ def plot_policy(
 def plot_learning_curve(records: Any, *, title: str = "", value: str = "value", sets: str = "") -> Figure:
     """What was guaranteed after so many episodes, and the runtimes below: a matplotlib figure.
 
+    >>> import tightrope as tr
+    >>> learner = tr.online(tr.benchmark("betting(5)").problem, delta=0.01, sets="tied")
+    >>> figure = tr.plot_learning_curve([learner.update()])
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['value', 'total time [s]']
+
     `records` are updates of an `OnlineLearner`, records of `tightrope online --json`, or the directory (or
     its `records.jsonl`) that `tightrope online -o` wrote. Performance is drawn where the truth is known.
     """
@@ -111,10 +120,11 @@ def plot_learning_curve(records: Any, *, title: str = "", value: str = "value", 
 
 def plot_campaign(path: str | PathLike[str]) -> Figure:
     """The learning curves of a campaign (`tightrope bench --online -o DIR`): one panel per instance."""
+    from tightrope.learning.shown import path_of
     from tightrope.report.campaign_curves import panels_of
     from tightrope.studies.online_records import ONLINE_FILE, read_online
 
-    place = Path(path)
+    place = path_of(path)
     panels = panels_of(read_online(place / ONLINE_FILE if place.is_dir() else place))
     columns = min(len(panels), 2)
     figure = _new_figure((WIDTH if columns == 1 else 1.25 * WIDTH, 3.5 * -(-len(panels) // columns) + 0.5))
@@ -133,7 +143,7 @@ def _drawn(picture: Picture, run: Run, ax: Axes | None, missing: str = "") -> Ax
         raise InputError(f"there is nothing to draw: {missing}")
     axes = ax if ax is not None else _new_axes((WIDTH, picture.height(run)))
     if not isinstance(axes, Axes):
-        raise InputError(f"`ax` is a {type(axes).__name__}, not matplotlib's Axes")
+        raise InputError(f"`ax` is {described(axes)}, not matplotlib's Axes")
     with PAPER.style():
         picture.draw(run, axes)
     return axes

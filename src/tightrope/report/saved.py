@@ -27,7 +27,7 @@ from tightrope.formats.documents.result import ResultDocument, read_result, resu
 from tightrope.formats.policy_read import read_policy
 from tightrope.learning.outcome import outcome_of
 from tightrope.learning.result import CERTIFIED, Interval, LearningResult
-from tightrope.learning.shown import Shown
+from tightrope.learning.shown import Shown, path_of
 from tightrope.loading import load
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.report.policy_map import PolicyMap
@@ -40,8 +40,17 @@ def load_result(path: str | PathLike[str], *, model: ParametricMDP | None = None
     """The result in a directory, or in its `result.json`; of several kinds of sets the one of the last.
 
     `model` is needed for the policies alone, and only where it cannot be loaded from where it came from.
+
+    >>> import tempfile
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).generative(1000, seed=1)
+    >>> result = tr.learn(bench.problem, data, delta=0.01, sets="tied")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tr.load_result(result.save(f"{folder}/run")) == result
+    True
     """
-    file = result_file(Path(path))
+    file = result_file(path_of(path))
     found = SavedResult(read_result(file), file, given=model)
     if model is not None:
         found._refuse_another(model)

@@ -122,7 +122,7 @@ def legend_below(axes: Axes, keys: Sequence[Patch | Line2D] | None = None) -> No
     figure = root_figure(axes)
     below = -LABELS / max(figure.get_figheight() * axes.get_position().height, 0.1)
     size = float(matplotlib.rcParams["font.size"])
-    beside = max((len(label.get_text()) for label in axes.get_yticklabels()), default=0) + 4
+    beside = max((len(label.get_text()) for label in axes.get_yticklabels()), default=0) + 3
     share = min(axes.get_position().width / 0.75, 1.0)
     room = figure.get_figwidth() * share * 72 / (0.56 * size) - beside
     axes.legend(
@@ -140,7 +140,7 @@ def legend_below(axes: Axes, keys: Sequence[Patch | Line2D] | None = None) -> No
 def columns_within(texts: Sequence[str], room: float) -> int:
     """The most columns of a legend that take no more than `room` characters."""
     for columns in range(len(texts), 1, -1):
-        parts = np.array_split(np.array([len(text) + 5 for text in texts]), columns)
+        parts = np.array_split(np.array([len(text) + 4 for text in texts]), columns)
         if sum(int(part.max()) for part in parts) <= room:
             return columns
     return 1

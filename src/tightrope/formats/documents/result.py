@@ -158,7 +158,7 @@ class Projection(msgspec.Struct, frozen=True):
 
     x: str
     y: str
-    polygon: list[tuple[float, float]]
+    polygon: list[tuple[Real, Real]]
 
 
 class RegionShape(msgspec.Struct, frozen=True):
@@ -167,7 +167,7 @@ class RegionShape(msgspec.Struct, frozen=True):
     kind: str
     relaxation: str
     empty: bool
-    box: dict[str, tuple[float, float]]
+    box: dict[str, tuple[Real, Real]]
     projections: list[Projection]
     notes: list[str] = []
 

@@ -24,8 +24,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from tightrope.coupled import CoupledLimits, CoupledStatus, coupled_value
 from tightrope.coupled.value import rectangular_solutions
 from tightrope.data.simulator import Simulator
@@ -101,7 +99,7 @@ def measure(name: str, regions: tuple[str, ...], episodes: int, seconds: float) 
     model = load(instance)
     objective = question(instance, model.structure).objective
     truth = model.instantiate(instance.truth)
-    policy = solve(truth, objective).policy.astype(np.int64)
+    policy = solve(truth, objective).policy
     simulator = Simulator(truth, cap=instance.episode_cap, model_hash=model.hash(), threads=1)
     counts = simulator.episodes(episodes, seed=1)
     rows = []

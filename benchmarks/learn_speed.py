@@ -39,13 +39,13 @@ from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import decided_states
 from tightrope.data.writing import write_counts
+from tightrope.formats.policy import Policy
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import OffsetArray
 from tightrope.problem import Problem
 from tightrope.proof.certificate_file import save_certificate
 from tightrope.proof.learned import certificate_of
@@ -130,7 +130,7 @@ class World:
     model: ParametricMDP
     truth: MDP
     objective: Objective
-    policy: OffsetArray
+    policy: Policy
     optimum: float
 
     @property

@@ -2,9 +2,11 @@
 
     python benchmarks/reading_speed.py --rows 100000000 --files 40
     python benchmarks/reading_speed.py --rows 5000000 --format csv.gz
+    python benchmarks/reading_speed.py --rows 10000000 --frames
 
 The log tells of walks on a grid: episode, step, both variables, the action's name, both next variables.
 Each run is a process of its own, so that its peak memory is that of reading. A first, small run compiles.
+With `--frames` the same rows are learned from as Parquet files and as data frames, in turns, in one process.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from tightrope.data.reading import read_data
+from tightrope.learning.learn import learn
 from tightrope.model.builder import build_from_rows
+from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 
 SIDE = 40
@@ -37,14 +41,17 @@ EPISODE = 50
 
 def grid() -> ParametricMDP:
     """Walk right or up on a torus; a step may be missed."""
+    parameters = Parameters.box(p=(0.1, 0.9))
+    (p,) = parameters.symbols()
     rows = []
     for x in range(SIDE):
         for y in range(SIDE):
             here = SIDE * x + y
-            rows.append((here, "right", {SIDE * ((x + 1) % SIDE) + y: "2/3", here: "1/3"}))
-            rows.append((here, "up", {SIDE * x + (y + 1) % SIDE: "2/3", here: "1/3"}))
+            rows.append((here, "right", {SIDE * ((x + 1) % SIDE) + y: p, here: 1 - p}))
+            rows.append((here, "up", {SIDE * x + (y + 1) % SIDE: p, here: 1 - p}))
     cells = np.arange(SIDE * SIDE)
-    model = build_from_rows(rows, valuations={"x": (cells // SIDE).tolist(), "y": (cells % SIDE).tolist()})
+    variables = {"x": (cells // SIDE).tolist(), "y": (cells % SIDE).tolist()}
+    model = build_from_rows(rows, parameters, valuations=variables)
     assert isinstance(model, ParametricMDP)
     return model
 
@@ -116,16 +123,56 @@ def run(rows: int, files: int, kind: str, threads: int | None) -> dict[str, floa
     return {**result, "bytes": size, "rows_per_second": result["rows"] / result["seconds"]}
 
 
+def compare_frames(rows: int, rounds: int = 3) -> dict[str, dict[str, float]]:
+    """Seconds of `learn` from Parquet files and from frames of the same rows: the best of some rounds."""
+    problem = grid().problem("Pmax=? [ F<=5 x=4 ]")
+    with tempfile.TemporaryDirectory() as name:
+        write(Path(name), rows, 4, "parquet")
+        table = pq.read_table(name)
+        frame = table.to_pandas()
+        sources = {
+            "Parquet files": name,
+            "pandas, categories": frame,
+            "pandas, strings": frame.astype({"action": "str"}),
+            "pyarrow": table,
+        }
+        found = {each: {"seconds": np.inf, "cpu": np.inf} for each in sources}
+        results = [learn(problem, pq.read_table(name).slice(0, 10_000), sets="tied")]
+        for _ in range(rounds):
+            for each, source in sources.items():
+                before, begin = os.times(), time.perf_counter()
+                results.append(learn(problem, source, sets="tied"))
+                seconds, after = time.perf_counter() - begin, os.times()
+                cpu = after.user + after.system - before.user - before.system
+                found[each] = {
+                    "seconds": min(seconds, found[each]["seconds"]),
+                    "cpu": min(cpu, found[each]["cpu"]),
+                }
+    assert all(result == results[1] for result in results[2:]), "the same rows, the same result"
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--files", type=int, default=4)
     parser.add_argument("--format", default="parquet", choices=("parquet", "csv.gz"))
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--frames", action="store_true", help="data frames beside Parquet files")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.measure:
         print(json.dumps(measure(Path(asked.measure), asked.threads or None)))
+        return
+    if asked.frames:
+        found = compare_frames(asked.rows)
+        base = found["Parquet files"]
+        for name, took in found.items():
+            seconds, cpu = took["seconds"], took["cpu"]
+            print(
+                f"learn from {asked.rows:,} rows, {name:20} {seconds:6.2f} s, {cpu:6.2f} s of CPU: "
+                f"{seconds / base['seconds']:.2f} and {cpu / base['cpu']:.2f} times the Parquet files"
+            )
         return
     result = run(asked.rows, asked.files, asked.format, asked.threads or None)
     print(

@@ -13,13 +13,14 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import minimize
 
+from tightrope.formats.policy import Policy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
 
 ONE = Polynomial.constant(1)
 KINDS = (
@@ -32,7 +33,7 @@ KINDS = (
 class Case:
     model: ParametricMDP
     objective: Objective
-    policy: OffsetArray | FloatArray
+    policy: Policy
     box: tuple[FloatArray, FloatArray]
 
 
@@ -119,15 +120,13 @@ def _objective(rng: np.random.Generator, model: ParametricMDP, kind: str) -> Obj
     return made[kind]()
 
 
-def _policy(rng: np.random.Generator, model: ParametricMDP) -> OffsetArray | FloatArray:
+def _policy(rng: np.random.Generator, model: ParametricMDP) -> Policy:
     start = model.structure.choice_start
     if rng.random() < 0.3:
         weight = rng.integers(1, 5, model.choices).astype(np.float64)
         total = np.add.reduceat(weight, start[:-1])
-        mixed: FloatArray = weight / np.repeat(total, np.diff(start))
-        return mixed
-    chosen: OffsetArray = start[:-1] + (rng.random(model.states) * np.diff(start)).astype(np.int64)
-    return chosen
+        return Policy(model, weight / np.repeat(total, np.diff(start)))
+    return Policy(model, (rng.random(model.states) * np.diff(start)).astype(np.int64))
 
 
 def value_at(case: Case, theta: FloatArray) -> float:
@@ -135,11 +134,7 @@ def value_at(case: Case, theta: FloatArray) -> float:
     model, objective = case.model, case.objective
     structure, states = model.structure, model.states
     probability = model.expressions.values_many(theta[None, :])[0][model.expression]
-    weight = np.zeros(model.choices)
-    if np.issubdtype(case.policy.dtype, np.floating):
-        weight[:] = case.policy
-    else:
-        weight[case.policy] = 1.0
+    weight = case.policy.probability
     chain, earned = np.zeros((states, states)), np.zeros(states)
     reward = np.zeros(model.choices) if objective.reward is None else objective.reward.per_choice(structure)
     for c in range(model.choices):

@@ -13,6 +13,7 @@ import numpy as np
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.hints import CoupledHints, LearnedHints, RegionHints
 from tightrope.certificate.region.rows import Origin
+from tightrope.formats.policy import Policy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -52,6 +53,7 @@ def value_at(model, objective, policy, theta):
 
 def base_certificate(model, objective, policy):
     """The certificate over the expression sets of the domain, without coupled bounds."""
+    policy = Policy(model, policy)
     low, high = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
     lower, upper = np.clip(low, 0, 1), np.clip(high, 0, 1)
     sets = IntervalMDP(model.structure, lower[model.expression], upper[model.expression])

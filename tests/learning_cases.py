@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-import numpy as np
-
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import decided_states
+from tightrope.formats.policy import Policy
 from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.problem import Problem
 from tightrope.region.region import RegionKind
 from tightrope.solver.solve import solve
@@ -40,7 +38,7 @@ class Case:
     model: ParametricMDP
     truth: MDP
     objective: Objective
-    policy: OffsetArray
+    policy: Policy
     optimum: float
 
     @property
@@ -53,7 +51,7 @@ class Case:
     def generative(self, samples: int, seed: int = SEED) -> Counts:
         return self._simulator().generative(samples, seed)
 
-    def value_of(self, policy: OffsetArray | FloatArray) -> float:
+    def value_of(self, policy: Policy) -> float:
         """A policy's value in the true model."""
         solution = solve(self.truth, self.objective, policy=policy)
         return float(0.5 * (solution.lower + solution.upper)[self.model.initial])
@@ -72,7 +70,7 @@ def case(name: str) -> Case:
     truth = model.instantiate(instance.truth)
     best = solve(truth, objective)
     value = float(best.lower[model.initial])
-    return Case(instance, model, truth, objective, best.policy.astype(np.int64), value)
+    return Case(instance, model, truth, objective, best.policy, value)
 
 
 @cache

@@ -70,7 +70,7 @@ def test_the_truth_comes_back_as_it_was(tmp_path: Path, model: ParametricMDP) ->
     truth = solve_truth(CELL, model)
     write_truth(tmp_path / "truth.npz", truth)
     back = read_truth(tmp_path / "truth.npz", model)
-    assert back.policy.tolist() == truth.policy.tolist()
+    assert back.policy == truth.policy
     assert (back.lower, back.upper, back.model_hash) == (truth.lower, truth.upper, truth.model_hash)
     assert truth.lower <= truth.optimum <= truth.upper
     assert truth.upper - truth.lower <= 1e-6 * truth.upper

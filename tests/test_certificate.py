@@ -17,6 +17,7 @@ from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.problem import Graph, Problem, first_difference
 from tightrope.certificate.problem import Objective as Asked
 from tightrope.errors import InputError
+from tightrope.formats.policy import Policy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
@@ -47,7 +48,8 @@ def refused(certificate):
 
 
 def certify(model, objective, policy=None):
-    return to_certificate(to_problem(model, objective), solve(model, objective, policy=policy), policy)
+    given = None if policy is None else Policy(model, policy)
+    return to_certificate(to_problem(model, objective), solve(model, objective, policy=given), given)
 
 
 @pytest.mark.parametrize("agent", BOTH)
@@ -71,7 +73,7 @@ def test_fixed_and_randomised_policies_are_proved(kind):
         objective = random_objective(rng, tiny, kind, agent, nature)
         start = tiny.structure.choice_start
         if round_ % 2:
-            policy = np.array([rng.integers(a, b) for a, b in pairwise(start)])
+            policy = np.array([rng.integers(b - a) for a, b in pairwise(start)])
         else:
             policy = np.concatenate(
                 [np.array([1.0]) if b - a == 1 else np.array([0.25, 0.75]) for a, b in pairwise(start)]

@@ -55,7 +55,7 @@ def deterministic(seed: int, kind: str, cyclic: bool) -> Case:
     """A case whose policy does not mix: its weights are then exact."""
     while True:
         case = random_case(seed, kind, cyclic=cyclic, products=False)
-        if np.issubdtype(case.policy.dtype, np.integer):
+        if case.policy.is_deterministic:
             return case
         seed += 1000
 

@@ -82,7 +82,7 @@ def test_the_same_coin_twice_cannot_show_both_faces_at_its_best() -> None:
     (p,) = parameters.symbols()
     model = built(parameters, [{1: p, 2: ONE - p}, {3: ONE - p, 2: p}, {2: ONE}, {3: ONE}])
     sets = rectangular(domain_region(model), model)
-    value = coupled_value(sets, reach(4), model.structure.choice_start[:-1])
+    value = coupled_value(sets, reach(4), np.zeros(model.states, np.int64))
     assert value.rectangular_lower == pytest.approx(0.02, abs=1e-9)
     assert value.rectangular_upper == pytest.approx(0.72, abs=1e-9)
     assert value.lower <= 0.09 <= value.lower + 0.0016 and value.upper - 0.0016 <= 0.25 <= value.upper
@@ -98,7 +98,7 @@ def test_a_play_that_may_never_stop_is_not_assumed_to() -> None:
     model = built(parameters, [{1: p, 0: ONE - p}, {1: ONE}])
     sets = rectangular(domain_region(model), model)
     limits = CoupledLimits(cells=60)
-    value = coupled_value(sets, reach(2), model.structure.choice_start[:-1], limits=limits)
+    value = coupled_value(sets, reach(2), np.zeros(model.states, np.int64), limits=limits)
     assert value.lower == 0.0 and value.upper == 1.0
     assert value.status in (CoupledStatus.CELL_LIMIT, CoupledStatus.RECTANGULAR)
 
@@ -115,7 +115,7 @@ def test_a_reward_that_is_infinite_whatever_the_parameters_is_left_to_the_rectan
         ObjectiveKind.REACH_REWARD, Direction.MIN, Direction.MAX, target=target, reward=reward
     )
     sets = rectangular(domain_region(model), model)
-    value = coupled_value(sets, objective, model.structure.choice_start[:-1])
+    value = coupled_value(sets, objective, np.zeros(model.states, np.int64))
     assert value.lower == value.upper == np.inf
     assert value.status is CoupledStatus.RECTANGULAR and "infinite" in value.reason
 
@@ -145,7 +145,7 @@ def test_the_best_policy_is_within_reach_of_the_limit() -> None:
     assert isinstance(model, ParametricMDP)
     found = coupled_policy(rectangular(domain_region(model), model), reach(4))
     # "a": p(1−p) ≥ 0.21, attained at both ends; "b": (1−p)² ≥ 0.09.
-    assert found.policy[0] == 0
+    assert found.policy.choice[0] == 0
     assert found.guarantee <= 0.21 <= found.guarantee + 0.001
     assert found.guarantee <= found.limit <= 0.49 + 1e-9
     assert found.optimality_gap == pytest.approx(found.limit - found.guarantee)

@@ -147,7 +147,7 @@ def test_fixed_and_randomised_policies_and_bounded_objectives() -> None:
     model = random_intervals(rng, structure, coarse=True)
     target = np.arange(8) == 5
     objective = Objective(ObjectiveKind.UNTIL, MAX, MIN, target=target)
-    fixed = structure.choice_start[:-1].copy()
+    fixed = np.zeros(structure.states, np.int64)
     weights = np.repeat(1 / np.diff(structure.choice_start), np.diff(structure.choice_start))
     for policy in (fixed, weights):
         for asked in (objective, replace(objective, upper_steps=7), replace(objective, lower_steps=2)):

@@ -121,7 +121,7 @@ def test_a_policy_and_the_names_of_actions() -> None:
     crawl = np.array(
         [1.0 if structure.action_name(c) in ("crawl", "") else 0.0 for c in range(structure.choices)]
     )
-    counts = count_environment(CorridorEnv(), model, 20, seed=1, policy=Policy(crawl, structure))
+    counts = count_environment(CorridorEnv(), model, 20, seed=1, policy=Policy(structure, crawl))
     assert {structure.action_name(c) for c in np.flatnonzero(counts.visits)} == {"crawl"}
     with pytest.raises(InputError, match="the model has no action 'jump'"):
         count_environment(CorridorEnv(), model, 1, seed=1, actions=["step", "jump"])

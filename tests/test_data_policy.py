@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
-from tightrope.formats.policy_read import read_policy
+from tightrope.formats.policy import Policy, read_policy
 from tightrope.formats.policy_write import write_policy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.structure import Structure
@@ -51,14 +50,14 @@ def wrapped(*records: object) -> dict[str, object]:
 @pytest.mark.parametrize("probability", [[1, 0, 0, 1, 1], [0.25, 0.75, 1, 0, 1], [0.1, 0.9, 1 / 3, 2 / 3, 1]])
 def test_a_policy_survives_its_file(tmp_path: Path, variables: bool, probability: list[float]) -> None:
     here = structure(variables)
-    policy = Policy(np.array(probability, dtype=np.float64), here)
+    policy = Policy(here, np.array(probability, dtype=np.float64))
     again = read(tmp_path, text_of(policy), here)
     assert again.probability.tolist() == policy.probability.tolist()
     assert again.is_deterministic == policy.is_deterministic
 
 
 def test_what_a_file_looks_like() -> None:
-    policy = Policy(np.array([1, 0, 0.25, 0.75, 1]), structure())
+    policy = Policy(structure(), np.array([1, 0, 0.25, 0.75, 1]))
     document = json.loads(text_of(policy))
     assert document == {
         "format": "tightrope policy",
@@ -91,10 +90,10 @@ def test_a_file_by_hand_may_use_names_and_numbers_for_flags(tmp_path: Path) -> N
 def test_uniform_and_deterministic_policies() -> None:
     here = structure()
     assert Policy.uniform(here).probability.tolist() == [0.5, 0.5, 0.5, 0.5, 1]
-    fixed = Policy.deterministic(here, np.array([1, 2, 4]))
+    fixed = Policy.of_choices(here, np.array([1, 2, 4]))
     assert fixed.probability.tolist() == [0, 1, 1, 0, 1]
     assert fixed.choice.tolist() == [1, 2, 4]
-    with pytest.raises(ValueError, match="a randomised policy does not take one choice a state"):
+    with pytest.raises(InputError, match="one choice per state"):
         _ = Policy.uniform(here).choice
 
 
@@ -115,16 +114,16 @@ def test_uniform_and_deterministic_policies() -> None:
 )
 def test_wrong_probabilities_are_refused(probability: list[float], message: str) -> None:
     with pytest.raises(InputError) as caught:
-        Policy(np.array(probability, dtype=np.float64), structure())
+        Policy(structure(), np.array(probability, dtype=np.float64))
     assert caught.value.message == message
 
 
 def test_wrong_choices_are_refused() -> None:
     with pytest.raises(InputError, match="the policy names 1 choices for 3 states"):
-        Policy.deterministic(structure(), np.array([0]))
+        Policy.of_choices(structure(), np.array([0]))
     message = r"the policy takes choice 0 in state \(x=4,up=false\), whose choices are 2..3"
     with pytest.raises(InputError, match=message):
-        Policy.deterministic(structure(), np.array([0, 0, 4]))
+        Policy.of_choices(structure(), np.array([0, 0, 4]))
 
 
 FIRST = {"state": {"x": 3, "up": True}, "action": "go"}

@@ -155,7 +155,7 @@ def test_the_generative_model(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_policy_file(capsys: pytest.CaptureFixture[str]) -> None:
     model = walk()
     structure = model.structure
-    left = Policy.deterministic(structure, structure.choice_start[:-1])
+    left = Policy.of_choices(structure, structure.choice_start[:-1])
     with open("left.json", "w") as stream:
         write_policy(left, stream)
     sampled(capsys, *WALKING, "--episodes", "50", "--policy", "left.json", "-o", "d.csv")

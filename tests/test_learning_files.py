@@ -18,7 +18,7 @@ from same_model import assert_same_model
 from tightrope.errors import InputError
 from tightrope.formats.drn import read_drn
 from tightrope.formats.explicit import read_explicit
-from tightrope.formats.policy_read import read_policy
+from tightrope.formats.policy import read_policy
 from tightrope.formats.umb import write_umb
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import learn, learn_all
@@ -86,7 +86,7 @@ def test_all_formats_hold_the_same_model(tmp_path: Path) -> None:
     assert archive.annotations is not None
     assert archive.annotations["aps"]["done"]["states"] == model.labels["done"].tolist()
     robust = read_policy(out / "robust-policy.json", model.structure)
-    assert np.array_equal(robust.choice, result.robust.policy)
+    assert robust == result.policy
 
 
 def test_the_document_has_what_a_report_needs(tmp_path: Path) -> None:

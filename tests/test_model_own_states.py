@@ -19,8 +19,7 @@ from tightrope import OnlineLearner, Parameters, build_from_function, build_from
 from tightrope.cli.app import run
 from tightrope.data.environments import count_environment, count_minari
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy, StepPolicy
-from tightrope.formats.policy_read import read_policy
+from tightrope.formats.policy import Policy, read_policy
 from tightrope.formats.policy_write import write_policy
 from tightrope.model.own_states import OwnStates
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -268,7 +267,7 @@ def test_policies_name_own_states(tmp_path: Path, called: Callable[[int], Hashab
     choice = structure.choice_start[:-1].copy()
     choice[1] += 1  # run where the walk is at 3
     text = io.StringIO()
-    write_policy(Policy.deterministic(structure, choice), text, model.hash())
+    write_policy(Policy.of_choices(structure, choice), text, model.hash())
     document = json.loads(text.getvalue())
     (entry,) = document["policy"]
     if isinstance(called(3), frozenset):  # JSON has none
@@ -285,7 +284,7 @@ def test_policies_are_asked_by_own_states_and_by_variables(tmp_path: Path) -> No
     structure = model.structure
     choice = structure.choice_start[:-1].copy()
     choice[1] += 1  # run where the walk is at 3
-    policy = Policy.deterministic(structure, choice)
+    policy = Policy.of_choices(structure, choice)
     assert policy.actions(3) == {"run": 1.0} and policy.actions(np.int64(2)) == {"walk": 1.0}
     assert Policy.uniform(structure).actions(3) == {"walk": 0.5, "run": 0.5}
     with pytest.raises(InputError, match="7 is no state of the model; its own states are 2, 3, 1, 4, 0"):
@@ -300,7 +299,7 @@ def test_policies_are_asked_by_own_states_and_by_variables(tmp_path: Path) -> No
             uniform.actions(wrong)
     start = np.array([0, 1, 3, 4, 5, 6])
     choices = np.array([choice[0], choice[1] - 1, choice[1], choice[2], choice[3], choice[4]])
-    by_step = StepPolicy(StepChoices(start, np.array([0, 0, 2, 0, 0, 0]), choices), structure)
+    by_step = Policy(structure, StepChoices(start, np.array([0, 0, 2, 0, 0, 0]), choices))
     assert [by_step.actions(3, step) for step in (0, 1, 2, 9)] == [{"walk": 1.0}] * 2 + [{"run": 1.0}] * 2
     with pytest.raises(InputError, match="steps count from 0"):
         by_step.actions(3, -1)

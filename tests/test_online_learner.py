@@ -99,7 +99,7 @@ def test_an_incremental_update_is_what_learn_says_of_the_same_counts(
     name: str, region: RegionKind | None, kind: SetsKind
 ) -> None:
     options = LearnOptions(region=region, sets=kind, precision=1e-10, iterations=2000)
-    online = learner(name, options=options)
+    online = learner(name, **options.words)
     last = list(OnlineRun(online, source(name), 36).records())[-1]
     assert online.last_update is not None and last["update"] > 8
     counts = online.data.counts()
@@ -121,7 +121,7 @@ def test_an_incremental_update_is_what_learn_says_of_the_same_counts(
 
 def test_coupled_sets_guarantee_more_and_equal_learn_too() -> None:
     name, options = "betting(8)", LearnOptions(region=RegionKind.POLYTOPE, sets=SetsKind.COUPLED)
-    online = learner(name, options=options)
+    online = learner(name, **options.words)
     for record in OnlineRun(online, source(name), 6, truth(name)).records():
         assert record["holds"]
     fresh = learn(case(name).problem, online.data.counts(), delta=0.001, **options.words)

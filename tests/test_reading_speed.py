@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "reading_speed.py"
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv.gz"])
-def test_the_benchmark_counts_every_row_on_any_number_of_threads(kind: str, tmp_path: Path) -> None:
+def load_benchmark() -> ModuleType:
     spec = importlib.util.spec_from_file_location("reading_speed", BENCHMARK)
     assert spec is not None and spec.loader is not None
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
+    return benchmark
+
+
+def test_frames_are_learned_from_like_files() -> None:
+    found = load_benchmark().compare_frames(20_000, rounds=1)
+    assert set(found) == {"Parquet files", "pandas, categories", "pandas, strings", "pyarrow"}
+    assert all(took["seconds"] > 0 for took in found.values())
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv.gz"])
+def test_the_benchmark_counts_every_row_on_any_number_of_threads(kind: str, tmp_path: Path) -> None:
+    benchmark = load_benchmark()
     assert benchmark.write(tmp_path, 30_000, 3, kind) > 0
     one, three = (benchmark.measure(tmp_path, threads) for threads in (1, 3))
     assert one["rows"] == three["rows"] == 30_000

@@ -22,7 +22,7 @@ from tightrope.statistics.estimates import EventIntervals, IntervalMethod, event
 def intervals(name: str, episodes: int) -> EventIntervals:
     problem = case(name)
     model = problem.model
-    policy = Policy.deterministic(model.structure, model.structure.choice_start[:-1])
+    policy = Policy.of_choices(model.structure, model.structure.choice_start[:-1])
     data = GrowingCounts(model)
     while data.episodes < episodes:
         simulate_until_doubled(simulator(problem), policy, 2, data, episodes)

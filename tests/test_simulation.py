@@ -184,7 +184,7 @@ def test_choices_follow_the_policy(seed: int) -> None:
     mdp = walk()
     share = np.array([0.25 if mdp.structure.action_name(c) == "slow" else 0.75 for c in range(mdp.choices)])
     share[np.diff(mdp.choice_start)[mdp.structure.choice_state] == 1] = 1.0
-    counts = Simulator(mdp, Policy(share, mdp.structure), threads=1).episodes(20_000, seed)
+    counts = Simulator(mdp, Policy(mdp, share), threads=1).episodes(20_000, seed)
     p_values = []
     for s in range(1, mdp.states - 1):
         first, last = mdp.choice_start[s], mdp.choice_start[s + 1]
@@ -398,6 +398,6 @@ def test_wrong_numbers_are_refused() -> None:
         Simulator(walk()).episodes(1, -1)
     with pytest.raises(InputError, match="the number of episodes is -5, but it must not be negative"):
         Simulator(walk()).episodes(-5, 1)
-    with pytest.raises(InputError, match="the policy is for 1 choices, the model has 14"):
+    with pytest.raises(InputError, match="the policy is of another model, with 1 states and 1 choices"):
         one = Structure(np.arange(2), np.arange(2), np.zeros(1, dtype=np.int32))
         Simulator(walk(), Policy.uniform(one))

@@ -16,7 +16,6 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import _with_design, read_data
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
 from tightrope.formats.policy_write import write_policy
 from tightrope.learning.learn import learn
 from tightrope.learning.online.learner import online
@@ -64,7 +63,7 @@ def test_the_ledger_says_how_delta_is_split_and_what_is_assumed():
 
 def test_a_policy_that_was_planned_needs_no_assumption():
     known, counts = case(NAME), counts_of(NAME)
-    digest = Policy.deterministic(known.model.structure, known.policy).digest
+    digest = known.policy.digest
     planned = replace(counts, design=replace(counts.design, bet_on=(digest,)))
     result = learn(
         known.problem, planned, delta=DELTA, region="slab", sets="rectangular", policy=known.policy
@@ -154,12 +153,12 @@ def test_sample_records_the_policies_to_bet_on(tmp_path, capsys):
     known = case("betting(4)")
     policy, data = tmp_path / "policy.json", tmp_path / "data.parquet"
     with policy.open("w", encoding="utf-8") as stream:
-        write_policy(Policy.deterministic(known.model.structure, known.policy), stream)
+        write_policy(known.policy, stream)
     words = ["sample", "bench:betting(4)", "--episodes", "50", "--bet-on", str(policy), "-o", str(data)]
     assert run(words) == 0
     design = read_data(data, known.model).counts.design
     assert design.planned == 50
-    assert design.bet_on == (Policy.deterministic(known.model.structure, known.policy).digest,)
+    assert design.bet_on == (known.policy.digest,)
     capsys.readouterr()
     proof = str(tmp_path / "c")
     words = ["learn", "bench:betting(4)", "--data", str(data), "--region", "slab", "--certificate", proof]

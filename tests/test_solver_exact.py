@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from exact_reference import INFINITE, TinyModel, brute_force, random_model, random_objective
+from tightrope.formats.policy import Policy
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.solver import Solution, solve
 
@@ -56,7 +57,7 @@ def test_the_policy_attains_its_bound(kind: ObjectiveKind, agent: Direction, nat
         solution = solve(model.model(), objective)
         start = model.structure.choice_start
         chosen = TinyModel(
-            tuple((state[int(solution.policy[s] - start[s])],) for s, state in enumerate(model.choices))
+            tuple((state[int(solution.choice[s] - start[s])],) for s, state in enumerate(model.choices))
         )
         under = brute_force(chosen, _restricted(objective, model, solution))
         for s, value in enumerate(under):
@@ -75,7 +76,7 @@ def _restricted(objective: Objective, model: TinyModel, solution: Solution) -> O
     if objective.reward is None:
         return objective
     each = objective.reward.per_choice(model.structure)
-    return replace(objective, reward=RewardStructure(choice=each[solution.policy]))
+    return replace(objective, reward=RewardStructure(choice=each[solution.choice]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,15 +87,14 @@ def test_fixed_policies(kind: ObjectiveKind) -> None:
             objective = random_objective(rng, model, kind, Direction.MAX, nature)
             structure = model.structure
             picks = [int(rng.integers(len(state))) for state in model.choices]
-            policy = structure.choice_start[:-1] + np.array(picks)
             weights = [
                 [Fraction(int(i == pick)) for i in range(len(state))]
                 for state, pick in zip(model.choices, picks, strict=True)
             ]
             values = brute_force(model, objective, weights=weights)
-            solution = solve(model.model(), objective, policy=policy)
+            solution = solve(model.model(), objective, policy=picks)
             assert_encloses(solution, values, seed)
-            assert solution.is_certified and np.array_equal(solution.policy, policy)
+            assert solution.is_certified and solution.policy == Policy(structure, picks)
 
             mixed = [[Fraction(1, len(state))] * len(state) for state in model.choices]
             values = brute_force(model, objective, weights=mixed)

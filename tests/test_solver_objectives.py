@@ -56,7 +56,7 @@ def test_waiting_is_no_way_to_a_target() -> None:
     model = model_of([[(0, 1.0, 1.0)], [(1, 0.5, 0.5), (2, 0.5, 0.5)]], sink(1), sink(2))
     solution = solve(model, reach(3, 1))
     assert solution.lower[0] == pytest.approx(0.5, rel=1e-6) and solution.upper[0] >= 0.5
-    assert solution.policy[0] == 1
+    assert solution.choice[0] == 1
     assert solution.ranking[0] > 0
 
 
@@ -92,7 +92,7 @@ def test_zero_reward_cycles_are_left_by_those_who_minimise() -> None:
     objective = Objective(ObjectiveKind.REACH_REWARD, MIN, MIN, target=only(3, 2), reward=reward)
     solution = solve(model, objective)
     assert solution.lower[0] == pytest.approx(7.0, rel=1e-6) and solution.upper[0] >= 7.0
-    assert list(solution.policy) == [0, 2, 3]
+    assert list(solution.choice) == [0, 2, 3]
     assert solve(model, replace(objective, agent=MAX)).lower[0] == np.inf
 
 
@@ -269,9 +269,9 @@ def test_wrong_arguments_are_named() -> None:
         solve(model, objective, precision=0.0)
     with pytest.raises(InputError, match="threads"):
         solve(model, objective, threads=0)
-    with pytest.raises(InputError, match="one choice a state"):
+    with pytest.raises(InputError, match="names 1 choices for 2 states"):
         solve(model, objective, policy=np.array([0]))
-    with pytest.raises(InputError, match="none of state 1"):
+    with pytest.raises(InputError, match=r"choice number 1 of state 1, whose choices are 0\.\.0"):
         solve(model, objective, policy=np.array([0, 1]))
     with pytest.raises(InputError, match=r"sum to 0\.5"):
         solve(model, objective, policy=np.array([0.25, 0.25, 1.0]))

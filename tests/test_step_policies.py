@@ -13,8 +13,7 @@ import pytest
 from tightrope.cli.app import run
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
-from tightrope.formats.policy import StepPolicy, policy_of
-from tightrope.formats.policy_read import read_policy
+from tightrope.formats.policy import read_policy
 from tightrope.formats.policy_write import write_policy
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -126,7 +125,7 @@ def test_the_policy_by_steps_attains_what_the_solve_says(seed: int, tmp_path: Pa
     for objective in objectives(model, random):
         solution = solve(model, objective, precision=1e-9)
         assert solution.steps is not None
-        found = attained(solution, solution.steps)
+        found = attained(solution, solution.policy)
         low, high = float(solution.lower[0]), float(solution.upper[0])
         assert low - 1e-7 <= found.lower <= found.upper <= high + 1e-7
         if solution.is_certified:
@@ -135,17 +134,17 @@ def test_the_policy_by_steps_attains_what_the_solve_says(seed: int, tmp_path: Pa
         value = float(by_hand(model, objective, solution.steps, steps)[0])
         value = 1 - value if objective.complement else value
         assert found.lower - 1e-7 <= value <= found.upper + 1e-7
-        policy = policy_of(model.structure, solution.policy, solution.steps)
+        policy = solution.policy
         with (tmp_path / "p.json").open("w") as file:
             write_policy(policy, file)
         again = read_policy(tmp_path / "p.json", model.structure)
-        assert type(again) is type(policy)
-        if isinstance(again, StepPolicy):
+        assert again.depends_on_step == policy.depends_on_step
+        if again.steps is not None:
             forced = np.diff(model.structure.choice_start) == 1
             for step in range(solution.steps.horizon + 2):
-                same = again.choices.at(step) == solution.steps.at(step)
+                same = again.steps.at(step) == solution.steps.at(step)
                 assert np.all(same | forced)
-        assert np.array_equal(solution.steps.first, solution.policy)
+        assert np.array_equal(solution.steps.first, solution.choice)
 
 
 def test_runs_backwards_and_by_step_are_the_same() -> None:
@@ -249,15 +248,13 @@ def test_simulated_values_are_the_certified_ones(tmp_path: Path) -> None:
     solution = solve(mdp, asked)
     assert solution.steps is not None and solution.steps.horizon > 0
     episodes = 40_000
-    walk = Simulator(mdp, StepPolicy(solution.steps, mdp.structure), goal, 4)
+    walk = Simulator(mdp, solution.policy, goal, 4)
     counts = walk.episodes(episodes, seed=7)
     reached = int(counts.transition[goal[mdp.successor]].sum())
     assert reached / episodes == pytest.approx(float(solution.lower[0]), abs=0.012)
     recorded = np.concatenate([block.transition for block in walk.trajectories(episodes, seed=7)])
     assert np.array_equal(np.bincount(recorded, minlength=mdp.transitions), counts.transition)
-    first = Simulator(mdp, policy_of(mdp.structure, solution.policy, None), goal, 4).episodes(
-        episodes, seed=7
-    )
+    first = Simulator(mdp, solution.policy.at(0), goal, 4).episodes(episodes, seed=7)
     less = int(first.transition[goal[mdp.successor]].sum())
     assert less < reached - 100
 

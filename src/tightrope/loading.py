@@ -17,12 +17,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters
 from tightrope.model.region_text import Ranges, box_text, parse_box, parse_domain
+from tightrope.numerics.record import Record
 from tightrope.problem import Model, Problem, constant_texts, described
 
 if TYPE_CHECKING:
@@ -130,8 +132,8 @@ def read_model(
     return ReadModel(read_explicit(path))
 
 
-@dataclass(frozen=True)
-class Benchmark:
+@dataclass(frozen=True, eq=False, repr=False)
+class Benchmark(Record):
     """A case study that comes with the package: its model, its question, and its true parameters.
 
     >>> import tightrope as tr
@@ -144,6 +146,9 @@ class Benchmark:
     problem: Problem
     truth: Mapping[str, Number]
     episode_cap: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "truth", MappingProxyType(dict(self.truth)))
 
     @property
     def model(self) -> ParametricMDP:

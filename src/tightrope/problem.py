@@ -21,6 +21,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number, number_text
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.record import Facts, Record
 from tightrope.prism.properties.question import Answer, Question
 from tightrope.prism.properties.resolve import PropertyOptions, ask
 
@@ -31,8 +32,8 @@ MODELS = (ParametricMDP, IntervalMDP, MDP)
 EXAMPLE = "'Pmax=? [ F \"goal\" ]'"
 
 
-@dataclass(frozen=True, init=False)
-class Problem:
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Problem(Record):
     """A model and a question about it.
 
     * `property`: a text such as 'Pmax=? [ F "goal" ]', or an `Objective`.
@@ -63,6 +64,12 @@ class Problem:
         object.__setattr__(self, "question", asked)
         if asked.reading is not None and not isinstance(property, Question):
             warnings.warn(asked.reading.warning, ReadingWarning, stacklevel=2)
+
+    def _title_(self) -> str:
+        return f"Problem: {self.text}"
+
+    def _facts_(self) -> Facts:
+        return [("model", self.model._title_()), *self.objective._facts_()]
 
     @property
     def objective(self) -> Objective:

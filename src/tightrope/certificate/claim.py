@@ -19,7 +19,7 @@ from tightrope.certificate.format.fields import (
     word,
 )
 from tightrope.certificate.hints import LearnedHints
-from tightrope.certificate.problem import Problem
+from tightrope.certificate.problem import Problem, first_difference
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 
@@ -37,6 +37,15 @@ class Claim:
     upper: float = real(infinite=True)
     choice: OffsetArray | None = integers(optional=True)
     weight: FloatArray | None = reals(0.0, 1.0, optional=True)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Claim) and first_difference(self, other) is None
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.policy, self.lower, self.upper))
+
+    def __repr__(self) -> str:
+        return f"Claim: {self.name} within [{self.lower!r}, {self.upper!r}]"
 
     def trouble(self) -> str | None:
         if (self.choice is not None) != (self.policy == "fixed"):
@@ -78,6 +87,15 @@ class Certificate:
     values: tuple[ValueHints, ...] = parts(ValueHints, 4)
     learned: LearnedHints | None = part(LearnedHints, optional=True)
     about: Mapping[str, str] = texts()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Certificate) and first_difference(self, other) is None
+
+    def __hash__(self) -> int:
+        return hash((len(self.claims), self.problem.law))
+
+    def __repr__(self) -> str:
+        return f"Certificate: {'; '.join(map(repr, self.claims))}"
 
     def trouble(self) -> str | None:
         if not self.claims or len(self.claims) != len(self.values):

@@ -378,6 +378,14 @@ def first_difference(given: Any, own: Any, path: str = "") -> str | None:
         elif isinstance(here, np.ndarray) and isinstance(ours, np.ndarray):
             if here.dtype != ours.dtype or not np.array_equal(here, ours):
                 return name
+        elif isinstance(here, tuple) and isinstance(ours, tuple) and _all_parts(here + ours):
+            pairs = [first_difference(*pair, f"{name}.") for pair in zip(here, ours, strict=False)]
+            if len(here) != len(ours) or any(pairs):
+                return next((pair for pair in pairs if pair), name)
         elif type(here) is not type(ours) or here != ours:
             return name
     return None
+
+
+def _all_parts(entries: tuple[Any, ...]) -> bool:
+    return all(hasattr(entry, "__dataclass_fields__") for entry in entries)

@@ -42,11 +42,10 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.documents.answers import Built, CheckAnswer, PropertyAnswer, StateValue
 from tightrope.formats.output_file import OutputFile, claim_file, refuse_same
-from tightrope.formats.policy import AnyPolicy, policy_of
+from tightrope.formats.policy import Policy
 from tightrope.formats.written_by import CERTIFICATE, POLICY
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.prism.properties.question import Question
 from tightrope.solver.solution import Solution, Status
@@ -149,7 +148,7 @@ def check(
             warn(question.reading.warning)
     if len(questions) > 1 and (certificate or policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(questions)}")
-    given = None if policy is None else _read_policy(policy, loaded)
+    given = None if policy is None else Policy(loaded.model, policy)
     if sets is not None:
         if absolute or all_states:
             raise InputError("--absolute and --all-states do not go with --sets: leave them out")
@@ -170,8 +169,7 @@ def check(
         check_domain(over, options, constants, proof_file, policy_file, json)
         return
     subject, point = _subject(loaded, at)
-    fixed = None if given is None else given.for_solver
-    if certificate is not None and isinstance(fixed, StepChoices):
+    if certificate is not None and given is not None and given.depends_on_step:
         raise InputError(
             "the given policy depends on the step, and certificates are about policies that take one choice "
             "per state",
@@ -187,7 +185,7 @@ def check(
             solution = solve(
                 subject,
                 question.objective,
-                policy=fixed,
+                policy=given,
                 precision=precision,
                 relative=not absolute,
                 assume_support=assume_support,
@@ -215,8 +213,7 @@ def check(
         at_point = point if isinstance(loaded.model, ParametricMDP) else None
         support = assume_support if isinstance(loaded.model, IntervalMDP) else None
         problem = to_problem(loaded.model, first.question.objective, theta=at_point, assumed_support=support)
-        assert not isinstance(fixed, StepChoices)
-        proof = to_certificate(problem, first.solution, fixed, about)
+        proof = to_certificate(problem, first.solution, given, about)
         proof_file.check()
         save_certificate(proof, proof_file.path)
     if policy_file is not None:
@@ -280,12 +277,6 @@ class _Answer:
         )
 
 
-def _read_policy(path: Path, loaded: LoadedModel) -> AnyPolicy:
-    from tightrope.formats.policy_read import read_policy
-
-    return read_policy(path, loaded.model.structure)
-
-
 def _check_options(precision: float, assume_support: float | None, time_limit: float | None) -> None:
     if not 0 < precision < float("inf"):
         raise InputError(f"--precision is {precision}, not a positive number")
@@ -307,15 +298,15 @@ def _subject(loaded: LoadedModel, at: str | None) -> tuple[MDP | IntervalMDP, Se
 
 
 def _write_policy(
-    target: OutputFile, loaded: LoadedModel, answer: _Answer, given: AnyPolicy | None, workspace: Workspace
+    target: OutputFile, loaded: LoadedModel, answer: _Answer, given: Policy | None, workspace: Workspace
 ) -> None:
     """The policy with the interval that it attains, computed anew."""
     from tightrope.formats.policy_write import write_policy
     from tightrope.solver.attained import attained
 
-    solution, structure = answer.solution, loaded.model.structure
-    chosen = given or policy_of(structure, solution.policy, solution.steps)
-    found = attained(solution, chosen.for_solver, workspace)
+    solution = answer.solution
+    chosen = given or solution.policy
+    found = attained(solution, chosen, workspace)
     certified = {
         "property": answer.question.text,
         "lower": found.lower,
@@ -368,7 +359,7 @@ def _all_states(answer: _Answer) -> list[StateValue]:
             structure.state_name(s),
             float(solution.lower[s]),
             float(solution.upper[s]),
-            structure.action_name(int(c)) if (c := solution.policy[s]) >= 0 else "",
+            structure.action_name(int(c)) if (c := solution.choice[s]) >= 0 else "",
         )
         for s in range(structure.states)
     ]

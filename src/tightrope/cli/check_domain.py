@@ -19,9 +19,8 @@ from tightrope.problem import Problem
 
 if TYPE_CHECKING:
     from tightrope.formats.output_file import OutputFile
-    from tightrope.formats.policy import AnyPolicy
+    from tightrope.formats.policy import Policy
     from tightrope.learning.options import LearnOptions
-    from tightrope.learning.policies import Choices
     from tightrope.learning.result import LearningResult
     from tightrope.prism.properties.question import Question
 
@@ -42,7 +41,7 @@ class DomainQuestion:
     loaded: LoadedModel
     questions: list[Question]
     sets: DomainSets
-    policy: AnyPolicy | None
+    policy: Policy | None
     at: str | None
 
 
@@ -115,20 +114,18 @@ def _subject(asked: DomainQuestion) -> tuple[ParametricMDP, Question]:
     return model, question
 
 
-def _policy(asked: DomainQuestion, model: ParametricMDP, question: Question) -> tuple[Choices | None, str]:
+def _policy(asked: DomainQuestion, model: ParametricMDP, question: Question) -> tuple[Policy | None, str]:
     """The policy to evaluate (None: find one), and what it is in words."""
-    from tightrope.formats.policy import policy_of
     from tightrope.solver.solve import solve
 
     if asked.policy is not None:
         if asked.at is not None:
             raise InputError("--policy and --at each name a policy here", hint="leave one of them out")
-        return asked.policy.for_solver, "the given policy"
+        return asked.policy, "the given policy"
     if asked.at is None:
         return None, "the most robust policy found"
     best = solve(model.instantiate(asked.loaded.point(asked.at)), question.objective)
-    chosen = policy_of(model.structure, best.policy, best.steps)
-    return chosen.for_solver, f"the optimal policy at {asked.at}"
+    return best.policy, f"the optimal policy at {asked.at}"
 
 
 def _report(

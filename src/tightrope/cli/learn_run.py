@@ -33,7 +33,6 @@ from tightrope.learning.outcome import ledger_facts, outcome_of, span_of
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.result_files import parse_exports
 from tightrope.learning.stages import EmptyRegion
-from tightrope.model.step_choices import StepChoices
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.events import Budget
@@ -43,7 +42,7 @@ from tightrope.uncertainty.sets import SetsKind
 
 if TYPE_CHECKING:
     from tightrope.data.reading import Reading
-    from tightrope.learning.policies import Choices
+    from tightrope.formats.policy import Policy
     from tightrope.proof.certificate_file import CertificateFile
 
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
@@ -143,7 +142,7 @@ def run(asked: Request) -> None:
     loaded, question = subject.loaded, subject.question
     with phase_progress() as progress:
         given = _given_policy(subject, asked.policy, asked.at, progress)
-        if given is not None and asked.certificate is not None and isinstance(given.policy, StepChoices):
+        if given is not None and asked.certificate is not None and given.policy.depends_on_step:
             raise InputError(
                 "the given policy depends on the step, and certificates are about policies that take one "
                 "choice per state",
@@ -211,27 +210,24 @@ def require_certified(results: Sequence[LearningResult]) -> None:
 class _Given:
     """The policy to certify beside the robust one; the optimum at the true point where it is that one."""
 
-    policy: Choices
+    policy: Policy
     true_value: Interval | None
 
 
 def _given_policy(
     subject: Subject, policy: str | None, at: str | None, progress: PhaseProgress
 ) -> _Given | None:
-    from tightrope.formats.policy import policy_of
-    from tightrope.formats.policy_read import read_policy
+    from tightrope.formats.policy import read_policy
     from tightrope.solver.solve import solve
 
     if policy is None:
         return None
     if policy != OPTIMAL_AT_TRUTH:
-        read = read_policy(policy, subject.model.structure)
-        return _Given(read.for_solver, None)
+        return _Given(read_policy(policy, subject.model.structure), None)
     progress("solve: at the true point")
     solution = solve(subject.model.instantiate(subject.loaded.point(at)), subject.question.objective)
     initial = subject.model.initial
-    best = policy_of(subject.model.structure, solution.policy, solution.steps)
-    return _Given(best.for_solver, Interval(float(solution.lower[initial]), float(solution.upper[initial])))
+    return _Given(solution.policy, Interval(float(solution.lower[initial]), float(solution.upper[initial])))
 
 
 def _results(learner: Learner, options: LearnOptions, several: bool) -> list[LearningResult]:

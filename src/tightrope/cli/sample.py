@@ -20,7 +20,7 @@ from tightrope.errors import InputError
 if TYPE_CHECKING:
     from tightrope.data.counts import Counts
     from tightrope.data.simulator import Simulator
-    from tightrope.formats.policy import AnyPolicy
+    from tightrope.formats.policy import Policy
     from tightrope.model.mdp import MDP
     from tightrope.numerics.arrays import BoolArray
 
@@ -146,7 +146,7 @@ def sample(
 
 def _planned(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None) -> Counts:
     """The counts with the policies that are to be bet on in their design."""
-    from tightrope.formats.policy_read import read_policy
+    from tightrope.formats.policy import read_policy
 
     digests = tuple(read_policy(str(path), loaded.model.structure).digest for path in bet_on or ())
     return replace(counts, design=replace(counts.design, bet_on=digests)) if digests else counts
@@ -156,7 +156,7 @@ def _planned(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None)
 class _Setting:
     """How to walk: the policy, where and when an episode ends, and the property that decides it."""
 
-    policy: AnyPolicy | None
+    policy: Policy | None
     stop: BoolArray | None
     cap: int
     text: str | None
@@ -166,7 +166,7 @@ def _setting(
     loaded: LoadedModel, asked: Asked, constants: Mapping[str, str], cap: int | None, policy: str
 ) -> _Setting:
     from tightrope.data.stopping import decided_states, deciding_steps
-    from tightrope.formats.policy_read import read_policy
+    from tightrope.formats.policy import read_policy
 
     structure = loaded.model.structure
     benchmark = loaded.benchmark
@@ -224,15 +224,9 @@ def _step_environment(
     seed: int,
 ) -> Counts:
     from tightrope.data.environments import count_environment, load_named, make_environment
-    from tightrope.formats.policy import StepPolicy
 
     if episodes is None:
         raise InputError("--env goes with --episodes, not with --generative")
-    if isinstance(setting.policy, StepPolicy):
-        raise InputError(
-            "the policy depends on the step, and environments are stepped with policies that do not",
-            hint="leave --env out to simulate the model under it",
-        )
     return count_environment(
         make_environment(shown.env),
         loaded.model,

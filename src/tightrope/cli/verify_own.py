@@ -56,10 +56,10 @@ def own_problem(sources: Sources, log: LogRequest | None, policy: Path | None, a
         counts = log.read(model, files).counts
     given: Policy | None = None
     if policy is not None:
-        from tightrope.formats.policy_read import read_policy
+        from tightrope.formats.policy import read_policy
 
         found = read_policy(policy, model.structure)
-        if not isinstance(found, Policy):
+        if found.depends_on_step:
             raise InputError(f"{policy} depends on the step, and no certificate is about such a policy")
         given = found
     return Own(model, objective, theta, counts, given)

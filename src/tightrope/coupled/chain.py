@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.formats.policy import Policy
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.graph.qualitative import positive
 from tightrope.model.graph.support import Support
@@ -33,10 +34,9 @@ from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import error_factor
-from tightrope.solver.randomised import checked_choices, checked_weights
 
-Policy = OffsetArray | FloatArray
 """An integer array (the index of a choice a state) or a float array (one probability a choice)."""
 
 
@@ -49,8 +49,8 @@ class Phase:
     value: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Chain:
+@dataclass(frozen=True, eq=False, repr=False)
+class Chain(Record):
     """Row i is state[i]; its entries row_start[i]..row_start[i+1] lead to rows `successor`.
 
     * A `weight` is its true value up to a relative error of 8 units; it is exactly 1 for a deterministic
@@ -172,12 +172,8 @@ class _Graph:
 
 def _used(structure: Structure, policy: Policy) -> tuple[OffsetArray, FloatArray]:
     """The choices the policy takes, in order, and their probabilities."""
-    if np.issubdtype(policy.dtype, np.floating):
-        weights = checked_weights(structure, policy.astype(np.float64))
-        used = np.flatnonzero(weights > 0)
-        return used, weights[used]
-    used = checked_choices(structure, policy.astype(np.int64))
-    return used, np.ones(len(used))
+    used = np.flatnonzero(policy.probability > 0)
+    return used, policy.probability[used]
 
 
 def _rewards(

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.coupled.chain import Chain, Policy, chain_of
+from tightrope.coupled.chain import Chain, chain_of
 from tightrope.coupled.linear_systems import weighted_matrix
+from tightrope.formats.policy import Policy
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray

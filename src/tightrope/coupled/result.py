@@ -16,12 +16,15 @@ from enum import Enum
 import numpy as np
 
 from tightrope.coupled.cells import Emptiness, Split
-from tightrope.coupled.chain import Chain, Policy
+from tightrope.coupled.chain import Chain
 from tightrope.coupled.frame import Frame
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.coupled.vertex_proof import VertexProof
+from tightrope.formats.policy import Policy
 from tightrope.model.objective import Objective
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.record import Facts, Record, brief, freeze_fields
+from tightrope.numerics.rounding import text_above, text_below
 from tightrope.statistics.coordinates import AffineFunctions
 
 EXACT_SHARE = 1e-5
@@ -42,8 +45,8 @@ class CoupledStatus(Enum):
     RECTANGULAR = "only the rectangular interval could be certified"
 
 
-@dataclass(frozen=True, eq=False)
-class Witness:
+@dataclass(frozen=True, eq=False, repr=False)
+class Witness(Record):
     """An instantiation: parameters `theta`, their coordinates `x`, and the value there within [lower, upper].
 
     x satisfies the rows of the region up to a relative 10⁻⁹ of its extent.
@@ -53,6 +56,9 @@ class Witness:
     x: FloatArray
     lower: float
     upper: float
+
+    def __post_init__(self) -> None:
+        freeze_fields(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +83,8 @@ class Cell:
     emptiness: Emptiness | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class CoupledValue:
+@dataclass(frozen=True, eq=False, repr=False)
+class CoupledValue(Record):
     """The certified interval [lower, upper] of a policy's value at the initial state; see the module.
 
     `gap` is the share of the width that no instantiation found accounts for. `rectangular_lost_nothing`: both
@@ -100,8 +106,21 @@ class CoupledValue:
     rectangular_lost_nothing: bool
     chain: Chain | None
     cells: tuple[Cell, ...]
-    seconds: float
+    seconds: float = field(compare=False)
     functions: AffineFunctions = field(repr=False)
+
+    def _title_(self) -> str:
+        return f"CoupledValue: [{text_below(self.lower)}, {text_above(self.upper)}]"
+
+    def _facts_(self) -> Facts:
+        return [
+            ("status", self.status.value),
+            ("rectangular", f"[{self.rectangular_lower:.9g}, {self.rectangular_upper:.9g}]"),
+            ("open", f"{self.gap:.3g} of the width"),
+            ("cells", f"{len(self.cells):,}"),
+            ("policy", brief(self.policy)),
+            *([("because", self.reason)] if self.reason else []),
+        ]
 
     @property
     def width(self) -> float:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,9 +30,11 @@ from tightrope.coupled.value import (
     rectangular_solutions,
 )
 from tightrope.errors import InputError
+from tightrope.formats.policy import Policy
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.record import Record
 from tightrope.region.polytope import Polytope
 from tightrope.solver.solve import solve
 from tightrope.solver.solve_sets import kernel_of, solve_sets
@@ -44,28 +46,28 @@ _GOLDEN = 0.6180339887498949
 _SECTIONS = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Candidate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Candidate(Record):
     """A policy that was tried: where it comes from, and what it guarantees over the coupled set."""
 
     origin: str
-    policy: OffsetArray
+    policy: Policy
     guarantee: float
 
 
-@dataclass(frozen=True, eq=False)
-class CoupledSynthesis:
+@dataclass(frozen=True, eq=False, repr=False)
+class CoupledSynthesis(Record):
     """The best candidate: `value` is its certified interval, whose worse end is its `guarantee`.
 
     No policy guarantees more than `limit` (less, where the agent minimises) over the coupled set.
     """
 
-    policy: OffsetArray
+    policy: Policy
     value: CoupledValue
     guarantee: float
     limit: float
     candidates: tuple[Candidate, ...]
-    seconds: float
+    seconds: float = field(compare=False)
 
     @property
     def optimality_gap(self) -> float:
@@ -80,8 +82,8 @@ def coupled_policy(
     gap: float = DEFAULT_GAP,
     limits: CoupledLimits | None = None,
     precision: float = 1e-9,
-    robust: OffsetArray | None = None,
-    more: Sequence[OffsetArray] = (),
+    robust: Policy | None = None,
+    more: Sequence[Policy] = (),
 ) -> CoupledSynthesis:
     """A policy for the coupled set of a region; `robust` is the rectangular sets' robust policy where it is
     known, `more` are policies to try in any case.
@@ -108,7 +110,7 @@ def coupled_policy(
     limit = np.inf if maximises else -np.inf
     tried: list[Candidate] = []
     worst_points: list[FloatArray] = []
-    origin, policy = "robust over the rectangular sets", robust.astype(np.int64)
+    origin, policy = "robust over the rectangular sets", robust
     while True:
         left = begin + limits.seconds - time.perf_counter()
         value = coupled_value(
@@ -129,7 +131,7 @@ def coupled_policy(
         worst_points.append(worst.theta)
         value_there, there = optimum.at(worst.x)
         limit = min(limit, value_there) if maximises else max(limit, value_there)
-        repeated = any(np.array_equal(there, candidate.policy) for candidate in tried)
+        repeated = any(there == candidate.policy for candidate in tried)
         close = abs(limit - best.guarantee) <= gap * best_value.width
         if close or left <= 0.0:
             break
@@ -138,7 +140,7 @@ def coupled_policy(
             break
         origin, policy = f"optimal where candidate {len(tried)} is worst", there
     for policy in more:
-        if any(np.array_equal(policy, candidate.policy) for candidate in tried):
+        if any(policy == candidate.policy for candidate in tried):
             continue
         left = begin + limits.seconds - time.perf_counter()
         if left <= 0.0:
@@ -181,14 +183,14 @@ class _Optimum:
     def functions(self) -> AffineFunctions:
         return self.polytope.coordinates.functions(self.sets.model.expressions)
 
-    def at(self, x: FloatArray) -> tuple[float, OffsetArray]:
+    def at(self, x: FloatArray) -> tuple[float, Policy]:
         """The optimal value at coordinates x, on the side that cannot be beaten, and an optimal policy."""
         model = self.sets.model
         probability = np.clip(self.functions.constant + self.functions.linear @ x, 0.0, 1.0)
         plain = MDP(model.structure, probability[model.expression])
         solution = solve(plain, self.objective, precision=self.precision)
         end = solution.upper if self.maximises else solution.lower
-        return float(end[model.initial]), solution.policy.astype(np.int64)
+        return float(end[model.initial]), solution.policy
 
     def between(self, points: list[FloatArray], limit: float) -> float:
         """A better limit between the points where candidates were worst: on the way from the last to each

@@ -16,14 +16,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from tightrope.coupled.branch import Tree
 from tightrope.coupled.cells import MOST_BOX_DIMENSIONS, Region
-from tightrope.coupled.chain import Policy, chain_of
+from tightrope.coupled.chain import chain_of
 from tightrope.coupled.result import EXACT_SHARE, Cell, CoupledStatus, CoupledValue, Witness
 from tightrope.coupled.witness import Point, Search
 from tightrope.errors import InputError
+from tightrope.formats.policy import Policy, PolicyGiven
 from tightrope.model.objective import Direction, Objective
 from tightrope.numerics.rounding import down, up
 from tightrope.region.polytope import Polytope
@@ -53,7 +52,7 @@ class CoupledLimits:
 def coupled_value(
     sets: Sets,
     objective: Objective,
-    policy: Policy,
+    policy: PolicyGiven,
     *,
     gap: float = DEFAULT_GAP,
     limits: CoupledLimits | None = None,
@@ -62,7 +61,7 @@ def coupled_value(
 ) -> CoupledValue:
     """The certified interval of a policy over the region of rectangular `sets`.
 
-    * `policy`: an integer array (the index of a choice a state) or a float array (a probability a choice).
+    * `policy`: a `Policy` that does not depend on the step, or what one can be made of.
     * `gap`: the search ends when the interval exceeds the range of the instantiations found by no more
       than this share of its width.
     * `rectangular`: solutions of the same policy over `sets`, first with nature making the reported value
@@ -70,15 +69,16 @@ def coupled_value(
     """
     begin = time.perf_counter()
     limits = limits or CoupledLimits()
+    fixed = Policy(sets.model, policy)
     polytope = checked_region(sets)
     if not 0 < gap < 1:
         raise InputError(f"the gap is {gap}, not within (0, 1)")
-    low, high = rectangular or rectangular_solutions(sets, objective, policy, precision)
+    low, high = rectangular or rectangular_solutions(sets, objective, fixed, precision)
     initial = sets.model.initial
     functions = polytope.coordinates.functions(sets.model.expressions)
     blank = CoupledValue(
         objective=objective,
-        policy=policy,
+        policy=fixed,
         lower=float(low.lower[initial]),
         upper=float(high.upper[initial]),
         rectangular_lower=float(low.lower[initial]),
@@ -94,7 +94,7 @@ def coupled_value(
         seconds=0.0,
         functions=functions,
     )
-    chain = chain_of(sets.model, objective, policy)
+    chain = chain_of(sets.model, objective, fixed)
     if isinstance(chain, str):
         return replace(blank, reason=chain, seconds=time.perf_counter() - begin)
     if objective.complement:
@@ -144,7 +144,7 @@ def rectangular_solutions(
     rectangular ones.
     """
     kernel = kernel_of(sets) if isinstance(sets, Sets) else sets
-    mixes = np.issubdtype(policy.dtype, np.floating) and not objective.is_bounded
+    mixes = not policy.is_deterministic and not objective.is_bounded
     if mixes and isinstance(sets, Sets) and not isinstance(kernel, IntervalKernel):
         kernel = IntervalKernel.of(sets.interval_model())
     natures = (Direction.MIN, Direction.MAX)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.record import Record, freeze_fields
 
 RATIO_NUMERATOR, RATIO_DENOMINATOR = 5, 4
 """Each boundary is 5/4 of the one before, rounded down, and at least one more."""
@@ -38,8 +39,8 @@ def next_end(end: int) -> int:
     return max(end + 1, end * RATIO_NUMERATOR // RATIO_DENOMINATOR)
 
 
-@dataclass(frozen=True, eq=False)
-class Batches:
+@dataclass(frozen=True, eq=False, repr=False)
+class Batches(Record):
     """Sparse counts per batch: those of batch b are `transition[start[b]:start[b+1]]` and `count[...]`.
 
     Transitions rise strictly within a batch and counts are positive; an empty batch is allowed.
@@ -62,6 +63,7 @@ class Batches:
         rising[inner] = True
         if not np.all(rising):
             raise ValueError("transitions must rise strictly within a batch")
+        freeze_fields(self)
 
     @staticmethod
     def from_parts(parts: Sequence[tuple[OffsetArray, OffsetArray]]) -> Batches:
@@ -85,15 +87,6 @@ class Batches:
 
     def __iter__(self) -> Iterator[tuple[OffsetArray, OffsetArray]]:
         return (self[batch] for batch in range(len(self)))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Batches):
-            return NotImplemented
-        return (
-            np.array_equal(self.start, other.start)
-            and np.array_equal(self.transition, other.transition)
-            and np.array_equal(self.count, other.count)
-        )
 
     def __add__(self, later: Batches) -> Batches:
         """These batches, then the later ones."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,14 @@ import numpy.typing as npt
 from tightrope.data.batches import Batches
 from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError
+from tightrope.formats.policy import HasStructure
+from tightrope.formats.table.frames import action_column, state_columns, to_pandas, with_states
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.record import Facts, Record, freeze_fields
 
 
-@dataclass(frozen=True, eq=False)
-class Counts:
+@dataclass(frozen=True, eq=False, repr=False)
+class Counts(Record):
     """Counts per transition; `transition_start` is the model's and says which choice owns which."""
 
     transition: OffsetArray
@@ -42,9 +46,7 @@ class Counts:
             self.batches.total(len(self.transition)), self.transition
         ):
             raise ValueError("the batches do not sum to the counts")
-        frozen = self.transition.view()
-        frozen.flags.writeable = False
-        object.__setattr__(self, "transition", frozen)
+        freeze_fields(self)
 
     @staticmethod
     def from_batches(
@@ -104,6 +106,43 @@ class Counts:
         """The number of transitions taken altogether."""
         return int(self.transition.sum())
 
+    def _title_(self) -> str:
+        return f"Counts: {self.steps:,} steps"
+
+    def _facts_(self) -> Facts:
+        design = self.design
+        episodes = "" if design.episodes is None else f", {design.episodes:,} episodes"
+        met, taken = np.count_nonzero(self.visits), np.count_nonzero(self.transition)
+        facts = [
+            ("sampled", f"{design.kind.value}{episodes}"),
+            ("choices", f"{met:,} of {len(self.visits):,} were taken"),
+            ("transitions", f"{taken:,} of {len(self.transition):,} were seen"),
+            ("model", self.model_hash[:12]),
+        ]
+        if self.batches is not None:
+            facts.append(("batches", f"{len(self.batches):,}"))
+        return facts + [("missing", reason) for reason in design.censored]
+
+    def to_arrow(self, model: HasStructure) -> Any:
+        """A pyarrow table with a row per transition that was seen: state, action, next state, count."""
+        structure = model.structure
+        if not np.array_equal(structure.transition_start, self.transition_start):
+            raise InputError("the counts are of another model, with other transitions")
+        seen = np.flatnonzero(self.transition)
+        choice = structure.transition_choice[seen]
+        state = structure.choice_state[choice]
+        columns = {
+            "action": action_column(structure, choice),
+            "choice": choice - structure.choice_start[state],
+            **{f"next_{k}": v for k, v in state_columns(structure, structure.successor[seen]).items()},
+            "count": self.transition[seen],
+        }
+        return with_states(structure, state, columns)
+
+    def to_dataframe(self, model: HasStructure) -> Any:
+        """The same as a pandas data frame."""
+        return to_pandas(self.to_arrow(model))
+
     def through(self, batch: int) -> OffsetArray:
         """Counts per transition in the batches before number `batch`."""
         if self.batches is None:
@@ -112,17 +151,6 @@ class Counts:
         result = np.zeros(len(self.transition), dtype=np.int64)
         np.add.at(result, self.batches.transition[:end], self.batches.count[:end])
         return result
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Counts):
-            return NotImplemented
-        return (
-            self.model_hash == other.model_hash
-            and self.design == other.design
-            and np.array_equal(self.transition, other.transition)
-            and np.array_equal(self.transition_start, other.transition_start)
-            and self.batches == other.batches
-        )
 
     def __add__(self, later: Counts) -> Counts:
         """These data, then the later ones: batches follow each other, designs weaken to the weaker one.

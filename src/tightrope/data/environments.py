@@ -26,7 +26,7 @@ from tightrope.data.simulator import DEFAULT_CAP
 from tightrope.data.state_form import StateForm
 from tightrope.data.stopping import absorbing_states, can_repeat_choice
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
+from tightrope.formats.policy import Policy, PolicyGiven, as_policy
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 
@@ -86,8 +86,8 @@ class SteppedEnvironment:
         self._environment = environment
         self._shown = ObservationMap(model.structure, convert_obs, actions, states)
 
-    def episode(self, number: int, choose: Callable[[int], int], seed: int | None = None) -> OffsetArray:
-        """One episode: `choose` gives the choice to take in a state. A seed is for the environment."""
+    def episode(self, number: int, choose: Callable[[int, int], int], seed: int | None = None) -> OffsetArray:
+        """One episode: `choose` gives the choice in a state at a step; `seed` is for the environment."""
         environment, shown = self._environment, self._shown
         observation, _ = environment.reset(seed=seed)
         state = shown.state(observation, f"episode {number}, start")
@@ -95,7 +95,7 @@ class SteppedEnvironment:
         ended = False
         while not ended and not self.stopping[state] and len(seen) < self.cap:
             where = f"episode {number}, step {len(seen)}"
-            choice = choose(state)
+            choice = choose(state, len(seen))
             observation, _, terminated, truncated, _ = environment.step(shown.environment_action(choice))
             state = shown.state(observation, where)
             seen.append(shown.transition(choice, state, where))
@@ -109,7 +109,7 @@ def count_environment(
     episodes: int,
     seed: int,
     *,
-    policy: Policy | None = None,
+    policy: PolicyGiven | None = None,
     stop: BoolArray | None = None,
     cap: int = DEFAULT_CAP,
     convert_obs: ConvertObservation | None = None,
@@ -122,14 +122,13 @@ def count_environment(
     """
     structure = model.structure
     stepped = SteppedEnvironment(environment, model, stop, cap, convert_obs, actions, states)
-    taken = policy if policy is not None else Policy.uniform(structure)
+    taken = as_policy(model, policy) or Policy.uniform(structure)
     # A child of the seed: environments seed numpy's generator with the number itself, and a policy that
     # draws the same numbers as the environment would choose by the outcome.
     random = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
 
-    def choose(state: int) -> int:
-        first, last = structure.choice_start[state], structure.choice_start[state + 1]
-        return int(random.choice(np.arange(first, last), p=taken.probability[first:last]))
+    def choose(state: int, step: int) -> int:
+        return taken.draw(state, step, random)
 
     accumulator = BatchAccumulator(structure.transitions)
     steps = 0

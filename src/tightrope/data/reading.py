@@ -14,10 +14,14 @@ change.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, TypedDict, Unpack
+
+import numpy as np
 
 from tightrope.data.column_names import parse_columns
 from tightrope.data.counts import Counts
@@ -36,6 +40,7 @@ from tightrope.formats.table.files import DataFile
 from tightrope.formats.table.metadata import Metadata
 from tightrope.formats.table.opening import is_table, open_table, open_tables
 from tightrope.model.structure import Structure
+from tightrope.numerics.record import Facts, Record
 
 Progress = Callable[[ReadProgress], None]
 
@@ -64,8 +69,8 @@ class ReadWords(TypedDict, total=False):
     scheduler: str | None
 
 
-@dataclass(frozen=True)
-class Reading:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reading(Record):
     """Counts, the number of rows they come from, and how many rows were dropped for which reason.
 
     `read_as` says how the columns were read, `notes` what else a user should know, both in lines; `files`
@@ -80,6 +85,29 @@ class Reading:
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dropped", MappingProxyType(dict(self.dropped)))
+        if self.metadata is not None:
+            object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+
+    def to_arrow(self, model: Model) -> Any:
+        """What was counted as a pyarrow table: state, action, next state, count."""
+        return self.counts.to_arrow(model)
+
+    def to_dataframe(self, model: Model) -> Any:
+        """The same as a pandas data frame."""
+        return self.counts.to_dataframe(model)
+
+    def _title_(self) -> str:
+        return f"Reading: {self.rows:,} rows, {self.counts.steps:,} steps"
+
+    def _facts_(self) -> Facts:
+        more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+        files = f"{self.files[0]}{more}" if self.files else ""
+        dropped = [("dropped", f"{number:,} {reason}") for reason, number in self.dropped.items()]
+        said = [("read as", line) for line in self.read_as] + [("note", note) for note in self.notes]
+        return [*([("files", files)] if files else []), *said, *dropped, *self.counts._facts_()]
+
 
 def read_data(
     data: Any,
@@ -89,14 +117,23 @@ def read_data(
     progress: Progress | None = None,
     **words: Unpack[ReadWords],
 ) -> Reading:
-    """Read a log for a model: a path, a pattern, a directory, a list of them, a table, or episodes.
+    """Read a log for a model: files, tables in memory, or episodes.
 
-    A row that the model cannot explain is an `InputError` naming file, row and values; with `skip_invalid`
-    it is dropped and counted in `Reading.dropped`. `words` are the fields of `ReadOptions`.
+    * files: a path, a pattern, a directory, an address of a store, or a list of them;
+    * tables of pandas, polars or pyarrow, record batches, and iterators of these;
+    * episodes: an iterable of sequences of steps (state, action, next state).
+
+    `columns` says which column is what, where their names do not: {"state": "from", "next_state": "to"}. All
+    are read alike, with the same checks; `Reading.read_as` says how. A row that the model cannot explain is
+    an `InputError` naming file, row and values; with `skip_invalid` it is dropped and counted in
+    `Reading.dropped`. `words` are the fields of `ReadOptions`.
     """
     asked = replace(options or ReadOptions(), **words)
     asked.check()
-    if not isinstance(data, str | Path | bytes) and not is_table(data) and not _are_places(data):
+    batches = False
+    if isinstance(data, Iterator) and not is_table(data):
+        data, batches = _looked_at(data)
+    if not isinstance(data, str | Path | bytes) and not is_table(data) and not (batches or _are_places(data)):
         from tightrope.data.episode_counts import count_episodes
 
         return _of_episodes(count_episodes(data, model.structure, model.hash(), asked), asked)
@@ -236,6 +273,14 @@ def _with_design(counts: Counts, asked: ReadOptions) -> Counts:
 def _of_episodes(counts: Counts, asked: ReadOptions) -> Reading:
     counts = _with_design(counts, asked)
     return Reading(counts, counts.steps, {}, None, ("episodes of steps (state, action, next state)",))
+
+
+def _looked_at(data: Iterator[Any]) -> tuple[Iterator[Any], bool]:
+    """The same iterator, and whether what it yields are record batches rather than episodes."""
+    first = next(data, None)
+    if first is None:
+        return iter(()), False
+    return chain([first], data), hasattr(first, "__arrow_c_array__") and not isinstance(first, np.ndarray)
 
 
 def _are_places(data: Any) -> bool:

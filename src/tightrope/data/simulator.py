@@ -25,9 +25,11 @@ from tightrope.data.generator import EPISODES, GENERATIVE, stream_key
 from tightrope.data.step_episodes import count_step_episodes, record_step_episodes
 from tightrope.data.stopping import absorbing_states, can_repeat_choice
 from tightrope.errors import InputError
-from tightrope.formats.policy import AnyPolicy, Policy, StepPolicy
+from tightrope.formats.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.mdp import MDP
+from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.record import Facts, Record, freeze_fields
 
 DEFAULT_CAP = 1000
 """Steps after which an episode is cut off, where nothing else is said."""
@@ -36,26 +38,29 @@ RECORD_ROWS = 1 << 18
 """Rows of a block of recorded trajectories, at least."""
 
 
-@dataclass(frozen=True)
-class Trajectories:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectories(Record):
     """A block of recorded steps, in time order: whole episodes, one row a step."""
 
     episode: OffsetArray
     step: OffsetArray
     transition: OffsetArray
 
+    def __post_init__(self) -> None:
+        freeze_fields(self)
 
-@dataclass(frozen=True, eq=False)
-class Simulator:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulator(Record):
     """An MDP under a policy, with the states that end an episode and the cap on its length.
 
-    `stop` adds to the absorbing states, which always end an episode. `model_hash` is the hash of the
-    parametric model the MDP was instantiated from, where there is one. `threads` is the number of
-    cores by default.
+    `policy` is anything that a `Policy` can be made of; None takes every choice of a state alike. `stop` adds
+    to the absorbing states, which always end an episode. `model_hash` is the hash of the parametric model the
+    MDP was instantiated from, where there is one. `threads` is the number of cores by default.
     """
 
     mdp: MDP
-    policy: AnyPolicy | None = None
+    policy: PolicyGiven | None = None
     stop: BoolArray | None = None
     cap: int = DEFAULT_CAP
     model_hash: str | None = None
@@ -68,9 +73,14 @@ class Simulator:
             raise InputError(f"the number of threads is {self.threads}, but it must be at least 1")
         if self.stop is not None and self.stop.shape != (self.mdp.states,):
             raise InputError(f"stopping states given for {len(self.stop)} of {self.mdp.states} states")
-        if self.policy is not None and self.policy.structure.choices != self.mdp.choices:
-            theirs = self.policy.structure.choices
-            raise InputError(f"the policy is for {theirs} choices, the model has {self.mdp.choices}")
+        object.__setattr__(self, "policy", as_policy(self.mdp, self.policy))
+        if self.stop is not None:
+            object.__setattr__(self, "stop", frozen_array(self.stop, np.bool_))
+
+    def _facts_(self) -> Facts:
+        policy = "uniform" if self.policy is None else repr(self.policy).partition("\n")[0]
+        ending = f"{np.count_nonzero(self.stopping):,} states end an episode, or {self.cap:,} steps"
+        return [("model", self.mdp._title_()), ("policy", policy), ("stopping", ending)]
 
     def episodes(self, episodes: int, seed: int, first: int = 0) -> Counts:
         """Counts of `episodes` trajectories, in geometric batches of episodes.
@@ -118,6 +128,11 @@ class Simulator:
         design = SamplingDesign(SamplingKind.GENERATIVE_FIXED, None, samples * mdp.choices, True)
         return self._counts(parts, design)
 
+    @property
+    def _followed(self) -> Policy | None:
+        assert self.policy is None or isinstance(self.policy, Policy)
+        return self.policy
+
     @cached_property
     def stopping(self) -> BoolArray:
         """All states that end an episode."""
@@ -136,9 +151,9 @@ class Simulator:
 
     def _walk(self, by_state: Callable[..., Any], by_step: Callable[..., Any]) -> Callable[..., Any]:
         """The kernel that follows the policy, with all that it needs of model and policy."""
-        policy = self.policy
-        if isinstance(policy, StepPolicy):
-            table, runs = self._choice_table, policy.choices
+        runs = None if self._followed is None else self._followed.steps
+        if runs is not None:
+            table = self._choice_table
             tables = (table.row, table.bucket, self.mdp.successor, self.stopping)
             return partial(by_step, *tables, runs.start, runs.step, runs.choice)
         table = self._episode_table
@@ -147,8 +162,7 @@ class Simulator:
     @cached_property
     def _episode_table(self) -> AliasTable:
         mdp = self.mdp
-        policy = self.policy if isinstance(self.policy, Policy) else Policy.uniform(mdp.structure)
-        weight = policy.probability
+        weight = (self._followed or Policy.uniform(mdp)).probability
         return build_alias_table(
             mdp.choice_start, mdp.transition_start, weight, mdp.probability, self.stopping
         )

@@ -2,7 +2,7 @@
 
 A state is one of the model's own states, or its variables' values (a mapping by name, or a sequence in the
 model's order), or its index where `states="index"` says so. An
-action is its name, or the number of the choice within its state, counted from 0.
+action is its name, or the number of the choice within its state (`tightrope.model.find_state`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from tightrope.data.observations import ObservationMap
 from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
+from tightrope.model.find_state import find_choice
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
 
@@ -47,26 +48,8 @@ class StepReader:
                 hint="a step is (state, action, next state); an episode may also list transitions by index",
             ) from None
         state = self._shown.state(state_shown, where)
-        choice = self._choice(state, action, where)
+        choice = find_choice(self.structure, state, action, where)
         return self._shown.transition(choice, self._shown.state(next_shown, where), where)
-
-    def _choice(self, state: int, action: Any, where: str) -> int:
-        structure = self.structure
-        first, last = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
-        names = [structure.action_name(choice) for choice in range(first, last)]
-        if isinstance(action, str):
-            matching = [choice for choice, own in enumerate(names) if own == action]
-            if len(matching) == 1:
-                return first + matching[0]
-            problem = "ambiguous" if matching else "not enabled"
-        elif isinstance(action, int | np.integer) and 0 <= action < last - first:
-            return first + int(action)
-        else:
-            problem = "not enabled"
-        raise InputError(
-            f"{where}: the action {action!r} is {problem} in state {structure.state_name(state)}",
-            hint=f"its choices are {', '.join(f'{i} ({own})' for i, own in enumerate(names))}",
-        )
 
     def _check(self, found: OffsetArray, name: str) -> None:
         """Each step begins where the one before ended, the first in the initial state."""

@@ -1,6 +1,8 @@
-"""Policies of a model: memoryless ones, deterministic or randomised, and those that depend on the step.
+"""Policies of a model: a choice per state, a probability per choice, or a choice per state and step.
 
-Their files: `tightrope.formats.policy_write` and `tightrope.formats.policy_read`.
+One class for all that the package takes and gives. What it can be made of: `tightrope.formats.policy_given`;
+its files: `tightrope.formats.policy_write` and `tightrope.formats.policy_read`; its tables:
+`tightrope.formats.policy_table`.
 """
 
 from __future__ import annotations
@@ -8,58 +10,87 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.model.find_state import find_state
+from tightrope.formats.atomic import atomic_write
+from tightrope.formats.policy_given import Said, read_given, refuse_other_model
+from tightrope.formats.policy_table import policy_table
+from tightrope.formats.policy_write import write_policy
+from tightrope.formats.table.frames import to_pandas
+from tightrope.model.find_state import find_state, index_or_state, is_whole, shown_action
 from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.record import Facts, Record
 
 SUM_TOLERANCE = 1e-9
 
+SHOWN_STATES = 5
+"""So many states are listed where a policy is printed."""
 
-@dataclass(frozen=True, eq=False)
-class Policy:
-    """`probability[c]`: how likely choice c is taken in its state."""
 
-    probability: FloatArray
+class HasStructure(Protocol):
+    """Any model."""
+
+    @property
+    def structure(self) -> Structure: ...
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Policy(Record):
+    """What is done in every state of a model.
+
+    `Policy(model, given)` takes a mapping from states to actions, a function of the state, the path of a
+    policy file, an array, or another policy of the same model; `docs/policies.md` shows each.
+
+    >>> from tightrope import Policy, build_from_rows
+    >>> rows = [(0, "stay", {0: 1}), (0, "go", {1: 1}), (1, "", {1: 1})]
+    >>> model = build_from_rows(rows, own_states=["here", "there"])
+    >>> policy = Policy(model, {"here": "go"})
+    >>> policy["here"], policy.actions("here"), policy.act("here")
+    ('go', {'go': 1.0}, 'go')
+    >>> lazy = Policy(model, lambda state: {"stay": 0.9, "go": 0.1})
+    >>> lazy["here"], lazy.is_deterministic, lazy == policy
+    ({'stay': 0.9, 'go': 0.1}, False, False)
+    """
+
     structure: Structure
+    weight: FloatArray | None
+    steps: StepChoices | None
 
-    def __post_init__(self) -> None:
-        probability = np.ascontiguousarray(self.probability, dtype=np.float64).view()
-        probability.flags.writeable = False
-        object.__setattr__(self, "probability", probability)
-        structure = self.structure
-        if probability.shape != (structure.choices,):
-            raise InputError(f"the policy has {len(probability)} entries for {structure.choices} choices")
-        wrong = np.flatnonzero(~((probability >= 0) & (probability <= 1)))
-        if len(wrong):
-            raise InputError(
-                f"the policy takes {structure.choice_name(int(wrong[0]))} with probability "
-                f"{probability[wrong[0]]:.12g}, not within [0, 1]"
-            )
-        total = np.add.reduceat(probability, structure.choice_start[:-1])
-        wrong = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
-        if len(wrong):
-            state = int(wrong[0])
-            raise InputError(
-                f"the policy's probabilities in state {structure.state_name(state)} sum to "
-                f"{total[state]:.12g}, not 1"
-            )
+    def __init__(self, model: HasStructure | Structure, given: PolicyGiven):
+        structure = model if isinstance(model, Structure) else model.structure
+        if isinstance(given, Policy):
+            refuse_other_model(given.structure, structure)
+            said = given.probability if given.steps is None else given.steps
+        else:
+            said = read_given(structure, given)
+        if isinstance(said, StepChoices):
+            said.refuse_for(structure)
+            if said.horizon == 0:
+                said = _weights(structure, said.first)
+        object.__setattr__(self, "structure", structure)
+        object.__setattr__(self, "weight", None if isinstance(said, StepChoices) else said)
+        object.__setattr__(self, "steps", said if isinstance(said, StepChoices) else None)
+        if self.weight is not None:
+            self.weight.flags.writeable = False
+            _check_weights(structure, self.weight)
 
     @staticmethod
-    def uniform(structure: Structure) -> Policy:
+    def uniform(model: HasStructure | Structure) -> Policy:
         """Every choice of a state alike."""
+        structure = model if isinstance(model, Structure) else model.structure
         choices = np.diff(structure.choice_start)
-        return Policy(np.repeat(1 / choices, choices), structure)
+        return Policy(structure, np.repeat(1 / choices, choices))
 
     @staticmethod
-    def deterministic(structure: Structure, choice: npt.NDArray[np.integer]) -> Policy:
-        """Takes `choice[s]`, the index of a choice of the model, in state s."""
+    def of_choices(structure: Structure, choice: npt.NDArray[np.integer]) -> Policy:
+        """Takes `choice[s]`, the index of a choice among all of the model, in state s."""
         taken = np.asarray(choice)
         if taken.shape != (structure.states,):
             raise InputError(f"the policy names {len(taken)} choices for {structure.states} states")
@@ -70,95 +101,218 @@ class Policy:
                 f"the policy takes choice {taken[state]} in state {structure.state_name(state)}, "
                 f"whose choices are {structure.choice_start[state]}..{structure.choice_start[state + 1] - 1}"
             )
-        probability = np.zeros(structure.choices)
-        probability[taken] = 1.0
-        return Policy(probability, structure)
+        return Policy(structure, _weights(structure, taken))
+
+    # --- what kind of policy it is ---------------------------------------------------------
+
+    @property
+    def depends_on_step(self) -> bool:
+        return self.steps is not None
 
     @cached_property
     def is_deterministic(self) -> bool:
-        return bool(np.all((self.probability == 0) | (self.probability == 1)))
+        """Whether one choice is taken for certain in every state (at every step)."""
+        return self.weight is None or bool(np.all((self.weight == 0) | (self.weight == 1)))
+
+    @property
+    def probability(self) -> FloatArray:
+        """How likely each choice of the model is taken in its state."""
+        if self.weight is None:
+            raise InputError(
+                "the policy depends on the step, so choices have no single probability",
+                hint="policy.at(step) is what is done at one step",
+            )
+        return self.weight
 
     @cached_property
-    def choice(self) -> IndexArray:
-        """The choice taken in each state by a deterministic policy."""
+    def choice(self) -> OffsetArray:
+        """The choice taken in each state by a deterministic policy, as an index among all of the model."""
         if not self.is_deterministic:
-            raise ValueError("a randomised policy does not take one choice a state")
-        return np.flatnonzero(self.probability).astype(np.int32)
+            raise InputError("a randomised policy does not take one choice per state")
+        return np.flatnonzero(self.probability).astype(np.int64)
 
-    def actions(self, state: Any) -> dict[str, float]:
-        """What the policy does in a state, as its author or its variables call it: actions, how likely each.
+    def at(self, step: int) -> Policy:
+        """What is done at a step, as a policy that does it at every one."""
+        if step < 0:
+            raise InputError(f"steps count from 0, and {step} is before")
+        return self if self.steps is None else Policy.of_choices(self.structure, self.steps.at(step))
 
-        Choices of one action count together.
+    # --- what it does in a state -----------------------------------------------------------
+
+    def __getitem__(self, state: Any) -> str | dict[str, float]:
+        """The action in a state, or how likely each one is, where the policy is random there.
+
+        A state is what the model's author calls it, its variables' values ("x=3,y=4"; a mapping; a tuple),
+        a label of a single state, or its index.
         """
-        number = find_state(self.structure, state)
+        number = index_or_state(self.structure, state)
+        if self.steps is not None and np.diff(self.steps.start)[number] > 1:
+            raise InputError(
+                f"what the policy does in state {self.structure.state_name(number)} depends on the step",
+                hint="policy.at(step)[state], or policy.act(state, step=step)",
+            )
+        taken = self._actions(number, 0)
+        return next(iter(taken)) if len(taken) == 1 else taken
+
+    def actions(self, state: Any, step: int | None = None) -> dict[str, float]:
+        """What the policy does in a state: actions, how likely each. Choices of one action count together."""
+        return self._actions(find_state(self.structure, state), self._step(step))
+
+    def act(
+        self,
+        state: Any,
+        *,
+        step: int | None = None,
+        rng: np.random.Generator | int | None = None,
+        states: str | None = None,
+    ) -> str | int:
+        """The action to take in a state, drawn by `rng` (a generator or a seed) where the policy is random.
+
+        Actions named by whole numbers are returned as numbers, as Gymnasium's toy environments take them. A
+        state that is a bare number is the model's index of it only with `states="index"`. Policies that
+        depend on the step need `step`, counted from 0 in every episode.
+        """
+        structure = self.structure
+        if states not in (None, "index"):
+            raise InputError(f"states are not named by '{states}'", hint="known is index")
+        if states == "index":
+            if not is_whole(state) or not 0 <= state < structure.states:
+                raise InputError(f"{state!r} is no state's index; they are 0..{structure.states - 1}")
+            number = int(state)
+        else:
+            number = find_state(structure, state)
+        return shown_action(structure, self.draw(number, self._step(step), rng))
+
+    def draw(self, state: int, step: int = 0, rng: np.random.Generator | int | None = None) -> int:
+        """The index of the choice taken in the state of an index, drawn where the policy is random."""
+        if self.steps is not None:
+            return self.steps.choice_at(state, step)
+        first, last = int(self.structure.choice_start[state]), int(self.structure.choice_start[state + 1])
+        share = self.probability[first:last]
+        if np.count_nonzero(share) == 1:
+            return first + int(np.argmax(share))
+        generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+        return first + int(generator.choice(last - first, p=share / share.sum()))
+
+    def _step(self, step: int | None) -> int:
+        if step is None and self.depends_on_step:
+            raise InputError(
+                "the policy depends on the step",
+                hint="say which with `step`, counted from 0 in every episode",
+            )
+        if step is not None and step < 0:
+            raise InputError(f"steps count from 0, and {step} is before")
+        return step or 0
+
+    def _actions(self, state: int, step: int) -> dict[str, float]:
+        structure = self.structure
+        if self.steps is not None:
+            return {structure.action_name(self.steps.choice_at(state, step)): 1.0}
         taken: dict[str, float] = {}
-        for choice in range(*self.structure.choice_start[number : number + 2].tolist()):
+        for choice in range(*structure.choice_start[state : state + 2].tolist()):
             if self.probability[choice] > 0:
-                name = self.structure.action_name(choice)
+                name = structure.action_name(choice)
                 taken[name] = taken.get(name, 0.0) + float(self.probability[choice])
         return taken
 
+    # --- for other uses --------------------------------------------------------------------
+
     @property
     def digest(self) -> str:
         """A name for what the policy does."""
+        if (runs := self.steps) is not None:
+            return sha256(runs.start.tobytes() + runs.step.tobytes() + runs.choice.tobytes()).hexdigest()
         return sha256(self.probability.tobytes()).hexdigest()
 
     @property
-    def for_solver(self) -> OffsetArray | FloatArray:
-        """As `solve` takes it: a choice per state, or a probability per choice."""
-        return self.choice.astype(np.int64) if self.is_deterministic else self.probability
+    def for_solver(self) -> OffsetArray | FloatArray | StepChoices:
+        """As the solver's kernels take it: the index of a choice per state, or of a choice per state and
+        step, or a probability per choice.
+        """
+        if self.steps is not None:
+            return self.steps
+        return self.choice if self.is_deterministic else self.probability
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table: a row per state and choice that may be taken there (and step from which on)."""
+        return policy_table(self)
+
+    def to_dataframe(self) -> Any:
+        """The same as a pandas data frame."""
+        return to_pandas(self.to_arrow())
+
+    def save(self, path: Path | str) -> None:
+        """Write it as a JSON file that `Policy(model, path)` and the command line read."""
+        with atomic_write(Path(path)) as file:
+            write_policy(self, file)
+
+    def _title_(self) -> str:
+        kind = "deterministic" if self.is_deterministic else "randomised"
+        deciding = int(np.count_nonzero(np.diff(self.structure.choice_start) > 1))
+        shape = f"Policy of {self.structure.states:,} states, {deciding:,} with several choices"
+        return f"{shape}: {'depends on the step' if self.depends_on_step else kind}"
+
+    def _facts_(self) -> Facts:
+        structure, facts = self.structure, []
+        deciding = np.flatnonzero(np.diff(structure.choice_start) > 1)
+        for state in deciding[:SHOWN_STATES].tolist():
+            taken = self._actions(state, 0)
+            shown = next(iter(taken)) if len(taken) == 1 else _shares(taken)
+            changes = self.steps is not None and np.diff(self.steps.start)[state] > 1
+            facts.append((structure.state_name(state), f"{shown}{' at first' if changes else ''}"))
+        if len(deciding) > SHOWN_STATES:
+            facts.append(("…", f"{len(deciding) - SHOWN_STATES:,} more: policy.to_dataframe()"))
+        return facts
 
 
-@dataclass(frozen=True, eq=False)
-class StepPolicy:
-    """A choice per state and step; the step counts from 0 at the beginning of a play."""
-
-    choices: StepChoices
-    structure: Structure
-
-    def __post_init__(self) -> None:
-        self.choices.refuse_for(self.structure)
-
-    def actions(self, state: Any, step: int) -> dict[str, float]:
-        """What the policy does in a state at a step: the one action."""
-        runs, number = self.choices, find_state(self.structure, state)
-        if step < 0:
-            raise InputError(f"steps count from 0, and {step} is before")
-        first, last = runs.start[number : number + 2].tolist()
-        run = first + int(np.searchsorted(runs.step[first:last], step, side="right")) - 1
-        return {self.structure.action_name(int(runs.choice[run])): 1.0}
-
-    @property
-    def digest(self) -> str:
-        """A name for what the policy does."""
-        runs = self.choices
-        return sha256(runs.start.tobytes() + runs.step.tobytes() + runs.choice.tobytes()).hexdigest()
-
-    @property
-    def for_solver(self) -> StepChoices:
-        return self.choices
+PolicyGiven: TypeAlias = Policy | Said
+"""Whatever `Policy(model, …)` takes."""
 
 
-AnyPolicy = Policy | StepPolicy
+def as_policy(model: HasStructure | Structure, given: PolicyGiven | None) -> Policy | None:
+    """A policy of the model, made of whatever was given; the policy itself where it is one already."""
+    structure = model if isinstance(model, Structure) else model.structure
+    if given is None or (isinstance(given, Policy) and given.structure is structure):
+        return given
+    return Policy(structure, given)
 
 
-def solver_policy(policy: Any, structure: Structure) -> OffsetArray | FloatArray | StepChoices:
-    """A policy in any form that users have it in, as `solve` takes it."""
-    if isinstance(policy, Policy | StepPolicy):
-        return policy.for_solver
-    if isinstance(policy, StepChoices):
-        return policy
-    array = np.asarray(policy)
-    if array.dtype.kind in "iuf":
-        return array
-    raise InputError(
-        f"`policy` is a {type(policy).__name__}, not a policy",
-        hint="give a tr.Policy, or an array: a choice per state, or a probability per choice",
-    )
+def read_policy(path: Path | str, structure: Structure) -> Policy:
+    """Read a policy file for a model; the same as `Policy(structure, path)`."""
+    return Policy(structure, Path(path))
 
 
-def policy_of(structure: Structure, choice: npt.NDArray[np.generic], steps: StepChoices | None) -> AnyPolicy:
+def policy_of(structure: Structure, choice: npt.NDArray[np.generic], steps: StepChoices | None) -> Policy:
     """The policy that a solve found: `steps` where it depends on the step, else a choice per state."""
-    if steps is not None and steps.horizon > 0:
-        return StepPolicy(steps, structure)
-    return Policy.deterministic(structure, np.asarray(choice, dtype=np.int64))
+    if steps is not None:
+        return Policy(structure, steps)
+    return Policy.of_choices(structure, np.asarray(choice, dtype=np.int64))
+
+
+def _weights(structure: Structure, taken: npt.NDArray[np.integer]) -> FloatArray:
+    weight = np.zeros(structure.choices)
+    weight[taken] = 1.0
+    return weight
+
+
+def _check_weights(structure: Structure, weight: FloatArray) -> None:
+    if weight.shape != (structure.choices,):
+        raise InputError(f"the policy has {len(weight)} entries for {structure.choices} choices")
+    wrong = np.flatnonzero(~((weight >= 0) & (weight <= 1)))
+    if len(wrong):
+        raise InputError(
+            f"the policy takes {structure.choice_name(int(wrong[0]))} with probability "
+            f"{weight[wrong[0]]:.12g}, not within [0, 1]"
+        )
+    total = np.add.reduceat(weight, structure.choice_start[:-1])
+    wrong = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
+    if len(wrong):
+        state = int(wrong[0])
+        raise InputError(
+            f"the policy's probabilities in state {structure.state_name(state)} sum to "
+            f"{total[state]:.12g}, not 1"
+        )
+
+
+def _shares(taken: dict[str, float]) -> str:
+    return ", ".join(f"{name or '[]'} {share:.3g}" for name, share in taken.items())

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.formats.policy import AnyPolicy, Policy, StepPolicy
 from tightrope.formats.policy_write import FORMAT, INDEX, VERSION
 from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import FloatArray
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class _Said:
     shares: list[tuple[int, float]]
 
 
-def read_policy(path: Path | str, structure: Structure) -> AnyPolicy:
-    """Read a policy for a model; every state with more than one choice must be in the file, once."""
+def read_policy_file(path: Path | str, structure: Structure) -> FloatArray | StepChoices:
+    """What a `Policy` of the model is made of; every state with more than one choice is in the file, once."""
     return _PolicyReader(str(path), structure).read()
 
 
@@ -43,7 +43,7 @@ class _PolicyReader:
         valuations = zip(*columns, strict=True)
         self.state_of = {values: s for s, values in enumerate(valuations)} if columns else None
 
-    def read(self) -> AnyPolicy:
+    def read(self) -> FloatArray | StepChoices:
         structure = self.structure
         document = self._document()
         records = document.get("policy")
@@ -80,9 +80,9 @@ class _PolicyReader:
             probability[structure.choice_start[entry.state]] = 0.0
             for choice, share in entry.shares:
                 probability[choice] += share
-        return Policy(probability, structure)
+        return probability
 
-    def _by_step(self, said: list[_Said]) -> StepPolicy:
+    def _by_step(self, said: list[_Said]) -> StepChoices:
         runs = [[(0, int(first))] for first in self.structure.choice_start[:-1]]
         for entry in said:
             if len(entry.shares) > 1:
@@ -94,7 +94,7 @@ class _PolicyReader:
             runs[entry.state] = entry.runs
         start = np.concatenate([[0], np.cumsum([len(each) for each in runs])])
         step, choice = np.array([run for each in runs for run in each], dtype=np.int64).T
-        return StepPolicy(StepChoices(start, step, choice), self.structure)
+        return StepChoices(start, step, choice)
 
     def _variables(self, listed: object) -> list[str]:
         names = list(self.structure.valuations)

@@ -26,17 +26,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from tightrope.formats.policy import AnyPolicy, Policy, StepPolicy
 from tightrope.formats.written_by import POLICY_FORMAT
+from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
+
+if TYPE_CHECKING:
+    from tightrope.formats.policy import Policy
 
 FORMAT = POLICY_FORMAT
 VERSION = 2
@@ -47,7 +48,7 @@ Texts = Any
 
 
 def write_policy(
-    policy: AnyPolicy,
+    policy: Policy,
     stream: IO[str],
     model_hash: str | None = None,
     certified: Mapping[str, object] | None = None,
@@ -84,12 +85,14 @@ def _written_states(structure: Structure) -> Sequence[object] | None:
     return own if all(own.find(state) == number for number, state in enumerate(read)) else None
 
 
-def _lines(policy: AnyPolicy, own: Sequence[object] | None) -> Iterator[str]:
+def _lines(policy: Policy, own: Sequence[object] | None) -> Iterator[str]:
+    import pyarrow as pa
+
     structure = policy.structure
     states = np.flatnonzero(np.diff(structure.choice_start) > 1)
     texts = _state_texts(structure, own, states)
-    if isinstance(policy, StepPolicy):
-        yield from _by_step(policy, states.tolist(), texts)
+    if policy.steps is not None:
+        yield from _by_step(structure, policy.steps, states.tolist(), texts)
         return
     taken = np.add.reduceat((policy.probability > 0).astype(np.int64), structure.choice_start[:-1])
     if np.all(taken == 1):
@@ -103,6 +106,8 @@ def _lines(policy: AnyPolicy, own: Sequence[object] | None) -> Iterator[str]:
 
 def _state_texts(structure: Structure, own: Sequence[object] | None, states: OffsetArray) -> Texts:
     """The states as they stand in the file; a million of them in a moment."""
+    import pyarrow as pa
+
     if structure.valuations:
         parts: list[Texts | str] = ["["]
         for column in structure.valuations.values():
@@ -114,10 +119,14 @@ def _state_texts(structure: Structure, own: Sequence[object] | None, states: Off
 
 
 def _texts(column: npt.NDArray[np.generic]) -> Texts:
+    import pyarrow as pa
+
     return pa.array(column).cast(pa.string())
 
 
 def _joined(*parts: Texts | str) -> Texts:
+    import pyarrow.compute as pc
+
     return pc.binary_join_element_wise(*parts, "")
 
 
@@ -125,8 +134,7 @@ def _action_texts(structure: Structure) -> list[str]:
     return [json.dumps(name) for name in structure.action_names]
 
 
-def _by_step(policy: StepPolicy, states: list[int], texts: Texts) -> Iterator[str]:
-    structure, choices = policy.structure, policy.choices
+def _by_step(structure: Structure, choices: StepChoices, states: list[int], texts: Texts) -> Iterator[str]:
     names = _action_texts(structure)
     start, step, choice = choices.start.tolist(), choices.step.tolist(), choices.choice.tolist()
     first = structure.choice_start.tolist()

@@ -14,12 +14,11 @@ from tightrope.coupled.gradient import ValueGradient
 from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
-from tightrope.learning.policies import Choices, depends_on_step
+from tightrope.learning.policies import depends_on_step
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.step_choices import StepChoices
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
@@ -34,10 +33,10 @@ class BetPolicy:
         self,
         model: ParametricMDP,
         objective: Objective,
-        given: Choices | None = None,
+        given: Policy | None = None,
         design: SamplingDesign | None = None,
     ):
-        by_step = isinstance(given, StepChoices) if given is not None else depends_on_step(objective)
+        by_step = given.depends_on_step if given is not None else depends_on_step(objective)
         if by_step:
             raise InputError(
                 "a slab bets on a policy that takes one choice per state, and here it depends on the step",
@@ -46,13 +45,12 @@ class BetPolicy:
         self.model, self.objective = model, objective
         coordinates = Coordinates.of(model.expressions, model.parameters)
         self.functions: AffineFunctions = coordinates.functions(model.expressions)
-        self.policy: OffsetArray | FloatArray | None = None
+        self.policy: Policy | None = None
         self._frozen = False
-        self._known: dict[bytes, tuple[OffsetArray | FloatArray, FloatArray | None]] = {}
+        self._known: dict[bytes, tuple[Policy, FloatArray | None]] = {}
         self._gradient: ValueGradient | None = None
-        self._gradient_of: OffsetArray | FloatArray | None = None
+        self._gradient_of: Policy | None = None
         if given is not None:
-            assert not isinstance(given, StepChoices)
             self._take(given)
             self._frozen = True
         self.words = self._words(given is not None, () if design is None else design.bet_on)
@@ -78,23 +76,17 @@ class BetPolicy:
         if not given:
             return "bets are on the policy that was best by the data before them"
         assert self.policy is not None
-        mixes = np.issubdtype(self.policy.dtype, np.floating)
-        structure = self.model.structure
-        if mixes:
-            named = Policy(self.policy.astype(np.float64), structure)
-        else:
-            named = Policy.deterministic(structure, self.policy.astype(np.int64))
-        if named.digest in planned:
+        if self.policy.digest in planned:
             return "bets are on the given policy, as was planned before the data came"
         return "bets are on the given policy: assumes that it was not chosen by looking at these data"
 
-    def _take(self, policy: OffsetArray | FloatArray) -> None:
+    def _take(self, policy: Policy) -> None:
         self.policy = policy
-        if self._gradient_of is None or not np.array_equal(policy, self._gradient_of):
+        if self._gradient_of != policy:
             self._gradient = ValueGradient.of(self.model, self.objective, policy, self.functions)
         self._gradient_of = policy
 
-    def _optimal(self, x: FloatArray) -> OffsetArray:
+    def _optimal(self, x: FloatArray) -> Policy:
         probability = np.clip(self.functions.constant + self.functions.linear @ x, 0.0, 1.0)
         plain = MDP(self.model.structure, probability[self.model.expression])
-        return solve(plain, self.objective, precision=1e-9).policy.astype(np.int64)
+        return solve(plain, self.objective, precision=1e-9).policy

@@ -11,8 +11,6 @@ import math
 import time
 from dataclasses import replace
 
-import numpy as np
-
 from tightrope.coupled import (
     CoupledLimits,
     CoupledSynthesis,
@@ -20,9 +18,9 @@ from tightrope.coupled import (
     coupled_policy,
     coupled_value,
 )
+from tightrope.formats.policy import Policy
 from tightrope.learning.policies import PolicySolver, depends_on_step
 from tightrope.learning.result import Interval, PolicyValue
-from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 COUPLED_SECONDS = 60.0
 """For the search of each coupled value where no time limit is given: what it has found then is certified, and
@@ -37,7 +35,7 @@ class Coupler:
         self.solver, self.gap = solver, gap
 
     def robust(
-        self, rectangular: PolicyValue, betted: OffsetArray | FloatArray | None = None
+        self, rectangular: PolicyValue, betted: Policy | None = None
     ) -> tuple[PolicyValue, CoupledSynthesis | None]:
         """The policy with the best coupled guarantee found; the rectangular-robust one is a candidate, and so
         is one that was bet on.
@@ -50,23 +48,22 @@ class Coupler:
             )
             return rectangular, None
         solver.progress("solve: the robust policy over the coupled set")
-        mixes = betted is not None and np.issubdtype(betted.dtype, np.floating)
         found = coupled_policy(
             solver.sets,
             solver.objective,
             gap=self.gap,
             limits=self._limits(),
-            robust=np.asarray(rectangular.policy, dtype=np.int64),
-            more=[] if betted is None or mixes else [betted.astype(np.int64)],
+            robust=rectangular.policy,
+            more=[] if betted is None or not betted.is_deterministic else [betted],
         )
-        if not np.array_equal(found.policy, rectangular.policy):
+        if found.policy != rectangular.policy:
             rectangular = solver.evaluate(found.policy)
         return self._of(rectangular, found.value), found
 
     def evaluated(self, rectangular: PolicyValue) -> PolicyValue:
         """A given policy's value over the coupled set."""
         solver = self.solver
-        if rectangular.steps is not None:
+        if rectangular.policy.depends_on_step:
             solver.notes.append(
                 "the given policy depends on the step, and coupled values are those of policies that do "
                 "not: its interval is the one over rectangular sets"

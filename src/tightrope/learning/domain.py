@@ -8,17 +8,17 @@ contains its value at every instantiation. The sets are those of learning over t
 from __future__ import annotations
 
 import time
-from typing import Any, Unpack
+from typing import Unpack
 
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.policy import solver_policy
+from tightrope.formats.policy import PolicyGiven, as_policy
 from tightrope.learning.binding import NOTHING
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.learn import parametric, progress_of
 from tightrope.learning.options import Decisions, LearnOptions, LearnWords
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, widths_of
-from tightrope.learning.stages import Progress
+from tightrope.learning.stages import Progress, silent
 from tightrope.problem import Problem
 from tightrope.region.bounds import parameter_box
 from tightrope.region.build import domain_region
@@ -33,7 +33,7 @@ OVER_THE_DOMAIN = (SetsKind.EXPRESSION, SetsKind.RECTANGULAR, SetsKind.COUPLED)
 def over_domain(
     problem: Problem,
     *,
-    policy: Any = None,
+    policy: PolicyGiven | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[LearnWords],
 ) -> LearningResult:
@@ -53,7 +53,7 @@ def over_domain(
     asked = LearnOptions.of("over_domain", words)
     model = parametric(problem)
     _refuse_data_options(asked)
-    kind, say = asked.sets, progress_of(progress) or (lambda what: None)
+    kind, say = asked.sets, progress_of(progress) or silent
     if kind not in OVER_THE_DOMAIN:
         raise InputError(
             f"{kind.value if kind else 'such'} sets come from data, and there are none",
@@ -69,7 +69,7 @@ def over_domain(
     made = make(region, model)
     solver = PolicySolver(made, problem.objective, asked, begin + asked.seconds, say)
     ready = time.perf_counter()
-    given = None if policy is None else solver_policy(policy, model.structure)
+    given = as_policy(model, policy)
     found = solver.robust() if given is None else solver.evaluate(given)
     optimistic = solver.optimistic()
     synthesis = None
@@ -88,7 +88,7 @@ def over_domain(
         sets=made,
         region=region,
         intervals=None,
-        value=None if policy is None else found,
+        value=None if given is None else found,
         robust=found,
         optimistic=optimistic,
         widths=widths_of(model, made, parameter_box(region)),

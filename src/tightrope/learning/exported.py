@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from tightrope.formats.policy import AnyPolicy, Policy, policy_of
+from tightrope.formats.policy import Policy
 from tightrope.learning.policies import maximises
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.solver.attained import Attained, attained
@@ -25,7 +23,7 @@ class Exported:
     """A policy, its name, and what is certified of it."""
 
     name: str
-    policy: AnyPolicy
+    policy: Policy
     interval: Interval
     status: Status
 
@@ -51,16 +49,12 @@ def exported_policies(result: LearningResult) -> Iterator[Exported]:
 def robust_policy(result: LearningResult) -> Exported:
     """The robust policy; over a domain the one that was asked about."""
     value = result.robust
-    structure = result.model.structure
-    if value.steps is None and np.issubdtype(value.policy.dtype, np.floating):
-        policy: AnyPolicy = Policy(np.asarray(value.policy, dtype=np.float64), structure)
-    else:
-        policy = policy_of(structure, value.policy, value.steps)
+    policy = value.policy
     if value.coupled is not None or value is result.value:  # computed of this very policy
         status = Status.CERTIFIED if value.is_certified else Status.PRECISION_LIMIT
         return Exported("robust", policy, value.interval, status)
     against, beside = value.solutions if maximises(result.objective) else value.solutions[::-1]
-    again = attained(against, policy.for_solver, _workspace(result))
+    again = attained(against, policy, _workspace(result))
     initial = result.model.initial
     if maximises(result.objective):
         interval = Interval(again.lower, float(beside.upper[initial]))
@@ -71,9 +65,9 @@ def robust_policy(result: LearningResult) -> Exported:
 
 def _optimistic(result: LearningResult) -> Exported:
     solution = result.optimistic
-    policy = policy_of(result.model.structure, solution.policy, solution.steps)
+    policy = solution.policy
     workspace = _workspace(result)
-    kind = attained(solution, policy.for_solver, workspace)
+    kind = attained(solution, policy, workspace)
     against = _against(solution, policy, workspace)
     ends = (against.lower, kind.upper) if maximises(result.objective) else (kind.lower, against.upper)
     return Exported("optimistic", policy, Interval(*ends), _worst(kind.status, against.status))
@@ -83,15 +77,11 @@ def _workspace(result: LearningResult) -> Workspace:
     return Workspace(result.options.device, result.options.threads)
 
 
-def _against(solution: Solution, policy: AnyPolicy, workspace: Workspace) -> Attained:
+def _against(solution: Solution, policy: Policy, workspace: Workspace) -> Attained:
     """The optimistic policy where nature is not kind after all."""
     objective = replace(solution.objective, nature=solution.objective.nature.opposite)
     found = solve_sets(
-        solution.kernel,
-        objective,
-        policy=policy.for_solver,
-        precision=solution.precision,
-        workspace=workspace,
+        solution.kernel, objective, policy=policy, precision=solution.precision, workspace=workspace
     )
     initial = solution.kernel.structure.initial
     return Attained(float(found.lower[initial]), float(found.upper[initial]), found.status)

@@ -17,7 +17,7 @@ from typing import Any, Unpack
 from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, read_data
 from tightrope.errors import InputError, chosen
-from tightrope.formats.policy import solver_policy
+from tightrope.formats.policy import PolicyGiven, as_policy
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.learning.binding import binding_events
 from tightrope.learning.coupled import Coupler
@@ -50,7 +50,7 @@ def learn(
     data: Any,
     *,
     delta: float = 0.001,
-    policy: Any = None,
+    policy: PolicyGiven | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[LearnWords],
 ) -> LearningResult:
@@ -86,7 +86,7 @@ def learn_all(
     *,
     delta: float = 0.001,
     kinds: Sequence[SetsKind | str] | None = None,
-    policy: Any = None,
+    policy: PolicyGiven | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[LearnWords],
 ) -> dict[SetsKind, LearningResult]:
@@ -137,13 +137,13 @@ class Learner:
         delta: float,
         *,
         options: LearnOptions,
-        policy: Any = None,
+        policy: PolicyGiven | None = None,
         progress: Progress | bool | None = None,
         predictions: Predictions | None = None,
     ):
         model = parametric(problem)
         self.problem, self.objective = problem, problem.objective
-        self.policy = None if policy is None else solver_policy(policy, model.structure)
+        self.policy = as_policy(model, policy)
         self.stages = Stages(model, counts, delta, options, progress_of(progress), predictions)
         self.betted: BetPolicy | None = None
 

@@ -14,15 +14,13 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-import numpy as np
-
+from tightrope.formats.policy import Policy
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import Interval, PolicyValue
 from tightrope.learning.stages import Progress
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.step_choices import StepChoices
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Team
 from tightrope.solver.assumed_support import assume_support
 from tightrope.solver.host import LEAST_TRANSITIONS
@@ -33,9 +31,6 @@ from tightrope.solver.solve import Limits
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.solver.workspace import Workspace
 from tightrope.uncertainty.sets import Sets
-
-Choices = OffsetArray | FloatArray | StepChoices
-"""A choice per state, a probability per choice, or a choice per state and step."""
 
 
 def depends_on_step(objective: Objective) -> bool:
@@ -94,11 +89,9 @@ class PolicySolver:
         """The policy with the other end of its interval."""
         agent = self.objective.agent
         self.progress("solve: the other end of its interval")
-        policy: Choices = guarantee.policy
+        policy = guarantee.policy
         if depends_on_step(self.objective):
-            assert guarantee.steps is not None
             self.notes.append("the robust policy depends on the step: one choice per state and step")
-            policy = guarantee.steps
         far = self._solve(self.kernel, agent, policy)
         low, high = (guarantee, far) if maximises(self.objective) else (far, guarantee)
         return self._between(policy, low, high)
@@ -138,12 +131,15 @@ class PolicySolver:
         self.progress("solve: the optimistic policy")
         return self._solve(self.kernel, self.objective.agent, None, start, workspace)
 
-    def evaluate(self, policy: Choices) -> PolicyValue:
+    def evaluate(self, policy: Policy) -> PolicyValue:
         """The interval of a given policy: nature against it, and for it."""
         self.progress("solve: the given policy")
         kernel = self.kernel
-        randomised = not isinstance(policy, StepChoices) and np.issubdtype(policy.dtype, np.floating)
-        if randomised and not isinstance(kernel, IntervalKernel) and not self.objective.is_bounded:
+        if (
+            not policy.is_deterministic
+            and not isinstance(kernel, IntervalKernel)
+            and not self.objective.is_bounded
+        ):
             self.notes.append(
                 "the given policy is randomised: it was evaluated over the expression sets, "
                 "which enclose the rectangular ones"
@@ -155,18 +151,16 @@ class PolicySolver:
         low, high = (self._solve(kernel, nature, policy) for nature in natures)
         return self._between(policy, low, high)
 
-    def _between(self, policy: Choices, low: Solution, high: Solution) -> PolicyValue:
+    def _between(self, policy: Policy, low: Solution, high: Solution) -> PolicyValue:
         initial = self.kernel.structure.initial
         interval = Interval(float(low.lower[initial]), float(high.upper[initial]))
-        if isinstance(policy, StepChoices):
-            return PolicyValue(policy.first, interval, (low, high), steps=policy)
         return PolicyValue(policy, interval, (low, high))
 
     def _solve(
         self,
         kernel: Kernel,
         nature: Direction,
-        policy: Choices | None = None,
+        policy: Policy | None = None,
         start: FloatArray | None = None,
         workspace: Workspace | None = None,
     ) -> Solution:

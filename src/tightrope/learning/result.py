@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +14,18 @@ import numpy as np
 from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue
 from tightrope.data.counts import Counts
 from tightrope.formats.documents.coding import to_plain
-from tightrope.formats.policy import AnyPolicy, Policy, policy_of
+from tightrope.formats.policy import Policy
+from tightrope.formats.table.frames import to_pandas
 from tightrope.learning.binding import Binding
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcome import outcome_of
+from tightrope.learning.result_table import result_table
 from tightrope.learning.shown import Shown, map_of, path_of, run_of, write_certificate
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.step_choices import StepChoices
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.record import Facts, Record, brief, freeze_fields
+from tightrope.numerics.rounding import text_above, text_below
 from tightrope.problem import Problem
 from tightrope.region.region import Conflict, Emptiness, Region
 from tightrope.solver.solution import Solution
@@ -51,6 +55,13 @@ class Interval:
         """How much is left open; 0 for a single value, ∞ included."""
         return self.upper - self.lower if self.upper != self.lower else 0.0
 
+    def __str__(self) -> str:
+        return f"[{text_below(self.lower)}, {text_above(self.upper)}]"
+
+    def __iter__(self) -> Iterator[float]:
+        """`lower, upper = interval`."""
+        return iter((self.lower, self.upper))
+
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
 
@@ -58,26 +69,25 @@ class Interval:
         return {"lower": self.lower, "upper": self.upper}
 
 
-@dataclass(frozen=True, eq=False)
-class PolicyValue:
-    """A policy (a choice a state, or one probability a choice) and its certified interval.
+@dataclass(frozen=True, eq=False, repr=False)
+class PolicyValue(Record):
+    """A policy and its certified interval.
 
     `solutions` are the solves behind the two ends, lower end first. Where `coupled` is given the interval is
     its, and the solutions are those over the rectangular sets, which it starts from.
-
-    Where `steps` is given the policy depends on the step: it is `steps`, and `policy` its first decision.
     """
 
-    policy: OffsetArray | FloatArray
+    policy: Policy
     interval: Interval
     solutions: tuple[Solution, Solution]
     coupled: CoupledValue | None = None
-    steps: StepChoices | None = None
 
-    @property
-    def whole(self) -> OffsetArray | FloatArray | StepChoices:
-        """The policy that the interval is of."""
-        return self.policy if self.steps is None else self.steps
+    def _title_(self) -> str:
+        return f"PolicyValue: {self.interval}"
+
+    def _facts_(self) -> Facts:
+        ends = [(name, brief(end)) for name, end in zip(("low", "high"), self.solutions, strict=True)]
+        return [("policy", brief(self.policy)), *ends]
 
     @property
     def is_certified(self) -> bool:
@@ -91,14 +101,17 @@ class PolicyValue:
         return self.coupled.status.value
 
 
-@dataclass(frozen=True, eq=False)
-class Widths:
+@dataclass(frozen=True, eq=False, repr=False)
+class Widths(Record):
     """How much the data leave open: upper − lower of every expression and of every parameter."""
 
     expression: FloatArray
     nonconstant: FloatArray
     parameter_lower: FloatArray | None
     parameter_upper: FloatArray | None
+
+    def __post_init__(self) -> None:
+        freeze_fields(self)
 
     @property
     def mean(self) -> float:
@@ -109,8 +122,8 @@ class Widths:
         return float(self.nonconstant.max(initial=0.0))
 
 
-@dataclass(frozen=True, eq=False)
-class LearningResult(Shown):
+@dataclass(frozen=True, eq=False, repr=False)
+class LearningResult(Shown, Record):
     """Everything `learn` found out.
 
     * `value`: the given policy's certified interval; None where no policy was given.
@@ -138,9 +151,38 @@ class LearningResult(Shown):
     binding: Binding
     verdict: str | None
     model_check: Emptiness | None
-    seconds: dict[str, float]
+    seconds: Mapping[str, float] = field(compare=False)
     notes: tuple[str, ...] = field(default=())
     synthesis: CoupledSynthesis | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
+
+    def _title_(self) -> str:
+        return f"LearningResult: {self.problem.text} {self._guaranteed(6)}"
+
+    def _guaranteed(self, digits: int) -> str:
+        """The guarantee, rounded so that it holds as it is written."""
+        if self._maximises:
+            return f"≥ {text_below(self.guarantee, digits)}"
+        return f"≤ {text_above(self.guarantee, digits)}"
+
+    def _facts_(self) -> Facts:
+        ledger, interval = self.ledger, self.interval
+        over = "over the domain" if ledger.delta == 0 else f"with confidence {1 - ledger.delta:.10g}"
+        region = "" if self.region is None or self.fallback else f", {self.region.kind.value} region"
+        wrong = [("attention", text) for text in (self.verdict, self.misfit) if text is not None]
+        assumed = (
+            ledger.assumption.value if ledger.holds else f"{ledger.assumption.value}: not met by the data"
+        )
+        return [
+            ("guarantee", f"{self._guaranteed(9)} {over if ledger.holds else 'nominally'}"),
+            ("interval", f"{interval}, at best {self.optimistic_value:.9g}"),
+            ("assumes", assumed),
+            ("sets", f"{self.kind.value}{region}"),
+            ("status", self.status),
+            *wrong,
+        ]
 
     @property
     def model(self) -> ParametricMDP:
@@ -170,12 +212,9 @@ class LearningResult(Shown):
         return self.robust.interval
 
     @property
-    def policy(self) -> AnyPolicy:
+    def policy(self) -> Policy:
         """The robust policy: the one whose guarantee is the best."""
-        structure = self.model.structure
-        if self.robust.policy.dtype.kind == "f":
-            return Policy(np.asarray(self.robust.policy, np.float64), structure)
-        return policy_of(structure, self.robust.policy, self.robust.steps)
+        return self.robust.policy
 
     @property
     def parameters(self) -> dict[str, Interval]:
@@ -284,9 +323,15 @@ class LearningResult(Shown):
         return run_of(result_document(self, shapes=shapes))
 
     def _policy_map(self) -> PolicyMap | None:
-        steps = self.optimistic.steps
-        best = policy_of(self.model.structure, self.optimistic.policy, steps)
-        return map_of({"robust": self.policy, "optimistic": best})
+        return map_of({"robust": self.policy, "optimistic": self.optimistic.policy})
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table with a row per state; its columns: `tightrope.learning.result_table`."""
+        return result_table(self)
+
+    def to_dataframe(self) -> Any:
+        """The same as a pandas data frame."""
+        return to_pandas(self.to_arrow())
 
     def to_json(self) -> dict[str, Any]:
         """The keys of `tightrope learn --json`."""

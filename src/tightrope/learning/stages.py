@@ -77,6 +77,10 @@ class _Made:
     seconds: float
 
 
+def silent(what: str) -> None:
+    """Says nothing."""
+
+
 class Stages:
     """The stages for one model, one data set and one δ.
 
@@ -102,7 +106,7 @@ class Stages:
                 hint="count transitions of this model: same file, constants and domain",
             )
         self.model, self.counts, self.delta, self.options = model, counts, delta, options
-        self.progress: Progress = progress or (lambda what: None)
+        self.progress: Progress = progress or silent
         self.predictions, self.earlier_intervals, self.near = predictions, intervals, near
         self.gradient: Gradient | None = None
         self._made: dict[tuple[str, object], _Made] = {}

@@ -13,10 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from tightrope.coupled.gradient import ValueGradient
-from tightrope.learning.policies import Choices
+from tightrope.formats.policy import Policy
 from tightrope.learning.stages import Prepared
 from tightrope.model.objective import Objective
-from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import FloatArray
 from tightrope.region.bounds import parameter_box
 from tightrope.region.polytope import Polytope
@@ -26,9 +25,7 @@ from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.uncertainty.sets import Sets, rectangular
 
 
-def cut_along_values(
-    prepared: Prepared, objective: Objective, policies: Sequence[Choices]
-) -> Prepared | None:
+def cut_along_values(prepared: Prepared, objective: Objective, policies: Sequence[Policy]) -> Prepared | None:
     """The region cut along the policies' values, with the rectangular sets of it; None where it needs none.
 
     A region that turns out empty only now is left as it was: the cuts show what was true before.
@@ -52,14 +49,14 @@ def _directions(
     functions: AffineFunctions,
     sets: Sets,
     objective: Objective,
-    policies: Sequence[Choices],
+    policies: Sequence[Policy],
 ) -> FloatArray:
     """The gradients at the estimate, one per policy that takes a choice per state and has a finite value."""
     assert region.evidence is not None
     x = LikelihoodMaximiser.of(region.coordinates, functions).lifted(region.evidence.estimate)
     found: list[FloatArray] = []
     for policy in policies:
-        if isinstance(policy, StepChoices):
+        if policy.depends_on_step:
             continue
         value = ValueGradient.of(sets.model, objective, policy, functions)
         gradient = None if value is None else value.at(x)

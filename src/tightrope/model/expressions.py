@@ -20,7 +20,7 @@ from tightrope.errors import InputError
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_degree
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.numerics.remember import Remembering
+from tightrope.numerics.record import MOST_LINES, Facts, Record, freeze_fields
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -29,8 +29,8 @@ Point = Sequence[Fraction | float | int]
 """A value for each parameter, in order. A float stands for the exact value of that double."""
 
 
-@dataclass(frozen=True, eq=False)
-class Expressions(Remembering):
+@dataclass(frozen=True, eq=False, repr=False)
+class Expressions(Record):
     """The table Λ. Rows are distinct polynomials; the constant monomial `()` comes first if used."""
 
     parameter_names: tuple[str, ...]
@@ -38,6 +38,9 @@ class Expressions(Remembering):
     row_start: OffsetArray
     monomial: IndexArray
     coefficient: RationalArray
+
+    def __post_init__(self) -> None:
+        freeze_fields(self)
 
     @classmethod
     def from_rows(
@@ -69,6 +72,13 @@ class Expressions(Remembering):
 
     def __len__(self) -> int:
         return len(self.row_start) - 1
+
+    def _title_(self) -> str:
+        return f"Expressions: {len(self):,} in {', '.join(self.parameter_names) or 'no parameters'}"
+
+    def _facts_(self) -> Facts:
+        shown = [(str(index), self.text(index)) for index in range(min(len(self), MOST_LINES - 2))]
+        return shown + ([("…", f"{len(self) - len(shown):,} more")] if len(shown) < len(self) else [])
 
     # --- single expressions ----------------------------------------------------------------
 

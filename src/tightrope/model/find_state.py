@@ -1,12 +1,19 @@
-"""From what a user calls a state to its number in the model: one state at a time, for questions in Python.
+"""From what a user calls a state or a choice to its number in the model, one at a time.
 
 A state is one of the model's own states (`tightrope.model.own_states`), or the values of its variables: a
-mapping by name, or a sequence in the order of their declaration. A bare number is a number only where the
-model's author calls states by numbers.
+mapping by name, a sequence in the order of their declaration, or a text ("x=3,y=4"). A label that holds in a
+single state names that state. A bare number is a state only where the model's author calls states by numbers,
+or where numbers are all that a model has for names: environments number their states in ways of their own,
+and nothing would show a wrong reading.
+
+A choice is its action's name, or its number within its state, counted from 0. Where all actions of a state
+are named by whole numbers ("0", "3"), a number is such a name. Episodes (`tightrope.data.steps`), policies
+and their files agree in this.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +22,14 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model.own_states import plain
 from tightrope.model.structure import Structure
+from tightrope.numerics.remember import remembered
+
+MOST_LISTED = 200_000
+"""Up to so many states a table of all values is kept; beyond, every question scans the columns."""
+
+AMBIGUOUS = -2
+
+_VALUE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(-?\d+|true|false)\s*")
 
 
 def find_state(structure: Structure, state: Any) -> int:
@@ -23,20 +38,145 @@ def find_state(structure: Structure, state: Any) -> int:
     if own is not None and (number := own.find(shown)) >= 0:
         return number
     names = tuple(structure.valuations)
+    if isinstance(shown, str):
+        return _of_text(structure, shown)
     values: Sequence[Any] | None = None
     if isinstance(shown, Mapping) and set(shown) == set(names):
-        values = [shown[name] for name in names]
+        values = [plain(shown[name]) for name in names]
     elif (
         isinstance(shown, tuple) and len(shown) == len(names) and not (own is not None and own.has_sequences)
     ):
         values = shown
     if names and values is not None:
-        columns = zip(structure.valuations.values(), values, strict=True)
-        found = np.flatnonzero(np.all([column == value for column, value in columns], axis=0))
+        found = _of_values(structure, tuple(values))
+        if found >= 0:
+            return found
+        if found == AMBIGUOUS:
+            raise InputError(f"several states have the values {shown!r}: they do not say which is meant")
+    if own is None and not names and is_whole(shown) and 0 <= shown < structure.states:
+        return int(shown)
+    raise InputError(f"{shown!r} is no state of the model{_known(structure)}", hint=_index_hint(shown, names))
+
+
+def index_or_state(structure: Structure, state: Any) -> int:
+    """The same, where a number that is no own state is the index of a state.
+
+    Refused where it could be the value of the model's only variable as well.
+    """
+    if is_whole(state) and structure.own_states is None and structure.valuations:
+        if len(structure.valuations) == 1:
+            name = next(iter(structure.valuations))
+            raise InputError(
+                f"{state} can be the index of a state or its value of {name}", hint=f'write "{name}={state}"'
+            )
+        if not 0 <= state < structure.states:
+            raise InputError(f"{state} is no state's index; they are 0..{structure.states - 1}")
+        return int(state)
+    return find_state(structure, state)
+
+
+def shown_state(structure: Structure, state: int) -> Any:
+    """A state as its author calls it: an own state, else its variables' values by name, else its index."""
+    if structure.own_states is not None:
+        return structure.own_states[state]
+    if structure.valuations:
+        return {name: column[state].item() for name, column in structure.valuations.items()}
+    return state
+
+
+def find_choice(structure: Structure, state: int, action: Any, where: str = "") -> int:
+    """The index of the choice that a name or a number means in a state; `where` begins the error."""
+    first, last = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
+    names = [structure.action_name(choice) for choice in range(first, last)]
+    action = action.item() if isinstance(action, np.generic) else action
+    problem, named = "not enabled", action
+    if is_whole(action) and all(name.isdecimal() for name in names):
+        named = str(action)
+    if isinstance(named, str):
+        matching = [number for number, name in enumerate(names) if name == named]
+        if len(matching) == 1:
+            return first + matching[0]
+        problem = "ambiguous" if matching else problem
+    elif is_whole(action) and 0 <= action < last - first:
+        return first + int(action)
+    raise InputError(
+        f"{where}: the action {action!r} is {problem} in state {structure.state_name(state)}".lstrip(": "),
+        hint=f"its choices are {', '.join(f'{i} ({own})' for i, own in enumerate(names))}",
+    )
+
+
+def shown_action(structure: Structure, choice: int) -> str | int:
+    """The name of a choice's action; a number where it is one, as environments number their actions."""
+    name = structure.action_name(choice)
+    return int(name) if name.isdecimal() else name
+
+
+def is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _of_text(structure: Structure, text: str) -> int:
+    """`x=3,y=4`, with or without brackets, or a label of a single state."""
+    names = tuple(structure.valuations)
+    if (members := structure.labels.get(text)) is not None:
+        found = np.flatnonzero(members)
         if len(found) == 1:
             return int(found[0])
-        if len(found) > 1:
-            raise InputError(f"{len(found)} states have the values {shown!r}: they do not say which is meant")
-    known = f"; its own states are {own.listing()}" if own is not None else ""
-    wanted = f"; states have values of {', '.join(names)}" if names else known
-    raise InputError(f"{shown!r} is no state of the model{wanted}")
+        raise InputError(f"the label '{text}' holds in {len(found)} states, and not in a single one")
+    parts = [_VALUE.fullmatch(part) for part in text.strip().removeprefix("(").removesuffix(")").split(",")]
+    given = {part[1]: part[2] for part in parts if part}
+    if not names or not all(parts) or len(given) != len(parts) or not set(given) <= set(names):
+        raise InputError(f"{text!r} is no state of the model{_known(structure)}")
+    values = {name: {"true": 1, "false": 0}.get(text) for name, text in given.items()}
+    wanted = {name: int(given[name]) if value is None else value for name, value in values.items()}
+    if len(wanted) == len(names):
+        found_one = _of_values(structure, tuple(wanted[name] for name in names))
+        if found_one >= 0:
+            return found_one
+    found = _scan(structure, wanted)
+    if len(found) == 1:
+        return int(found[0])
+    if len(found) > 1:
+        missing = ", ".join(name for name in names if name not in wanted)
+        say = f": say {missing} as well" if missing else ""
+        raise InputError(f"{len(found)} states have {text}{say}")
+    raise InputError(f"({text}) is not a reachable state of the model")
+
+
+def _of_values(structure: Structure, values: tuple[Any, ...]) -> int:
+    if structure.states > MOST_LISTED:
+        found = _scan(structure, dict(zip(structure.valuations, values, strict=True)))
+        return int(found[0]) if len(found) == 1 else AMBIGUOUS if len(found) else -1
+    try:
+        return _listed(structure).get(values, -1)
+    except TypeError:  # not hashable
+        return -1
+
+
+@remembered
+def _listed(structure: Structure) -> dict[tuple[Any, ...], int]:
+    """The states by the values of their variables; `AMBIGUOUS` where several have the same."""
+    columns = [column.tolist() for column in structure.valuations.values()]
+    table: dict[tuple[Any, ...], int] = {}
+    for number, values in enumerate(zip(*columns, strict=True)):
+        table[values] = AMBIGUOUS if values in table else number
+    return table
+
+
+def _scan(structure: Structure, wanted: Mapping[str, Any]) -> Any:
+    same = [structure.valuations[name] == value for name, value in wanted.items()]
+    return np.flatnonzero(np.all(same, axis=0))
+
+
+def _known(structure: Structure) -> str:
+    names, own = tuple(structure.valuations), structure.own_states
+    if names:
+        return f"; states have values of {', '.join(names)}"
+    return f"; its own states are {own.listing()}" if own is not None else f" of {structure.states} states"
+
+
+def _index_hint(shown: Any, names: tuple[str, ...]) -> str | None:
+    if not is_whole(shown) or not names:
+        return None
+    example = ",".join(f"{name}=0" for name in names)
+    return f'give the values of its variables, such as "{example}", or say `states="index"`'

@@ -13,12 +13,13 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model.structure import Structure, Structured, frozen_array
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.record import Facts
 
 SUM_TOLERANCE = 1e-9
 """How far float64 probabilities of a choice may be from 1 in sum: files carry decimals."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MDP(Structured):
     """`probability[t]` is the float64 nearest to the probability meant; it may be 0."""
 
@@ -44,7 +45,7 @@ class MDP(Structured):
         return digest.hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IntervalMDP(Structured):
     """Every distribution with lower ≤ μ ≤ upper is possible at a choice, each choice on its own."""
 
@@ -77,6 +78,12 @@ class IntervalMDP(Structured):
                     f"{self.structure.choice_name(choice)}: {words.format(total[choice])}, "
                     "so no distribution fits"
                 )
+
+    def _facts_(self) -> Facts:
+        width = self.upper - self.lower
+        known = int(np.count_nonzero(width == 0))
+        text = f"{known:,} of {len(width):,} are points, the widest has {width.max(initial=0.0):.4g}"
+        return [("intervals", text), *self.structure._facts_()]
 
     def hash(self) -> str:
         digest = hashlib.sha256(b"interval mdp")

@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+import numpy as np
+
 from tightrope.errors import InputError
-from tightrope.model.structure import RewardStructure
+from tightrope.model.structure import RewardStructure, frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.record import Facts, Record
 
 
 class Direction(Enum):
@@ -41,8 +44,8 @@ _NEEDS_REWARD = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Objective:
+@dataclass(frozen=True, eq=False, repr=False)
+class Objective(Record):
     """Fields that a kind does not use stay at their defaults.
 
     * `allowed` None means every state; only UNTIL looks at it.
@@ -65,6 +68,9 @@ class Objective:
     complement: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("target", "allowed", "terminal"):
+            if (array := getattr(self, name)) is not None:
+                object.__setattr__(self, name, frozen_array(array))
         if self.kind in _NEEDS_TARGET and self.target is None:
             raise InputError(f"an objective of kind '{self.kind.value}' needs target states")
         if self.kind in _NEEDS_REWARD and self.reward is None:
@@ -77,6 +83,21 @@ class Objective:
             raise InputError(f"the discount factor is {self.discount}, not within (0, 1)")
         if self.lower_steps < 0 or (self.upper_steps is not None and self.upper_steps < self.lower_steps):
             raise InputError(f"the step bound [{self.lower_steps}, {self.upper_steps}] is empty")
+
+    def _title_(self) -> str:
+        return f"Objective: {self.kind.value}"
+
+    def _facts_(self) -> Facts:
+        facts = [("directions", f"the agent {self.agent.value}, nature {self.nature.value}")]
+        for name, states in (("target", self.target), ("allowed", self.allowed)):
+            if states is not None:
+                facts.append((name, f"{np.count_nonzero(states):,} of {len(states):,} states"))
+        if self.lower_steps or self.upper_steps is not None:
+            upper = "" if self.upper_steps is None else str(self.upper_steps)
+            facts.append(("steps", f"{self.lower_steps}..{upper}"))
+        if self.discount is not None:
+            facts.append(("discount", f"{self.discount:g}"))
+        return facts + ([("complement", "the value reported is 1 − this")] if self.complement else [])
 
     @property
     def is_reward(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from tightrope.errors import InputError
 from tightrope.model.numbers import Number, exact_argument
 from tightrope.model.polynomial import Polynomial
-from tightrope.numerics.remember import Remembering
+from tightrope.numerics.record import Facts, Record
 
 Point = Mapping[str, Number] | Sequence[Number]
 """Values of all parameters, by name or in the order of the names."""
@@ -50,8 +50,8 @@ class LinearConstraint:
         return f"{left or '0'} {'=' if self.is_equality else '<='} {self.bound}"
 
 
-@dataclass(frozen=True)
-class Parameters(Remembering):
+@dataclass(frozen=True, repr=False)
+class Parameters(Record):
     """Names in order, a closed box, and constraints that cut it."""
 
     names: tuple[str, ...] = ()
@@ -97,6 +97,14 @@ class Parameters(Remembering):
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def _title_(self) -> str:
+        return f"Parameters: {', '.join(self.names) or 'none'}"
+
+    def _facts_(self) -> Facts:
+        ends = zip(self.names, self.lower, self.upper, strict=True)
+        boxed = [(name, f"{low} to {high}") for name, low, high in ends]
+        return [*boxed, *(("where", constraint.text(self.names)) for constraint in self.constraints)]
 
     def index(self, name: str) -> int:
         return self.names.index(name)

@@ -25,13 +25,14 @@ from tightrope.model.signatures import Signatures
 from tightrope.model.structure import Structure, Structured, frozen_array, release
 from tightrope.numerics.arrays import IndexArray
 from tightrope.numerics.rationals import RationalArray
+from tightrope.numerics.record import Facts
 from tightrope.numerics.remember import remembered
 
 NEARLY = 1e-9
 """A sum that misses 1 by less was meant to be 1."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ParametricMDP(Structured):
     """`expression[t]` is the row of `expressions` that labels transition t.
 
@@ -112,6 +113,14 @@ class ParametricMDP(Structured):
             f"{float(witness.value):.6g} at {where}, not within [0, 1]",
             hint="narrow the domain with `params` or `domain`, or mend the model",
         )
+
+    def _facts_(self) -> Facts:
+        table = self.expressions
+        distinct = (
+            f"{len(table):,} distinct, {len(table.nonconstant):,} with parameters, degree {table.degree}"
+        )
+        domain = [("domain", self.parameters.text())] if self.parameters.names else []
+        return [*domain, ("expressions", distinct), *self.structure._facts_()]
 
     @cached_property
     def signatures(self) -> Signatures:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
+from typing import Any
 
 from tightrope.model.numbers import Number, exact
 
@@ -52,11 +53,15 @@ class Polynomial:
     __slots__ = ("_hash", "terms")
 
     terms: Mapping[Monomial, Fraction]
+    _hash: int
 
     def __init__(self, terms: Mapping[Monomial, Fraction] | Iterable[tuple[Monomial, Fraction]]):
         items = terms.items() if isinstance(terms, Mapping) else terms
-        self.terms = MappingProxyType({m: Fraction(c) for m, c in items if c != 0})
-        self._hash = hash(frozenset(self.terms.items()))
+        object.__setattr__(self, "terms", MappingProxyType({m: Fraction(c) for m, c in items if c != 0}))
+        object.__setattr__(self, "_hash", hash(frozenset(self.terms.items())))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a polynomial cannot be changed: {name} is fixed")
 
     @classmethod
     def constant(cls, value: Fraction | int) -> Polynomial:
@@ -71,6 +76,9 @@ class Polynomial:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Polynomial, (tuple(self.terms.items()),)
 
     def __add__(self, other: Polynomial | Number) -> Polynomial:
         terms = dict(self.terms)

@@ -15,12 +15,13 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.structure import Structure
+from tightrope.model.structure import Structure, frozen_array
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.record import Record
 
 
-@dataclass(frozen=True, eq=False)
-class StepChoices:
+@dataclass(frozen=True, eq=False, repr=False)
+class StepChoices(Record):
     """One choice (its index in the model) per state and step."""
 
     start: OffsetArray
@@ -29,9 +30,7 @@ class StepChoices:
 
     def __post_init__(self) -> None:
         for name in ("start", "step", "choice"):
-            array = np.ascontiguousarray(getattr(self, name), dtype=np.int64).view()
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, frozen_array(getattr(self, name), np.int64))
         inner = np.ones(len(self.step), np.bool_)
         inner[self.start[:-1]] = False
         at = np.flatnonzero(inner)
@@ -63,6 +62,11 @@ class StepChoices:
         """The choice of every state at a step."""
         begun = np.add.reduceat((self.step <= step).astype(np.int64), self.start[:-1])
         return self.choice[self.start[:-1] + begun - 1]
+
+    def choice_at(self, state: int, step: int) -> int:
+        """The choice of one state at a step."""
+        first, last = self.start[state : state + 2].tolist()
+        return int(self.choice[first + int(np.searchsorted(self.step[first:last], step, side="right")) - 1])
 
     def backwards(self, steps: int) -> Iterator[OffsetArray]:
         """The choices at the steps `steps` − 1, …, 1, 0; each is valid until the next is asked for."""

@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
+from tightrope.model.described import sizes, structure_facts
 from tightrope.model.own_states import OwnStates
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.remember import Remembering
+from tightrope.numerics.record import Facts, Record
 
 if TYPE_CHECKING:
     from tightrope.model.objective import Objective
@@ -32,8 +33,8 @@ UNLABELLED = ""
 """The action name of commands written `[]`."""
 
 
-@dataclass(frozen=True, eq=False)
-class RewardStructure:
+@dataclass(frozen=True, eq=False, repr=False)
+class RewardStructure(Record):
     """Rewards of states (earned on leaving) and of choices; None where there are none."""
 
     state: FloatArray | None = None
@@ -49,8 +50,8 @@ class RewardStructure:
         return total
 
 
-@dataclass(frozen=True, eq=False)
-class Structure:
+@dataclass(frozen=True, eq=False, repr=False)
+class Structure(Record):
     """Validated on construction; all arrays are read-only afterwards.
 
     `own_states` are the states as the author of the model calls them, where it was built from such.
@@ -129,6 +130,12 @@ class Structure:
         arrays = (self.choice_start, self.transition_start, self.successor)
         own = (self.own_states, self.declared_mdp, self.definitions)
         return Structure, (*arrays, self.initial, self.action, self.action_names, *named, *own)
+
+    def _title_(self) -> str:
+        return f"Structure: {sizes(self)}"
+
+    def _facts_(self) -> Facts:
+        return structure_facts(self)
 
     def _checked_reward(self, name: str, reward: RewardStructure) -> RewardStructure:
         parts: dict[str, FloatArray | None] = {}
@@ -219,10 +226,16 @@ class Structure:
                 digest.update(b"-" if part is None else part.tobytes())
 
 
-class Structured(Remembering):
+class Structured(Record):
     """Lets a model answer for the structure it holds: `model.successor`, `model.states`, …"""
 
     structure: Structure
+
+    def _title_(self) -> str:
+        return f"{type(self).__name__}: {sizes(self.structure)}"
+
+    def _facts_(self) -> Facts:
+        return self.structure._facts_()
 
     def problem(self, property: str | Objective, **options: Any) -> Problem:
         """What is asked of the model: `model.problem('Pmax=? [ F "goal" ]')`; see `tightrope.Problem`."""

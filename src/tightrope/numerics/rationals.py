@@ -36,6 +36,15 @@ class RationalArray:
         self.numerator = numerator
         self.denominator = denominator
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RationalArray) and bool(
+            np.array_equal(self.numerator, other.numerator)
+            and np.array_equal(self.denominator, other.denominator)
+        )
+
+    def __hash__(self) -> int:
+        return hash((len(self.numerator), len(self.denominator)))
+
     # --- construction ----------------------------------------------------------------------
 
     @classmethod

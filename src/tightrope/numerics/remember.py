@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import fields
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -46,10 +47,21 @@ class Remembering:
 
     def __getstate__(self) -> dict[str, Any]:
         record: Any = self
-        return {entry.name: getattr(self, entry.name) for entry in fields(record)}
+        return {entry.name: _portable(getattr(self, entry.name)) for entry in fields(record)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for value in state.values():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-        self.__dict__.update(state)
+        self.__dict__.update({name: _frozen(value) for name, value in state.items()})
+
+
+class _Mapping(dict[Any, Any]):
+    """What a mapping that cannot be written to is in a pickle, which knows no such thing."""
+
+
+def _portable(value: Any) -> Any:
+    return _Mapping(value) if isinstance(value, MappingProxyType) else value
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return MappingProxyType(dict(value)) if isinstance(value, _Mapping) else value

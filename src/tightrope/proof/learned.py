@@ -31,7 +31,6 @@ from tightrope.learning.options import LearnOptions
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.objective import Direction
-from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.proof.coupled import with_coupled_proofs
 from tightrope.proof.data import data_of
 from tightrope.proof.ellipsoid import ellipsoid_proof
@@ -66,7 +65,7 @@ def certificate_of(
             "for them, so there is nothing to certify",
             hint="leave the certificate out, or complete the data",
         )
-    if result.value is not None and result.value.steps is not None:
+    if result.value is not None and result.value.policy.depends_on_step:
         raise InputError(
             "the given policy depends on the step, and certificates are about policies that take one choice "
             "per state",
@@ -195,7 +194,7 @@ def _claimed(initial: int, name: str, value: PolicyValue) -> tuple[Claim, ValueH
     ends = {solution.objective.nature: solution for solution in value.solutions}
     low, high = ends[Direction.MIN], ends[Direction.MAX]
     free = name == "robust policy" and _depends_on_step(low)
-    policy: OffsetArray | FloatArray | None = None if free else value.policy
+    policy = None if free else value.policy
     bounds = float(low.fixpoint_lower[initial]), float(high.fixpoint_upper[initial])
     if low.objective.complement:
         bounds = float(np.nextafter(1 - bounds[1], -np.inf)), float(np.nextafter(1 - bounds[0], np.inf))

@@ -10,18 +10,15 @@ import numpy as np
 
 from tightrope.certificate.claim import Certificate, Claim, ValueHints
 from tightrope.certificate.problem import Problem
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.formats.policy import Policy
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 
-PolicyGiven = FloatArray | OffsetArray | None
-"""A choice for every state, weights for every choice, or none: the agent is free."""
-
 
 def to_certificate(
-    problem: Problem, solution: Solution, policy: PolicyGiven = None, about: Mapping[str, Any] | None = None
+    problem: Problem, solution: Solution, policy: Policy | None = None, about: Mapping[str, Any] | None = None
 ) -> Certificate:
-    """The certificate of a solution of this problem; `policy` as given to the solve.
+    """The certificate of a solution of this problem; `policy` is the one given to the solve.
 
     The problem is that of the model itself (`tightrope.proof.problem`): what the solver made of it on the
     way, the checker makes again.
@@ -32,16 +29,16 @@ def to_certificate(
     return Certificate(problem, (claim,), (value_hints(solution, policy),), about=to_words(about or {}))
 
 
-def to_claim(name: str, bounds: tuple[float, float], policy: PolicyGiven) -> Claim:
+def to_claim(name: str, bounds: tuple[float, float], policy: Policy | None) -> Claim:
     """Bounds at the initial state, of a policy or of the best one."""
     if policy is None:
         return Claim(name, "free", *bounds)
-    if np.issubdtype(policy.dtype, np.integer):
-        return Claim(name, "fixed", *bounds, choice=np.asarray(policy, dtype=np.int64))
-    return Claim(name, "randomised", *bounds, weight=np.asarray(policy, dtype=np.float64))
+    if policy.is_deterministic:
+        return Claim(name, "fixed", *bounds, choice=policy.choice)
+    return Claim(name, "randomised", *bounds, weight=policy.probability)
 
 
-def value_hints(solution: Solution, policy: PolicyGiven = None, high: Solution | None = None) -> ValueHints:
+def value_hints(solution: Solution, policy: Policy | None = None, high: Solution | None = None) -> ValueHints:
     """The vectors of a solution, the upper ones of `high` where it is given; the witness of a free agent."""
     if solution.objective.is_bounded:
         return ValueHints()
@@ -53,7 +50,7 @@ def value_hints(solution: Solution, policy: PolicyGiven = None, high: Solution |
         upper=above.fixpoint_upper,
         lower_ranking=None if discounted else tail.ranking.astype(np.int64),
         upper_ranking=None if discounted or above is tail else above.ranking.astype(np.int64),
-        witness=None if policy is not None else tail.policy.astype(np.int64),
+        witness=None if policy is not None else tail.choice.astype(np.int64),
     )
 
 
@@ -68,7 +65,7 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)[:4096]
 
 
-def tail_of(solution: Solution, policy: PolicyGiven) -> Solution:
+def tail_of(solution: Solution, policy: Policy | None) -> Solution:
     """What an unbounded `F>=k` comes to after k steps; the solution itself for anything else."""
     objective = solution.objective
     if objective.lower_steps == 0 or objective.upper_steps is not None:

@@ -24,17 +24,18 @@ import numpy as np
 from tightrope.errors import CannotCertify
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.cone_program import ConeProgram
+from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import error_factor, product_error, up
 from tightrope.region.envelopes import envelope_rows, product_boxes
 from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
-from tightrope.region.region import Emptiness, RegionKind, Relaxation
+from tightrope.region.region import Emptiness, RegionKind, Relaxation, region_facts, region_title
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.least_squares import LeastSquares
 from tightrope.statistics.ledger import Ledger
 
 
-@dataclass(frozen=True, eq=False)
-class Ellipsoid:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ellipsoid(Record):
     """{ x in the domain : ‖(x − origin)/scale − centre‖_V ≤ radius }; the domain is optional."""
 
     coordinates: Coordinates
@@ -49,6 +50,12 @@ class Ellipsoid:
     @property
     def relaxation(self) -> Relaxation:
         return Relaxation.OUTER if self.coordinates.is_lifted else Relaxation.EXACT
+
+    def _title_(self) -> str:
+        return region_title(self)
+
+    def _facts_(self) -> Facts:
+        return region_facts(self)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from enum import IntEnum
 import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down, error_factor, largest_over_box, product_error, up
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
@@ -30,8 +31,8 @@ class Origin(IntEnum):
     SLAB = 6
 
 
-@dataclass(frozen=True, eq=False)
-class Halfspaces:
+@dataclass(frozen=True, eq=False, repr=False)
+class Halfspaces(Record):
     """{ x : matrix·x ≤ bound, lower ≤ x ≤ upper }."""
 
     matrix: FloatArray

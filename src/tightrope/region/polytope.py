@@ -21,10 +21,11 @@ import numpy as np
 
 from tightrope.errors import CannotCertify
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.region.halfspaces import Halfspaces, ScaledHalfspaces
 from tightrope.region.lazy_program import programmed_bounds
-from tightrope.region.region import Emptiness, RegionKind, Relaxation
+from tightrope.region.region import Emptiness, RegionKind, Relaxation, region_facts, region_title
 from tightrope.region.tightening import Tightened, Tightening
 from tightrope.region.vertices import MOST_DIMENSIONS, EnclosingVertices, enclosing_vertices
 from tightrope.region.walk import walked_bounds
@@ -38,8 +39,8 @@ _SMALLEST_DEPTH = 1e-9
 _CHUNK = 2**24
 
 
-@dataclass(frozen=True, eq=False)
-class Polytope:
+@dataclass(frozen=True, eq=False, repr=False)
+class Polytope(Record):
     """{ x : system.matrix·x ≤ system.bound } in the box of `system`, which encloses it tightly.
 
     A likelihood region also keeps its evidence and the points of its cuts: row i of origin `CUT` is the
@@ -88,6 +89,12 @@ class Polytope:
 
     def with_emptiness(self, emptiness: Emptiness) -> Polytope:
         return replace(self, emptiness=emptiness)
+
+    def _title_(self) -> str:
+        return region_title(self)
+
+    def _facts_(self) -> Facts:
+        return region_facts(self)
 
     @property
     def notes(self) -> tuple[str, ...]:

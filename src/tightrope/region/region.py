@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.record import Facts, Record
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Ledger
 
@@ -50,8 +51,8 @@ class Conflict:
         return "; ".join(self.texts)
 
 
-@dataclass(frozen=True, eq=False)
-class Emptiness:
+@dataclass(frozen=True, eq=False, repr=False)
+class Emptiness(Record):
     """Empty, with a conflict that shows it, or not empty, with a witness point (coordinates).
 
     `is_empty` is only ever True when it was proved. The witness of a region without interior satisfies its
@@ -74,6 +75,19 @@ class Emptiness:
         if self.conflict is None:
             return verdict
         return f"{verdict} These observations contradict each other: {self.conflict.text()}"
+
+
+def region_title(region: Region) -> str:
+    """The region in a line."""
+    empty = ", empty" if region.emptiness.is_empty else ""
+    return f"Region: {region.kind.value} in {region.coordinates.size} coordinates{empty}"
+
+
+def region_facts(region: Region) -> Facts:
+    """The region in a few lines."""
+    exact = "exact, up to rounding" if region.relaxation is Relaxation.EXACT else "enclosed"
+    notes = [("note", note) for note in region.notes]
+    return [("definition", exact), *(("ledger", line) for line in region.ledger.lines), *notes]
 
 
 class Region(Protocol):

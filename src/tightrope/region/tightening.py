@@ -15,6 +15,7 @@ import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus, dual_bounds, proves_empty
+from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down, error_factor, largest_over_box, up
 from tightrope.region.envelopes import envelope_rows, product_boxes
 from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
@@ -25,8 +26,8 @@ DEFAULT_ROUNDS = 20
 DEFAULT_TOLERANCE = 1e-3
 
 
-@dataclass(frozen=True)
-class Tightening:
+@dataclass(frozen=True, repr=False)
+class Tightening(Record):
     """What bound tightening did: rounds, and the widths of the coordinates before and after."""
 
     rounds: int

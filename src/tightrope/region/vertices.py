@@ -30,14 +30,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 
 MOST_DIMENSIONS = 7
 _PERTURBATIONS = (0.0, 1e-11, 1e-9, 1e-7)
 
 
-@dataclass(frozen=True, eq=False)
-class EnclosingVertices:
+@dataclass(frozen=True, eq=False, repr=False)
+class EnclosingVertices(Record):
     """{ y : matrix·y ≤ bound } ⊆ conv(points) + [−error, error]ᵈ; `facets` are the rows that carry a
     vertex. Point k is where the rows simplices[k] meet; neighbours[k, j] shares all of them but the j-th.
     """

@@ -24,12 +24,14 @@ from tightrope.errors import InputError, Location, TightropeError
 from tightrope.formats.documents.coding import to_plain
 from tightrope.formats.documents.outcome import LedgerFacts, Outcome
 from tightrope.formats.documents.result import ResultDocument, read_result, result_file
-from tightrope.formats.policy_read import read_policy
+from tightrope.formats.policy import Policy
 from tightrope.learning.outcome import outcome_of
 from tightrope.learning.result import CERTIFIED, Interval, LearningResult
 from tightrope.learning.shown import Shown, path_of
 from tightrope.loading import load
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.rounding import text_above, text_below
 from tightrope.report.policy_map import PolicyMap
 from tightrope.report.run import Run
 from tightrope.report.write import load_policies
@@ -58,7 +60,7 @@ def load_result(path: str | PathLike[str], *, model: ParametricMDP | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SavedResult(Shown):
+class SavedResult(Shown, Record):
     """A result that was written earlier; its names are those of `LearningResult`."""
 
     document: ResultDocument
@@ -158,12 +160,12 @@ class SavedResult(Shown):
         return found
 
     @property
-    def policy(self) -> Any:
+    def policy(self) -> Policy:
         """The robust policy: the one whose guarantee is the best."""
         return self._read("robust")
 
     @property
-    def optimistic_policy(self) -> Any:
+    def optimistic_policy(self) -> Policy:
         """The policy that is best if nature is kind."""
         return self._read("optimistic")
 
@@ -176,13 +178,13 @@ class SavedResult(Shown):
         """The robust policy as a pandas data frame; values per state are not restored."""
         return self.policy.to_dataframe()
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str) -> Policy:
         files = self.document.results[self.which].files
         listed = [] if isinstance(files, UnsetType) else files
         found = next((file for file in listed if file.endswith(f"{name}-policy.json")), None)
         if found is None or not (self.file.parent / found).is_file():
             raise InputError(f"there is no {name} policy beside {self.file}")
-        return read_policy(self.file.parent / found, self.model.structure)
+        return Policy(self.model, self.file.parent / found)
 
     def _refuse_another(self, model: Any) -> None:
         if not hasattr(model, "hash") or model.hash() != self.document.model.hash:
@@ -217,22 +219,18 @@ class SavedResult(Shown):
     def _identity(self) -> tuple[str, str, float]:
         return self.document.model.hash, self.document.question, self.guarantee
 
-    def __repr__(self) -> str:
+    def _title_(self) -> str:
+        return f"SavedResult of {self.document.question} on {self.document.model.title}"
+
+    def _facts_(self) -> Facts:
         sure = f"with confidence {1 - self.ledger.delta:g}" if self.ledger.holds else "nominally"
-        return (
-            f"SavedResult of {self.document.question} on {self.document.model.title}\n"
-            f"  guarantee  {self.guarantee:.9g} {sure}\n"
-            f"  interval   [{self.interval.lower:.9g}, {self.interval.upper:.9g}]\n"
-            f"  sets       {self.outcome.label}, {self.status}\n"
-            f"  from       {self.file}"
-        )
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        from tightrope.report.small_figure import small_figure
-
-        return f"<div><pre>{escape(repr(self))}</pre>{small_figure(self)}</div>"
+        shown = text_below if self.document.maximises else text_above
+        return [
+            ("guarantee", f"{shown(self.guarantee)} {sure}"),
+            ("interval", str(self.interval)),
+            ("sets", f"{self.outcome.label}, {self.status}"),
+            ("from", str(self.file)),
+        ]
 
 
 def _identity(result: SavedResult | LearningResult) -> tuple[str, str, float]:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.errors import CannotCertify
+from tightrope.formats.policy import Policy
 from tightrope.model.objective import Direction
-from tightrope.model.step_choices import StepChoices
-from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits
 from tightrope.solver.solve_sets import solve_sets
@@ -30,11 +29,7 @@ class Attained:
     status: Status
 
 
-def attained(
-    solution: Solution,
-    policy: OffsetArray | FloatArray | StepChoices,
-    workspace: Workspace | None = None,
-) -> Attained:
+def attained(solution: Solution, policy: Policy, workspace: Workspace | None = None) -> Attained:
     """The value of the policy that the solve found, evaluated on its own over the same model or sets."""
     initial = solution.kernel.structure.initial
     seconds = float("inf") if solution.is_certified else max(solution.seconds, 1.0)

@@ -22,6 +22,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure, frozen_array, release
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
+from tightrope.numerics.record import Record
 from tightrope.numerics.unit_sums import SUM_UNIT
 from tightrope.solver import backups
 from tightrope.solver.pouring import OrderArray, natural_order
@@ -51,8 +52,8 @@ class IntervalWorkspace:
             self.care = True
 
 
-@dataclass(frozen=True, eq=False)
-class IntervalKernel:
+@dataclass(frozen=True, eq=False, repr=False)
+class IntervalKernel(Record):
     """Backups of a model with bounds `lower ≤ p ≤ upper`; `lower is upper` for an ordinary one."""
 
     structure: Structure

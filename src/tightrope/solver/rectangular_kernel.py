@@ -33,6 +33,7 @@ import numpy as np
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.record import Record
 from tightrope.solver import rectangular_backups as backups
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.pouring import OrderArray, natural_order
@@ -87,8 +88,8 @@ class RectangularWorkspace:
         return int(self.pool.used[0])
 
 
-@dataclass(frozen=True, eq=False)
-class RectangularKernel:
+@dataclass(frozen=True, eq=False, repr=False)
+class RectangularKernel(Record):
     """Backups of rectangular sets; `lower` and `upper` are the intervals around them."""
 
     structure: Structure

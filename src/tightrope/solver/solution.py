@@ -9,7 +9,7 @@ with nature's direction inside, the agent's outside, γ = 1 unless discounted. U
 choices of s" are the policy's choice alone, and Φ(x)(s) the weighted sum for a randomised one.
 `fixpoint_lower` L and `fixpoint_upper` U bound the value V of the problem before `complement`.
 
-**What is verified** (every comparison with rounding on the safe side; `policy[s]` is the choice at s):
+**What is verified** (with rounding on the safe side in every comparison; `policy[s]` is the choice at s):
 
 upper   Φ(U) ≤ U on every state that is not a boundary state, U = boundary value on those. Where the agent
         minimises it is enough, and what we verify, that Φ_{policy[s]}(U) ≤ U(s): the policy itself
@@ -50,12 +50,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from tightrope.formats.policy import Policy, policy_of
+from tightrope.formats.table.frames import action_column, to_pandas, with_nulls, with_states
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.record import Facts, Record, freeze_fields
+from tightrope.numerics.rounding import text_above, text_below
 from tightrope.solver.kernel import Kernel
 
 
@@ -74,16 +80,17 @@ class Status(Enum):
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution(Record):
     """Verified bounds for every state, and the policy that attains the agent's one of them.
 
     * `lower ≤ value ≤ upper`, after `objective.complement`; ∞ is a value.
-    * `policy[s]` is the index of a choice of s (choice_start[s] ≤ policy[s] < choice_start[s+1]). An
+    * `choice[s]` is the index of a choice of s (choice_start[s] ≤ choice[s] < choice_start[s+1]). An
       agent that maximises the fixpoint attains at least `fixpoint_lower` with it, one that minimises at
       most `fixpoint_upper`, against nature. For objectives with a step bound it is the first decision, and
       `steps` is the policy that attains the bound: a choice per state and step. Under a fixed policy it
-      repeats a deterministic one; where a randomised one mixes it is −1.
+      repeats a deterministic one; where a randomised one mixes it is −1, and `weight` is that policy.
+    * `policy` is all of this as a `Policy`.
     * `fixpoint_lower`, `fixpoint_upper`, `ranking`: see the module's docstring.
     * `gap` is the largest width among the states, in the measure asked for (relative or absolute).
     """
@@ -91,7 +98,7 @@ class Solution:
     objective: Objective
     lower: FloatArray
     upper: FloatArray
-    policy: OffsetArray
+    choice: OffsetArray
     ranking: OffsetArray
     fixpoint_lower: FloatArray
     fixpoint_upper: FloatArray
@@ -100,11 +107,20 @@ class Solution:
     precision: float
     relative: bool
     iterations: int
-    seconds: float
+    seconds: float = field(compare=False)
     kernel: Kernel = field(repr=False)
     steps: StepChoices | None = field(default=None, repr=False)
     unit: float = 0.0
     """What widths are measured against at least (`width`)."""
+    weight: FloatArray | None = field(default=None, repr=False)
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The policy that attains the agent's bound; the given one where one was given."""
+        structure = self.kernel.structure
+        if self.weight is not None:
+            return Policy(structure, self.weight)
+        return policy_of(structure, self.choice, self.steps)
 
     @property
     def is_certified(self) -> bool:
@@ -122,6 +138,52 @@ class Solution:
     def is_initial_certified(self) -> bool:
         return self.initial_status is Status.CERTIFIED
 
+    def __post_init__(self) -> None:
+        freeze_fields(self)
+
+    def _title_(self) -> str:
+        initial = self.kernel.structure.initial
+        lower, upper = float(self.lower[initial]), float(self.upper[initial])
+        return f"Solution: [{text_below(lower)}, {text_above(upper)}] at the initial state"
+
+    def _facts_(self) -> Facts:
+        objective = self.objective
+        kind = "relative" if self.relative else "absolute"
+        return [
+            (
+                "asked",
+                f"{objective.kind.value}; the agent {objective.agent.value}, nature {objective.nature.value}",
+            ),
+            ("status", self.status.name.lower().replace("_", " ")),
+            (
+                "states",
+                f"{len(self.lower):,}, none wider than {self.gap:.3g} ({kind}, {self.precision:g} asked)",
+            ),
+            ("policy", repr(self.policy).partition(": ")[2].partition("\n")[0]),
+            ("effort", f"{self.iterations:,} iterations, {self.seconds:.3g} s"),
+        ]
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table with a row per state: bounds of its value, and what is done there.
+
+        `action` and `choice` (its number within the state) are the first decision of a policy that depends on
+        the step, and null where the policy is random.
+        """
+        structure = self.kernel.structure
+        states, certain = np.arange(structure.states), self.choice >= 0
+        taken = np.maximum(self.choice, 0)
+        columns = {
+            "lower": self.lower,
+            "upper": self.upper,
+            "action": with_nulls(action_column(structure, taken), certain),
+            "choice": with_nulls(taken - structure.choice_start[:-1], certain),
+        }
+        return with_states(structure, states, columns)
+
+    def to_dataframe(self) -> Any:
+        """The same as a pandas data frame."""
+        return to_pandas(self.to_arrow())
+
     def witness(self) -> FloatArray:
         """Nature's kernel: for every choice the distribution that answers best, as probabilities per
         transition.
@@ -131,7 +193,7 @@ class Solution:
         """
         minimises = self.objective.nature is Direction.MIN
         values = self.fixpoint_upper if minimises else self.fixpoint_lower
-        return self.kernel.answer(values, not minimises)
+        return self.kernel.answer(values.copy(), not minimises)
 
 
 def width(lower: FloatArray, upper: FloatArray, relative: bool, unit: float = 0.0) -> FloatArray:

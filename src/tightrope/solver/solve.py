@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.formats.policy import PolicyGiven, as_policy
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.step_choices import StepChoices
@@ -40,7 +41,7 @@ def solve(
     model: MDP | IntervalMDP | Kernel,
     objective: Objective,
     *,
-    policy: OffsetArray | FloatArray | StepChoices | None = None,
+    policy: PolicyGiven | None = None,
     precision: float = 1e-6,
     relative: bool = True,
     assume_support: float | None = None,
@@ -52,9 +53,8 @@ def solve(
 ) -> Solution:
     """Verified bounds on the value of every state, and a policy that attains the agent's one.
 
-    * `policy`: None lets the agent choose; an integer array fixes one choice (its index) a state; a float
-      array of one probability a choice fixes a randomised policy; `StepChoices` fix a choice per state and
-      step, for properties with a step bound.
+    * `policy`: None lets the agent choose; a `Policy`, or what one can be made of, is evaluated. One that
+      depends on the step is for properties with a step bound.
     * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
     * `assume_support` EPS replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
       nature can then cut no transition (constant support).
@@ -92,8 +92,10 @@ def solve(
             )
         start = _complement(start, False) if objective.complement else start
     goal = Goal(precision, relative, start)
+    given = as_policy(kernel.structure, policy)
     with workspace.open(kernel) as backend:
-        fixpoint = _Solve(backend, objective, goal, progress).run(policy)
+        fixed = None if given is None else given.for_solver
+        fixpoint = _Solve(backend, objective, goal, progress).run(fixed)
     lower, upper = fixpoint.lower, fixpoint.upper
     if objective.complement:
         lower, upper = _complement(fixpoint.upper, False), _complement(fixpoint.lower, True)
@@ -103,7 +105,7 @@ def solve(
         objective=objective,
         lower=lower,
         upper=upper,
-        policy=fixpoint.policy,
+        choice=fixpoint.policy,
         ranking=fixpoint.ranking,
         fixpoint_lower=fixpoint.lower,
         fixpoint_upper=fixpoint.upper,
@@ -116,6 +118,7 @@ def solve(
         kernel=kernel,
         steps=fixpoint.steps,
         unit=fixpoint.unit,
+        weight=given.weight if given is not None and not given.is_deterministic else None,
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from tightrope.errors import InputError, check_number, checked_words
-from tightrope.formats.policy import solver_policy
+from tightrope.formats.policy import PolicyGiven
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
@@ -33,7 +33,7 @@ def solve(
     problem: Problem | Model,
     property: str | Objective | None = None,
     *,
-    policy: Any = None,
+    policy: PolicyGiven | None = None,
     precision: float = 1e-6,
     relative: bool = True,
     start: FloatArray | None = None,
@@ -42,7 +42,7 @@ def solve(
     """Verified bounds on the value of every state, and a policy that attains the agent's one.
 
     * `problem`: a `Problem`, or a model with the `property` beside it.
-    * `policy`: None lets the agent choose; a `Policy` (or an array of choices or probabilities) is evaluated.
+    * `policy`: None lets the agent choose; a `Policy`, or what one can be made of, is evaluated.
     * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
     * `start`: values to look from, one per state. A hint: what is returned is verified as ever.
     * `assume_support=EPS` replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
@@ -78,7 +78,7 @@ def solve(
     return solve_model(
         model,
         asked.objective,
-        policy=None if policy is None else solver_policy(policy, model.structure),
+        policy=policy,
         precision=precision,
         relative=relative,
         start=start,

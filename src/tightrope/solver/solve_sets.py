@@ -16,10 +16,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from tightrope.formats.policy import PolicyGiven
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.objective import Direction, Objective
-from tightrope.model.step_choices import StepChoices
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.rectangular_kernel import RectangularKernel
@@ -41,7 +41,7 @@ def solve_sets(
     sets: Sets | Kernel,
     objective: Objective,
     *,
-    policy: OffsetArray | FloatArray | StepChoices | None = None,
+    policy: PolicyGiven | None = None,
     precision: float = 1e-6,
     relative: bool = True,
     limits: Limits | None = None,
@@ -74,7 +74,7 @@ def solve_sets(
 def _against_answers(
     solution: Solution,
     kernel: RectangularKernel,
-    policy: OffsetArray | FloatArray | StepChoices | None,
+    policy: PolicyGiven | None,
     limits: Limits | None,
     workspace: Workspace,
 ) -> Solution:
@@ -82,7 +82,7 @@ def _against_answers(
     objective = solution.objective
     minimises = objective.nature is Direction.MIN
     guaranteed = solution.fixpoint_lower if minimises else solution.fixpoint_upper
-    fixed = IntervalKernel.plain(kernel.structure, kernel.answer(guaranteed, not minimises))
+    fixed = IntervalKernel.plain(kernel.structure, kernel.answer(guaranteed.copy(), not minimises))
     other = solve(
         fixed,
         objective,

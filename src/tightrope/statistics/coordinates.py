@@ -25,13 +25,14 @@ from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.record import Record
 from tightrope.numerics.remember import remembered
 from tightrope.numerics.rounding import down, error_factor, up
 from tightrope.statistics.equalities import solve_equalities
 
 
-@dataclass(frozen=True, eq=False)
-class AffineFunctions:
+@dataclass(frozen=True, eq=False, repr=False)
+class AffineFunctions(Record):
     """n functions x ↦ constant + linear·x ± slack."""
 
     linear: FloatArray
@@ -46,8 +47,8 @@ class AffineFunctions:
         return AffineFunctions(self.linear[index], self.constant[index], self.slack[index])
 
 
-@dataclass(frozen=True, eq=False)
-class Coordinates:
+@dataclass(frozen=True, eq=False, repr=False)
+class Coordinates(Record):
     """Coordinate j is monomials[j], a monomial over the free parameters (numbered by position in `free`).
 
     The first len(free) coordinates are the free parameters themselves; coordinate len(free) + j is the

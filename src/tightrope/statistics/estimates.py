@@ -16,6 +16,7 @@ from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down
 from tightrope.statistics.confidence_sequence import beta_binomial
 from tightrope.statistics.events import Budget, Events, constant_values
@@ -48,8 +49,8 @@ class IntervalMethod(Enum):
         return beta_binomial(successes, trials, gamma)
 
 
-@dataclass(frozen=True, eq=False)
-class EventIntervals:
+@dataclass(frozen=True, eq=False, repr=False)
+class EventIntervals(Record):
     """lower ≤ probability ≤ upper for every event, all at once with the confidence of the ledger."""
 
     events: Events

@@ -24,6 +24,7 @@ from tightrope.model.expressions import Expressions
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
+from tightrope.numerics.record import Record
 from tightrope.numerics.remember import remembered
 from tightrope.numerics.rounding import down, up
 from tightrope.statistics.outcomes import Outcomes
@@ -36,8 +37,8 @@ class Budget(Enum):
     PAPER = "paper"
 
 
-@dataclass(frozen=True, eq=False)
-class Events:
+@dataclass(frozen=True, eq=False, repr=False)
+class Events(Record):
     """Event e has probability multiplicity[e]·f for the table's expression f = expression[e].
 
     Outcome o (of a non-constant expression) is a trial of event of_outcome[o], with success and failure

@@ -32,6 +32,7 @@ import numpy as np
 
 from tightrope.errors import CannotCertify
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import error_factor, product_error
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.outcomes import Outcomes
@@ -44,8 +45,8 @@ class EllipsoidVersion(Enum):
     PAPER = "paper"
 
 
-@dataclass(frozen=True, eq=False)
-class LeastSquares:
+@dataclass(frozen=True, eq=False, repr=False)
+class LeastSquares(Record):
     """{ x : ‖(x − origin)/scale − centre‖_matrix ≤ radius }; eigenvalues of `matrix` are at least `floor`."""
 
     matrix: FloatArray

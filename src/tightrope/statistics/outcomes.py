@@ -17,11 +17,12 @@ from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.record import Record
 from tightrope.numerics.remember import remembered
 
 
-@dataclass(frozen=True, eq=False)
-class Outcomes:
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcomes(Record):
     """Outcome o belongs to signature[o] and has probability multiplicity[o]·f for f = expression[o].
 
     Outcomes of one signature lie together, start[k] to start[k+1]; `of_transition` maps every transition

@@ -41,6 +41,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import UNIT, error_factor
 from tightrope.statistics.bet_schedule import planned_episodes
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
@@ -54,8 +55,8 @@ _SPARE = 1e-9
 """Taken off the threshold: another program, or machine, finds the same estimates up to rounding."""
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
+@dataclass(frozen=True, eq=False, repr=False)
+class Evidence(Record):
     """The truth satisfies Σ weight·log f(θ) ≥ threshold with the confidence it was made for.
 
     `estimate` is the smoothed maximum of the left side, `pilot` the number of batches left out of it,

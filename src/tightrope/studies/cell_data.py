@@ -24,8 +24,8 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write_bytes
+from tightrope.formats.policy import Policy
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import OffsetArray
 from tightrope.studies.cells import Cell
 from tightrope.studies.suite import load, question
 
@@ -34,7 +34,7 @@ from tightrope.studies.suite import load, question
 class Truth:
     """The optimal policy of the true model, a choice a state, and verified bounds on its value."""
 
-    policy: OffsetArray
+    policy: Policy
     lower: float
     upper: float
     model_hash: str
@@ -105,7 +105,7 @@ def write_truth(path: Path, truth: Truth) -> None:
     with atomic_write_bytes(path) as file:
         np.savez(
             file,
-            policy=truth.policy,
+            policy=truth.policy.choice,
             bounds=np.array([truth.lower, truth.upper]),
             model=np.array(truth.model_hash),
         )
@@ -114,9 +114,9 @@ def write_truth(path: Path, truth: Truth) -> None:
 def read_truth(path: Path, model: ParametricMDP) -> Truth:
     with np.load(path) as stored:
         lower, upper = stored["bounds"].tolist()
-        truth = Truth(stored["policy"].astype(np.int64), lower, upper, str(stored["model"]))
-    _check_hash(path, truth.model_hash, model)
-    return truth
+        model_hash, choice = str(stored["model"]), stored["policy"].astype(np.int64)
+    _check_hash(path, model_hash, model)
+    return Truth(Policy.of_choices(model.structure, choice), lower, upper, model_hash)
 
 
 def _write_counts(path: Path, cell: Cell, model: ParametricMDP) -> None:

@@ -31,6 +31,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.remember import remembered
 from tightrope.region.bounds import expression_bounds, parameter_box
 from tightrope.region.region import Region, Relaxation
@@ -54,8 +55,8 @@ class SetsKind(Enum):
     COUPLED = "coupled"
 
 
-@dataclass(frozen=True, eq=False)
-class Sets:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sets(Record):
     """One set of distributions a choice: lower ≤ p ≤ upper, and where `rectangular` p = f(x), x in `region`.
 
     EXACT: the sets are those of the paper's definition up to rounding. OUTER: they enclose them.
@@ -77,6 +78,21 @@ class Sets:
                 raise InputError(f"sets need one {name} bound a transition: {self.model.transitions}")
         if (self.region is not None) != (self.kind is SetsKind.RECTANGULAR):
             raise InputError("rectangular sets, and only these, need a region")
+
+    def _title_(self) -> str:
+        return f"Sets: {self.kind.value} sets of {self.model.choices:,} choices"
+
+    def _facts_(self) -> Facts:
+        width = self.upper - self.lower
+        open_ = width[width > 0]
+        mean = float(open_.mean()) if len(open_) else 0.0
+        over = [] if self.region is None else [("region", repr(self.region).partition("\n")[0])]
+        return [
+            *over,
+            ("widths", f"{mean:.4g} on average, at most {width.max(initial=0.0):.4g}"),
+            ("definition", "exact, up to rounding" if self.relaxation is Relaxation.EXACT else "enclosed"),
+            *(("ledger", line) for line in self.ledger.lines),
+        ]
 
     def interval_model(self) -> IntervalMDP:
         """The interval model of the bounds: the sets themselves, or their hull where they are rectangular."""

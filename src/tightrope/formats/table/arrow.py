@@ -1,6 +1,7 @@
 """Parquet files, Arrow files and tables in memory: columns in their own types.
 
-Parquet says beforehand how many rows its groups hold, so that groups can be counted apart from each other.
+Parquet says beforehand how many rows its groups hold, so that groups can be counted apart from each other;
+tables in memory are cut into groups likewise.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from tightrope.formats.table.data_table import Chunk, DataTable, OnRaggedRow, ex
 from tightrope.formats.table.files import DataFile
 from tightrope.formats.table.json_lines import flattened
 from tightrope.formats.table.metadata import KEY, Metadata, decode
+
+GROUP_ROWS = 1 << 19
+"""Rows of a group of a table in memory."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +69,18 @@ class ArrowTable(DataTable):
 
 @dataclass(frozen=True)
 class MemoryTable(DataTable):
-    """A pyarrow table that is in memory already: one of pyarrow, pandas or polars."""
+    """A pyarrow table that is in memory already, of pyarrow, pandas or polars; none of it is copied."""
 
     table: Any = field(default=None, compare=False)
 
     def _chunks(
         self, names: Sequence[str], on_ragged_row: OnRaggedRow | None, groups: range | None
     ) -> Iterator[Chunk]:
-        yield from _in_pieces(self.table.to_batches(max_chunksize=data_table.CHUNK_ROWS), names)
+        assert self.group_rows is not None
+        before = 0 if groups is None else sum(self.group_rows[: groups.start])
+        rows = len(self.table) if groups is None else sum(self.group_rows[groups.start : groups.stop])
+        wanted = self.table.select(list(dict.fromkeys(names))).slice(before, rows)
+        yield from _in_pieces(wanted.to_batches(max_chunksize=data_table.CHUNK_ROWS), names, first=1 + before)
 
 
 def open_parquet(file: DataFile) -> ParquetTable:
@@ -106,8 +114,14 @@ def open_arrow(file: DataFile) -> ArrowTable:
 def in_memory(table: Any, name: str) -> MemoryTable:
     """A pyarrow table under a name for messages."""
     flat = flattened(table)
+    starts = range(0, len(flat), GROUP_ROWS)
     return MemoryTable(
-        name, tuple(flat.column_names), _metadata(table.schema, name), bytes=flat.nbytes, table=flat
+        name,
+        tuple(flat.column_names),
+        _metadata(table.schema, name),
+        group_rows=tuple(min(GROUP_ROWS, len(flat) - start) for start in starts),
+        bytes=flat.nbytes,
+        table=flat,
     )
 
 
@@ -137,8 +151,8 @@ def _batches(raw: Any) -> Iterator[Any]:
         yield from reader
 
 
-def _in_pieces(batches: Any, names: Sequence[str], raw: Any = None) -> Iterator[Chunk]:
-    first, size = 1, data_table.CHUNK_ROWS
+def _in_pieces(batches: Any, names: Sequence[str], raw: Any = None, first: int = 1) -> Iterator[Chunk]:
+    size = data_table.CHUNK_ROWS
     for batch in batches:
         for start in range(0, batch.num_rows, size):
             piece = batch.slice(start, size)
@@ -160,6 +174,8 @@ def _usual(column: Any) -> Any:
     """Text in the form that all of Arrow's functions take."""
     import pyarrow as pa
 
+    if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
+        return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
     return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 

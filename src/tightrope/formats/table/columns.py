@@ -65,7 +65,7 @@ def distinct(column: Any) -> tuple[list[Any], OffsetArray]:
     if pa.types.is_nested(column.type) and not _is_dictionary(column):
         column = pa.array([None if v is None else str(v) for v in column.to_pylist()], type=pa.string())
     encoded = column if _is_dictionary(column) else column.dictionary_encode()
-    codes = _read(encoded.indices.fill_null(-1)).astype(np.int64)
+    codes = _read(encoded.indices.cast(pa.int64()).fill_null(-1))
     return encoded.dictionary.to_pylist(), codes
 
 

@@ -5,7 +5,8 @@ Anything that speaks Arrow's C interface is a table: those of pandas, polars, py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,11 @@ from tightrope.formats.table.csv_text import open_csv
 from tightrope.formats.table.data_table import DataTable
 from tightrope.formats.table.files import DataFile, DataFormat, find_files, spooled
 from tightrope.formats.table.json_lines import open_json_lines
+
+MOST_IN_MEMORY = 1 << 28
+"""Bytes of record batches that are kept; streams that are longer go through a file."""
+
+BATCHES = "the record batches"
 
 _OPENERS = {
     DataFormat.CSV: open_csv,
@@ -34,10 +40,21 @@ def open_tables(data: Any, format: str | None = None) -> tuple[DataTable, ...]:
         return tuple(open_table(file) for file in find_files(data, format))
     if isinstance(data, Sequence) and data and all(is_table(entry) for entry in data):
         return tuple(_of_memory(entry, f"table {number}") for number, entry in enumerate(data))
+    if isinstance(data, Iterator):
+        return (_of_iterator(data),)
     raise InputError(
         f"data of the type {type(data).__name__} cannot be read",
         hint="give paths or patterns, a table (pandas, polars, pyarrow) or an iterable of episodes",
     )
+
+
+def _of_iterator(batches: Iterator[Any]) -> DataTable:
+    """Record batches one after the other, as a generator yields them."""
+    import pyarrow as pa
+
+    read = (pa.record_batch(batch) for batch in batches)
+    first = next(read)
+    return _of_batches(chain([first], read), first.schema)
 
 
 def is_table(data: Any) -> bool:
@@ -56,16 +73,47 @@ def _of_memory(data: Any, name: str) -> DataTable:
     import pyarrow as pa
 
     if isinstance(data, pa.RecordBatchReader):
-        return open_table(spooled(data, data.schema))
+        return _of_batches(data, data.schema)
     if isinstance(data, pa.Table):
         table = data
     elif hasattr(data, "__arrow_c_stream__"):
-        table = pa.RecordBatchReader.from_stream(data).read_all()
+        table = _streamed(data, name)
     else:
         table = pa.Table.from_batches([pa.record_batch(data)])
     opened = in_memory(table, name)
     _check_names(opened)
     return opened
+
+
+def _of_batches(batches: Iterable[Any], schema: Any) -> DataTable:
+    """Batches that can be read only once: kept in memory, or in a file where they are many."""
+    import pyarrow as pa
+
+    kept: list[Any] = []
+    coming, size = iter(batches), 0
+    for batch in coming:
+        kept.append(batch)
+        size += batch.nbytes
+        if size > MOST_IN_MEMORY:
+            return open_table(spooled(chain(kept, coming), schema))
+    opened = in_memory(pa.Table.from_batches(kept, schema), BATCHES)
+    _check_names(opened)
+    return opened
+
+
+def _streamed(data: Any, name: str) -> Any:
+    """The table of another library, through Arrow's C interface."""
+    import pyarrow as pa
+
+    try:
+        return pa.RecordBatchReader.from_stream(data).read_all()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        words = [str(part) for part in error.args] or [type(error).__name__]
+        raise InputError(
+            f"the table cannot be read as columns of one type each: {'; '.join(words).splitlines()[0]}",
+            Location(name),
+            "leave out columns that are not needed, or make the values of a column one type",
+        ) from error
 
 
 def _check_names(table: DataTable) -> None:

@@ -41,8 +41,9 @@ from tightrope.learning.online.update import CERTIFIED, Update
 from tightrope.learning.options import LearnOptions, LearnWords, decide
 from tightrope.learning.policies import PolicySolver, maximises
 from tightrope.learning.result import LearningResult
-from tightrope.learning.stages import Progress, Stages
+from tightrope.learning.stages import Progress, Stages, silent
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.record import Facts, as_card, as_text
 from tightrope.problem import Problem
 from tightrope.region.nearby import Nearby
 from tightrope.region.polytope import Polytope
@@ -106,7 +107,7 @@ class OnlineLearner:
         self.objective = problem.objective
         words: LearnWords = {"iterations": ITERATIONS, **options}
         self.options = LearnOptions.of("online", words)
-        self.progress: Progress = progress_of(progress) or (lambda what: None)
+        self.progress: Progress = progress_of(progress) or silent
         self.data = GrowingCounts(model)
         self.decisions = decide(model, self.data.counts(), self.options)
         self.last_update: Update | None = None
@@ -120,6 +121,25 @@ class OnlineLearner:
         self._near: Nearby | None = None
         self._betted: BetPolicy | None = None
 
+    def _facts(self) -> Facts:
+        update = self.last_update
+        found = (
+            "no update yet" if update is None else f"{update.guarantee:.9g} after {update.episode:,} episodes"
+        )
+        chosen = self.decisions
+        region = "" if chosen.region is None else f", {chosen.region.value} region"
+        return [
+            ("data", f"{self.episodes:,} episodes, {self.data.steps:,} steps"),
+            ("guarantee", f"{found}, with confidence {1 - self.delta:.10g}"),
+            ("sets", f"{chosen.sets.value}{region}"),
+        ]
+
+    def __repr__(self) -> str:
+        return as_text(f"OnlineLearner: {self.problem.text}", self._facts())
+
+    def _repr_html_(self) -> str:
+        return as_card(f"OnlineLearner: {self.problem.text}", self._facts())
+
     @property
     def episodes(self) -> int:
         """How many episodes were observed."""
@@ -128,7 +148,7 @@ class OnlineLearner:
     def policy(self) -> Policy:
         """The policy to collect the next episode with: the optimistic one of the last update."""
         update = self.last_update or self.update()
-        return Policy.deterministic(self.model.structure, update.sampling_policy)
+        return update.sampling_policy
 
     def observe(self, episode: Sequence[Any] | OffsetArray) -> Update | None:
         """Count an episode, a sequence of steps (state, action, next state); the update, where one was due.
@@ -175,8 +195,8 @@ class OnlineLearner:
             **{f"data_{name}": array for name, array in self.data.state().items()},
             **{f"values_{name}": array for name, array in self._values.items()},
             **{f"near_{name}": a for name, a in (self._near.state() if self._near else {}).items()},
-            "robust_policy": update.robust_policy,
-            "sampling_policy": update.sampling_policy,
+            "robust_policy": update.robust_policy.choice,
+            "sampling_policy": update.sampling_policy.choice,
             "numbers": np.array([update.number, update.episode, update.steps, update.fallback]),
             "bounds": np.array([update.guarantee, update.optimistic, update.seconds]),
             "status": np.frombuffer(update.status.encode(), dtype=np.uint8),
@@ -196,8 +216,8 @@ class OnlineLearner:
             steps=steps,
             guarantee=guarantee,
             optimistic=optimistic,
-            robust_policy=state["robust_policy"],
-            sampling_policy=state["sampling_policy"],
+            robust_policy=Policy.of_choices(self.model.structure, state["robust_policy"]),
+            sampling_policy=Policy.of_choices(self.model.structure, state["sampling_policy"]),
             status=bytes(state["status"]).decode(),
             fallback=bool(fallback),
             seconds=seconds,
@@ -257,7 +277,7 @@ class OnlineLearner:
             guarantee=robust.guarantee,
             optimistic=float((optimistic.upper if best else optimistic.lower)[initial]),
             robust_policy=robust.policy,
-            sampling_policy=optimistic.policy,
+            sampling_policy=optimistic.policy.at(0),
             status=next(iter([*robust.stopped, *stopped]), CERTIFIED),
             seconds=time.perf_counter() - begin,
         )
@@ -275,14 +295,14 @@ class OnlineLearner:
             found = solver.guaranteed(start)
             end = float((found.lower if best else found.upper)[initial])
             stopped = () if found.is_certified else (found.status.value,)
-            return _Robust(found.policy, end, _middle(found), stopped)
+            return _Robust(found.policy.at(0), end, _middle(found), stopped)
         rectangular = solver.robust(start)
         value, _ = Coupler(solver, self.options.coupled_gap).robust(rectangular)
         interval = value.interval
         reasons = [s.status.value for s in value.solutions if not s.is_certified]
         reasons += [value.stopped] if value.stopped is not None else []
         return _Robust(
-            np.asarray(value.policy, dtype=np.int64),
+            value.policy,
             interval.lower if best else interval.upper,
             _middle(rectangular.solutions[0 if best else 1]),
             tuple(reasons),
@@ -303,7 +323,7 @@ class _Computed:
 class _Robust:
     """A policy, its guarantee, values to look from next time, and what stopped short."""
 
-    policy: OffsetArray
+    policy: Policy
     guarantee: float
     values: FloatArray
     stopped: tuple[str, ...]

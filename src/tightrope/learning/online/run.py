@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from msgspec import UNSET, structs
 
 from tightrope.errors import InputError
 from tightrope.formats.documents.answers import OnlineRecord
+from tightrope.formats.policy import Policy
 from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.sources import Source
@@ -25,7 +25,6 @@ from tightrope.learning.policies import depends_on_step, maximises
 from tightrope.learning.result import Interval
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
-from tightrope.numerics.arrays import OffsetArray
 from tightrope.solver.solve import solve
 
 PRECISION = 1e-9
@@ -37,13 +36,13 @@ class Truth:
 
     def __init__(self, mdp: MDP, objective: Objective):
         self.mdp, self.objective = mdp, objective
-        self._last: tuple[OffsetArray, Interval] | None = None
+        self._last: tuple[Policy, Interval] | None = None
 
-    def performance(self, policy: OffsetArray) -> Interval | None:
+    def performance(self, policy: Policy) -> Interval | None:
         """Verified bounds of the policy's value; None where the policy is no choice a state."""
         if depends_on_step(self.objective):
             return None
-        if self._last is None or not np.array_equal(self._last[0], policy):
+        if self._last is None or self._last[0] != policy:
             solution = solve(self.mdp, self.objective, policy=policy, precision=PRECISION)
             initial = self.mdp.initial
             value = Interval(float(solution.lower[initial]), float(solution.upper[initial]))

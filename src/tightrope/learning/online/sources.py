@@ -44,10 +44,9 @@ class EnvironmentEpisodes:
     seed: int
 
     def collect(self, policy: Policy, data: GrowingCounts, last: int) -> None:
-        taken = policy.choice
         while data.episodes < last:
             number = data.episodes
             seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
-            data.add(self.environment.episode(number, lambda state: int(taken[state]), seed))
+            data.add(self.environment.episode(number, policy.draw, seed))
             if data.update_is_due:
                 return

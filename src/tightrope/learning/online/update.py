@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tightrope.formats.policy import Policy
 from tightrope.learning.result import Interval
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.record import Record
 
 CERTIFIED = "certified"
 
 
-@dataclass(frozen=True, eq=False)
-class Update:
+@dataclass(frozen=True, eq=False, repr=False)
+class Update(Record):
     """After `episode` episodes of `steps` steps altogether.
 
     * `guarantee`: what the robust policy attains at least (at most, where the agent minimises), with the
       ledger's confidence; for time-uniform methods that of all updates together.
     * `optimistic`: what no policy can exceed, with the same confidence.
-    * `sampling_policy`: the choice a state of the optimistic policy, which collects the episodes that follow;
+    * `sampling_policy`: the optimistic policy, which collects the episodes that follow;
       `robust_policy` is the one that is guaranteed.
     * `status`: `certified`, or why a solve did not come as close as was asked; the bounds hold all the same.
     * `fallback`: the region was empty and tied sets were used instead.
@@ -28,11 +29,11 @@ class Update:
     steps: int
     guarantee: float
     optimistic: float
-    robust_policy: OffsetArray
-    sampling_policy: OffsetArray
+    robust_policy: Policy
+    sampling_policy: Policy
     status: str
     fallback: bool
-    seconds: float
+    seconds: float = field(compare=False)
 
     @property
     def width(self) -> float:

@@ -1,0 +1,168 @@
+"""Records: frozen dataclasses that are equal where their fields are, small to send, and short to print.
+
+Two records are equal where all their fields are, arrays entry by entry (NaN equals NaN: records are compared
+for saying the same). Fields declared `compare=False`, such as times that were measured, do not count. Pickles
+and deep copies hold the fields alone: what was computed from them (`cached_property`, `remembered`) is left
+out, and arrays are read-only again afterwards.
+
+A record prints as its `_title_` and its `_facts_`, at most `MOST_LINES` lines of text, or as a card in a
+notebook. Without these it shows its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from tightrope.numerics.remember import Remembering
+
+MOST_LINES = 10
+WIDTH = 100
+"""Of a line of text; what is longer ends in an ellipsis."""
+
+Facts = Sequence[tuple[str, str]]
+
+
+class Record(Remembering):
+    """Give it to `@dataclass(frozen=True, eq=False, repr=False)` classes."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return _same_fields(self, other)
+
+    def __hash__(self) -> int:
+        """Of what is quickly read: equal records have equal hashes, and few others do."""
+        record: Any = self
+        return hash(tuple(_rough(getattr(self, entry.name)) for entry in fields(record) if entry.compare))
+
+    def _title_(self) -> str:
+        return type(self).__name__
+
+    def _facts_(self) -> Facts:
+        record: Any = self
+        shown = [entry.name for entry in fields(record) if entry.repr]
+        return [(name, brief(getattr(self, name))) for name in shown if getattr(self, name) is not None]
+
+    def _picture_(self) -> str:
+        """A small figure for the card, as SVG; none by default."""
+        return ""
+
+    def __repr__(self) -> str:
+        return as_text(self._title_(), self._facts_())
+
+    def _repr_html_(self) -> str:
+        return as_card(self._title_(), self._facts_(), self._picture_())
+
+
+def freeze_fields(record: Any) -> None:
+    """Make the arrays of a frozen record read-only; who made them may still hold a writable view."""
+    for entry in fields(record):
+        value = getattr(record, entry.name)
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            frozen = value.view()
+            frozen.flags.writeable = False
+            object.__setattr__(record, entry.name, frozen)
+
+
+def as_text(title: str, facts: Facts) -> str:
+    """The title and a line per fact, names in a column."""
+    kept = list(facts[: MOST_LINES - 1])
+    if len(kept) < len(facts):
+        kept[-1:] = [("…", f"and {len(facts) - len(kept) + 1} more")]
+    column = max((len(name) for name, _ in kept), default=0)
+    return "\n".join([_cut(title), *(_cut(f"  {name:<{column}}  {value}") for name, value in kept)])
+
+
+def as_card(title: str, facts: Facts, picture: str = "") -> str:
+    """The same as a card of a notebook; `picture` is markup of ours, everything else is escaped."""
+    cell = "text-align:left;padding:1px 12px 1px 0;vertical-align:top"
+    rows = "".join(
+        f'<tr><th style="{cell};font-weight:500;opacity:.7">{escape(name)}</th>'
+        f'<td style="{cell}">{escape(value)}</td></tr>'
+        for name, value in facts
+    )
+    frame = "display:inline-flex;gap:24px;border:1px solid #8884;border-radius:6px;padding:8px 12px"
+    table = f'<table style="border-collapse:collapse">{rows}</table>'
+    return (
+        f'<div class="tightrope-card" style="{frame}"><div><div style="font-weight:600;padding-bottom:4px">'
+        f"{escape(title)}</div>{table}</div>{picture}</div>"
+    )
+
+
+def brief(value: Any) -> str:
+    """A value in a few words."""
+    match value:
+        case np.ndarray():
+            entries = ", ".join(f"{entry:.4g}" for entry in value[:4]) if _is_short(value) else "…"
+            shape = "×".join(map(str, value.shape))
+            return f"{shape} {value.dtype}: {entries}{', …' if _is_short(value) and len(value) > 4 else ''}"
+        case Enum():
+            return str(value.value)
+        case float():
+            return f"{value:.9g}"
+        case str():
+            return value
+        case Mapping():
+            return ", ".join(map(str, value)) or "none"
+        case tuple() | list():
+            short = len(value) <= 4 and all(isinstance(entry, str | int | float) for entry in value)
+            return ", ".join(map(str, value)) if short and value else f"{len(value)}"
+    return repr(value).partition("\n")[0]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values of fields say the same."""
+    if one is other:
+        return True
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and _same_arrays(one, other)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return list(one) == list(other) and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if hasattr(one, "tocsr") and hasattr(other, "tocsr"):
+        return bool(one.shape == other.shape and (one != other).nnz == 0)
+    if isinstance(one, float) and isinstance(other, float) and one != one:
+        return other != other
+    if type(one) is not type(other):
+        return False
+    comparison: Any = type(one).__eq__
+    by_identity = is_dataclass(one) and comparison is object.__eq__
+    return _same_fields(one, other) if by_identity else bool(one == other)
+
+
+def _same_fields(one: Any, other: Any) -> bool:
+    compared = [entry.name for entry in fields(one) if entry.compare]
+    return one is other or all(same(getattr(one, name), getattr(other, name)) for name in compared)
+
+
+def _same_arrays(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    if one.shape != other.shape:
+        return False
+    inexact = np.issubdtype(one.dtype, np.inexact) and np.issubdtype(other.dtype, np.inexact)
+    return bool(np.array_equal(one, other, equal_nan=inexact))
+
+
+def _rough(value: Any) -> Any:
+    if isinstance(value, str | int | bool | None | Enum):
+        return value
+    if isinstance(value, np.ndarray):
+        return value.shape
+    if isinstance(value, Mapping | list | tuple):
+        return len(value)
+    return type(value).__name__
+
+
+def _is_short(array: np.ndarray[Any, Any]) -> bool:
+    return array.ndim == 1 and array.dtype.kind in "iuf"
+
+
+def _cut(line: str) -> str:
+    line = line.replace("\n", " ")
+    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"

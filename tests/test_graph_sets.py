@@ -21,6 +21,7 @@ from tightrope.model.graph import (
     positive,
     strongly_connected_components,
 )
+from tightrope.model.graph.components import acyclic_components
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
@@ -56,6 +57,10 @@ graphs = st.integers(1, 9).flatmap(
 def test_components_are_mutual_reachability_in_reverse_topological_order(edges: list[list[int]]) -> None:
     support = chain_of(edges)
     found = strongly_connected_components(support)
+    ordered = acyclic_components(support)
+    assert (ordered is not None) == found.is_acyclic
+    if ordered is not None:
+        assert ordered.order.tolist() == found.order.tolist() and ordered.is_acyclic
     reach = closure(support)
     component = found.component
     size = len(component)

@@ -188,6 +188,9 @@ class Backend(Protocol):
 
     def schedule(self, system: System, settled: BoolArray) -> Schedule: ...
 
+    def schedule_acyclic(self, system: System, settled: BoolArray) -> Schedule | None:
+        """The schedule of a system without cycles; None, as early as possible, where there is one."""
+
     def may_idle(self, system: System, settled: BoolArray) -> bool:
         """False where no end component without rewards is left among the states that are not settled."""
 

@@ -60,8 +60,8 @@ def solve_equations(backend: Backend, equations: Equations, goal: Goal, progress
         sinks = equations.value_loops(backend.find_loops(system))
         lower[sinks.states], upper[sinks.states] = sinks.value, sinks.value
         settled[sinks.states] = True
-    schedule = backend.schedule(system, settled)
-    if schedule.ranking is not None:
+    schedule = backend.schedule_acyclic(system, settled)
+    if schedule is not None and schedule.ranking is not None:
         policy = default_policy(equations)
         for level in schedule.levels:
             for portion in level:
@@ -100,6 +100,8 @@ def _collapse(backend: Backend, equations: Equations, settled: BoolArray) -> Quo
         return Quotient(system, True)
     agent_owns, nature_owns = equations.agent_owns, equations.nature_owns
     if agent_has_no_choice(system, settled):
+        if backend.kernel.lower is backend.kernel.upper:
+            return Quotient(system, True)  # a Markov chain: where it stays for ever the graph has decided
         agent_owns = nature_owns
     return collapse(backend.support, system, ~settled, agent_owns, nature_owns)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tightrope.model.graph.components import Components, strongly_connected_components
+from tightrope.model.graph.components import Components, acyclic_components, strongly_connected_components
 from tightrope.model.graph.qualitative import attract_into
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
@@ -112,13 +112,20 @@ class HostBackend:
         return find_loops(self.support, self._usable(system))
 
     def schedule(self, system: System, settled: BoolArray) -> Schedule:
-        usable, workers = self._usable(system), self._team.workers
-        components = strongly_connected_components(self.support, usable=usable, expand=~settled)
+        components = strongly_connected_components(self.support, usable=self._usable(system), expand=~settled)
+        return self._portion(components, system, settled)
+
+    def schedule_acyclic(self, system: System, settled: BoolArray) -> Schedule | None:
+        components = acyclic_components(self.support, usable=self._usable(system), expand=~settled)
+        return None if components is None else self._portion(components, system, settled)
+
+    def _portion(self, components: Components, system: System, settled: BoolArray) -> Schedule:
         found = list(portions(components, system.leader, settled))
-        if workers == 1:
+        if self._team.workers == 1:
             return Schedule([[portion] for portion in found], _ranking(components))
         found = [replace(each, is_large=len(each.block) >= 2 * LEAST_GROUPS) for each in found]
-        return Schedule(level_portions(found, system.structure, usable), _ranking(components))
+        levels = level_portions(found, system.structure, self._usable(system))
+        return Schedule(levels, _ranking(components))
 
     def may_idle(self, system: System, settled: BoolArray) -> bool:
         return True

@@ -43,17 +43,35 @@ def strongly_connected_components(
 
     States outside `expand` count as sinks: what they lead to is not looked at.
     """
+    found = _components(support, usable, expand, stop_at_cycle=False)
+    assert found is not None
+    return found
+
+
+def acyclic_components(
+    support: Support, *, usable: BoolArray | None = None, expand: BoolArray | None = None
+) -> Components | None:
+    """The same where no component has an edge inside; None otherwise, as soon as that is known."""
+    return _components(support, usable, expand, stop_at_cycle=True)
+
+
+def _components(
+    support: Support, usable: BoolArray | None, expand: BoolArray | None, *, stop_at_cycle: bool
+) -> Components | None:
     structure = support.structure
     edges = support.possible if usable is None else usable
     opened = np.ones(structure.states, np.bool_) if expand is None else expand
     component = np.full(structure.states, -1, np.int32)
     left = np.empty(structure.states, np.int32)
-    count = _tarjan(support.state_start, structure.successor, edges, opened, component, left)
+    count = _tarjan(support.state_start, structure.successor, edges, opened, stop_at_cycle, component, left)
+    if count < 0:
+        return None
     start = np.zeros(count + 1, np.int64)
     order = np.empty(structure.states, np.int32)
     _group(component, left, start, order)
     cyclic = np.zeros(count, np.bool_)
-    _mark_cyclic(support.state_start, structure.successor, edges, opened, component, cyclic)
+    if not stop_at_cycle:
+        _mark_cyclic(support.state_start, structure.successor, edges, opened, component, cyclic)
     return Components(component, start, order, cyclic)
 
 
@@ -63,11 +81,12 @@ def _tarjan(
     successor: IndexArray,
     edges: BoolArray,
     opened: BoolArray,
+    stop_at_cycle: bool,
     component: IndexArray,
     left: IndexArray,
 ) -> int:
     """Fill `component` and `left` (states in the order the search leaves them); return the number of
-    components.
+    components, or −1 at the first cycle if the search is to stop there.
     """
     states = len(state_start) - 1
     link = np.zeros(states, np.int32)  # 0: not met; else smallest index reached so far, from 1
@@ -108,8 +127,10 @@ def _tarjan(
                         waiting += 1
                         descended = True
                         break
-                    if component[successor_state] < 0 and link[successor_state] < link[s]:
-                        link[s] = link[successor_state]
+                    if component[successor_state] < 0:
+                        if stop_at_cycle:
+                            return -1
+                        link[s] = min(link[s], link[successor_state])
                 t += 1
             if descended:
                 continue

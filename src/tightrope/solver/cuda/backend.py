@@ -74,6 +74,10 @@ class CudaBackend:
             parts.append(CudaPortion(level, True))
         return Schedule([[part] for part in parts], None if lowest < 0 else level.astype(np.int64))
 
+    def schedule_acyclic(self, system: System, settled: BoolArray) -> Schedule | None:
+        found = self.schedule(system, settled)
+        return None if found.ranking is None else found
+
     def may_idle(self, system: System, settled: BoolArray) -> bool:
         idle = system.enabled & (system.reward == 0) if len(system.reward) else system.enabled.copy()
         staying = ~settled

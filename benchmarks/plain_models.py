@@ -4,7 +4,8 @@
     python benchmarks/plain_models.py crowds …    some of them
     python benchmarks/plain_models.py --smoke     all models at a small size, in seconds
     python benchmarks/plain_models.py --document docs
-                                                  their part of docs/solving.md, from the rows recorded last
+                                                  their part of docs/solving.md, from the rows recorded last;
+                                                  with --before FILE beside rows of an earlier version
 
 The PRISM files in `benchmarks/plain` are written after published descriptions, which each one names. Both
 tools read the same file and answer the same question at relative precision 1e-6; Storm with
@@ -262,8 +263,9 @@ def show(rows: Sequence[Row]) -> None:
         print(f"{name:<15} {tool:<10}", *(f"{cell:>10}" for cell in middle), value, flush=True)
 
 
-def document(rows: Sequence[Row], start_row: Row, folder: Path) -> None:
-    """The part of docs/solving.md about plain models, between its marks."""
+def document(rows: Sequence[Row], start_row: Row, folder: Path, before: Sequence[Row] = ()) -> None:
+    """The part of docs/solving.md about plain models, between its marks; with what rows of an earlier version
+    said `before`."""
     lines = [
         BEGIN,
         "## Plain models",
@@ -282,13 +284,38 @@ def document(rows: Sequence[Row], start_row: Row, folder: Path) -> None:
         "",
         f"A `check` of a tiny model as a process takes {number(start_row, 'tightrope'):.2f} CPU seconds, "
         f"the same with stormpy {number(start_row, 'storm'):.2f}.",
+        *changes(rows, start_row, before),
         END,
     ]
     page = folder / "solving.md"
     text = page.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
+    head, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
-    page.write_text(before.rstrip("\n") + "\n\n" + "\n".join(lines) + (after or "\n"), encoding="utf-8")
+    page.write_text(head.rstrip("\n") + "\n\n" + "\n".join(lines) + (after or "\n"), encoding="utf-8")
+
+
+def changes(rows: Sequence[Row], start_row: Row, before: Sequence[Row]) -> list[str]:
+    """A table of what tightrope took before and now, for the models in both."""
+    earlier = {row["model"]: row for row in before if row.get("tool") == "tightrope"}
+    start_before = next((row for row in before if row["model"] == "start-up"), None)
+    both = [
+        (earlier[row["model"]], row) for row in rows if row["tool"] == "tightrope" and row["model"] in earlier
+    ]
+    if not both:
+        return []
+    lines = ["", "What tightrope took before this version and takes now:", ""]
+    lines += ["| model | build s | check s | MB |", "|---|---|---|---|"]
+    for old, new in both:
+        parts = (("build", ".2f"), ("check", ".3f"), ("memory", ".0f"))
+        cells = [f"{number(old, name):{shape}} → {number(new, name):{shape}}" for name, shape in parts]
+        lines.append(f"| {new['model']} | {' | '.join(cells)} |")
+    if start_before is not None:
+        lines += [
+            "",
+            f"Start-up: {number(start_before, 'tightrope'):.2f} → {number(start_row, 'tightrope'):.2f}",
+        ]
+        lines[-1] += " CPU seconds."
+    return lines
 
 
 def main() -> None:
@@ -298,6 +325,9 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--json", type=Path, default=Path("bench-results/plain_models.json"))
     parser.add_argument("--document", type=Path, metavar="DOCS", help="write the page, run nothing")
+    parser.add_argument(
+        "--before", type=Path, metavar="FILE", help="rows of an earlier version, for the page"
+    )
     parser.add_argument("--here", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--start", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -310,7 +340,8 @@ def main() -> None:
         return
     if options.document:
         recorded = json.loads(options.json.read_text(encoding="utf-8"))
-        document(recorded[:-1], recorded[-1], options.document)
+        before = json.loads(options.before.read_text(encoding="utf-8")) if options.before else []
+        document(recorded[:-1], recorded[-1], options.document, before)
         return
     print(f"{HEAD[0]:<15} {HEAD[1]:<10}", *(f"{name:>10}" for name in HEAD[2:-1]), HEAD[-1])
     turns = 1 if options.smoke else options.turns

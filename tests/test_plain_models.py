@@ -43,8 +43,11 @@ def test_page_is_replaced_between_its_marks(tmp_path: Path) -> None:
     script["add_ratios"](*rows)
     assert rows[0]["build_ratio"] == 2.0
     (tmp_path / "solving.md").write_text("# Solving\n", encoding="utf-8")
+    before = [row | {"tool": "tightrope", "check": 4.0}, {"model": "start-up", "tightrope": 2.0}]
     for start in (0.5, 0.7):
-        script["document"](rows, {"tightrope": start, "storm": 0.2, "turns": 3}, tmp_path)
+        script["document"](rows, {"tightrope": start, "storm": 0.2, "turns": 3}, tmp_path, before)
     text = (tmp_path / "solving.md").read_text(encoding="utf-8")
     assert text.startswith("# Solving\n") and text.count("## Plain models") == 1
+    assert "| crowds | 1.00 → 1.00 | 4.000 → 2.000 | 100 → 100 |" in text
+    assert "Start-up: 2.00 → 0.70 CPU seconds." in text
     assert "0.70 CPU seconds" in text and "| crowds | tightrope | 10 | 1.00 |" in text

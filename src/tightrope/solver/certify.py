@@ -52,7 +52,7 @@ def certify(
             high_holds &= drawn.is_complete
         ranking = drawn.ranking
         if owns:
-            policy = np.where(drawn.policy >= 0, drawn.policy, policy)
+            np.copyto(policy, drawn.policy, where=drawn.policy >= 0)
         infinite = decision.states & np.isposinf(decision.value)
         ranking[infinite] = decision.layer[infinite]
         if system.agent_maximises:
@@ -109,16 +109,20 @@ def _draw(bounds: _Bounds, open_choice: Any, slack: Any, agent_joins: bool) -> _
     kept = None
     if equations.nature_owns and backend.kernel.lower is not backend.kernel.upper:
         kept = backend.keep_transitions(bounds.values, equations.system.nature_maximises, slack)
-    earning = np.full(len(equations.fixed), -1, np.int64)
+    earning = None
     if equations.meaning is Meaning.TOTAL:
+        earning = np.full(len(equations.fixed), -1, np.int64)
         choices = backend.download(open_choice).astype(np.bool_)
         now = _earn(equations, backend.download(within), choices, agent_joins, earning)
         start, open_choice = start | backend.upload(now), backend.upload(choices)
     rank, witness = backend.attract(kept, within, start, open_choice, (agent_joins, equations.nature_owns))
     is_complete = bool((~within | (rank >= 0)).all())
-    ranking = np.maximum(backend.download(rank), 0).astype(np.int64)
+    ranking = backend.download(rank).astype(np.int64)
+    np.maximum(ranking, 0, out=ranking)
     through: OffsetArray = backend.download(witness)
-    return _Drawn(ranking, np.where(through >= 0, through, earning), is_complete)
+    if earning is not None:
+        through = np.where(through >= 0, through, earning)
+    return _Drawn(ranking, through, is_complete)
 
 
 def rank_mixture(

@@ -27,7 +27,7 @@ def decide(support: Support, equations: Equations) -> Decision:
     """The states whose value follows from the graph."""
     system = equations.system
     size = system.structure.states
-    layer, witness = np.zeros(size, np.int64), np.full(size, -1, np.int64)
+    layer, witness = (np.broadcast_to(np.int64(none), size) for none in (0, -1))  # of no memory
     value = np.zeros(size)
     undecided = ~equations.fixed
     if equations.meaning is Meaning.DISCOUNTED:

@@ -167,17 +167,23 @@ class HostBackend:
 
     def judge(self, equations: Equations, lower: FloatArray, upper: FloatArray) -> Judgement:
         system, structure = equations.system, equations.system.structure
-        maximises, enabled = system.agent_maximises, system.enabled
-        low = self.backups.safe_choices(system, lower, False)
-        high = self.backups.safe_choices(system, upper, True)
-        low_best, low_choice = _best_of(structure, low, enabled, maximises)
-        high_best, high_choice = _best_of(structure, high, enabled, maximises)
-        each, bound = (low, lower) if equations.owners_maximise else (high, upper)
-        required = bound[structure.choice_state]
-        good = enabled & (each >= required if equations.owners_maximise else each <= required)
-        slack = enabled & (each > required if equations.owners_maximise else each < required)
-        policy = low_choice if maximises else high_choice
-        return Judgement(low_best >= lower, high_best <= upper, policy, good, slack)
+        maximises, enabled, owners_maximise = (
+            system.agent_maximises,
+            system.enabled,
+            equations.owners_maximise,
+        )
+        holds: dict[bool, BoolArray] = {}
+        policy: OffsetArray = np.zeros(0, np.int64)
+        good, slack = np.empty(structure.choices, np.bool_), np.empty(structure.choices, np.bool_)
+        for upward, values in ((False, lower), (True, upper)):
+            each = self.backups.safe_choices(system, values, upward)
+            best, choice = _best_of(structure, each, enabled, maximises, with_choice=upward != maximises)
+            holds[upward] = best <= values if upward else best >= values
+            if choice is not None:
+                policy = choice
+            if upward != owners_maximise:
+                _attaining(structure.choice_start, each, values, enabled, owners_maximise, good, slack)
+        return Judgement(holds[False], holds[True], policy, good, slack)
 
     def keep_transitions(self, values: FloatArray, nature_maximises: bool, slack: BoolArray) -> BoolArray:
         kept = self.backups.optimal_transitions(values, nature_maximises)
@@ -227,16 +233,34 @@ def _ranking(components: Components) -> OffsetArray | None:
 
 
 def _best_of(
-    structure: Structure, each: FloatArray, enabled: BoolArray, maximises: bool
-) -> tuple[FloatArray, OffsetArray]:
-    """The best of every state's enabled choices and the first choice that attains it; without one nothing
-    (−∞ for a maximum) and −1.
+    structure: Structure, each: FloatArray, enabled: BoolArray, maximises: bool, *, with_choice: bool
+) -> tuple[FloatArray, OffsetArray | None]:
+    """The best of every state's enabled choices and, if wanted, the first choice that attains it; without one
+    nothing (−∞ for a maximum) and −1.
     """
     if structure.is_chain and enabled.all():
-        return each, np.arange(structure.states, dtype=np.int64)
+        return each, np.arange(structure.states, dtype=np.int64) if with_choice else None
     best, first = np.empty(structure.states), np.empty(structure.states, np.int64)
     _best_choices(structure.choice_start, each, enabled, maximises, best, first)
-    return best, first
+    return best, first if with_choice else None
+
+
+@compiled
+def _attaining(
+    choice_start: OffsetArray,
+    each: FloatArray,
+    bound: FloatArray,
+    enabled: BoolArray,
+    maximise: bool,
+    good: BoolArray,
+    slack: BoolArray,
+) -> None:
+    """Enabled choices that attain their state's bound, and those that are strictly better."""
+    for s in range(len(bound)):
+        for c in range(choice_start[s], choice_start[s + 1]):
+            beyond = each[c] > bound[s] if maximise else each[c] < bound[s]
+            slack[c] = enabled[c] and beyond
+            good[c] = enabled[c] and (beyond or each[c] == bound[s])
 
 
 @compiled

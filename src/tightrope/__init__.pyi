@@ -1,7 +1,5 @@
 # Every public name, once: `tightrope/__init__.py` loads it from here when it is first used.
 
-from .certificate.claim import Certificate as Certificate
-from .certificate.claim import Claim as Claim
 from .certificate.verdict import Check as Check
 from .certificate.verdict import Verdict as Verdict
 from .coupled.result import CoupledStatus as CoupledStatus
@@ -62,7 +60,7 @@ from .model.step_choices import StepChoices as StepChoices
 from .model.structure import RewardStructure as RewardStructure
 from .model.structure import Structure as Structure
 from .problem import Problem as Problem
-from .proof.certificate_file import save_certificate as save_certificate
+from .proof.certify import certify as certify
 from .proof.verification import verify as verify
 from .region.region import Conflict as Conflict
 from .region.region import Region as Region

@@ -77,12 +77,17 @@ def verify(
 
 def _own(model: Any, property: Any, at: Any, data: Any, policy: Any) -> Own:
     from tightrope.learning.learn import counts_of
+    from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.problem import Problem, checked_model
 
     own = checked_model(model)
     objective = None if property is None else Problem(own, property).objective
     counts = None if data is None else counts_of(data, own)
-    theta = None if at is None else model.parameters.point(at)
+    theta = None
+    if isinstance(own, ParametricMDP) and (at is not None or not own.parameters.names):
+        theta = own.parameters.point({} if at is None else at)
+    elif at is not None:
+        raise InputError("`at` goes with parametric models, and this one has no parameters")
     return Own(own, objective, theta, counts, policy)
 
 

@@ -1,0 +1,82 @@
+"""`certify`: solve a problem and write what proves its value, for `verify` and for anybody else's checker.
+
+The certificate is about the model itself: for a parametric one at a point, about its exact expressions there.
+Results of learning write theirs with `LearningResult.certify`.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any, Unpack
+
+from tightrope import __version__
+from tightrope.errors import InputError
+from tightrope.formats.output_file import claim_file
+from tightrope.formats.policy import solver_policy
+from tightrope.formats.written_by import CERTIFICATE
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.parameters import Point
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.step_choices import StepChoices
+from tightrope.problem import Problem, problem_of
+from tightrope.proof.certificate_file import save_certificate
+from tightrope.proof.problem import to_problem
+from tightrope.proof.solved import to_certificate
+from tightrope.solver.solution import Solution
+from tightrope.solver.solve_problem import SolveWords, solve
+
+
+def certify(
+    problem: Problem,
+    path: str | PathLike[str],
+    *,
+    at: Point | None = None,
+    policy: Any = None,
+    precision: float = 1e-6,
+    overwrite: bool = False,
+    **options: Unpack[SolveWords],
+) -> Solution:
+    """Solve a problem, of a parametric model `at` a point, and write the certificate of its value.
+
+    `policy`, `precision` and the other options are those of `solve`. A file that is no certificate of ours is
+    refused, unless `overwrite` is set.
+
+    >>> import os, tempfile
+    >>> import tightrope as tr
+    >>> rows = [(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})]
+    >>> problem = tr.build_from_rows(rows, labels={"end": [1]}).problem('Pmin=? [ F "end" ]')
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     solution = tr.certify(problem, os.path.join(folder, "end.cert"))
+    ...     verdict = tr.verify(os.path.join(folder, "end.cert"), model=problem.model)
+    >>> verdict.valid, verdict.values
+    (True, {'value': (1.0, 1.0)})
+    """
+    asked = problem_of(problem)
+    model, support = asked.model, options.get("assume_support")
+    given = None if policy is None else solver_policy(policy, model.structure)
+    if isinstance(given, StepChoices):
+        raise InputError(
+            "`policy` depends on the step, and certificates are about policies that take one choice per state"
+        )
+    theta = None
+    if isinstance(model, ParametricMDP):
+        theta = model.parameters.point({} if at is None else at)
+    elif at is not None:
+        raise InputError("`at` goes with parametric models, and this one has no parameters")
+    claimed = claim_file(Path(path), CERTIFICATE, overwrite)
+    solved = asked if theta is None else asked.at(theta)
+    solution = solve(solved, policy=given, precision=precision, **options)
+    assumed = support if isinstance(model, IntervalMDP) else None
+    about = {
+        "tightrope": __version__,
+        "model_hash": model.hash(),
+        "property": asked.text,
+        "at": [str(value) for value in theta or ()],
+    }
+    proof = to_certificate(
+        to_problem(model, asked.objective, theta=theta, assumed_support=assumed), solution, given, about
+    )
+    claimed.check()
+    save_certificate(proof, claimed.path)
+    return solution

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib
+import numpy as np
 import pytest
 
 import tightrope as tr
@@ -130,3 +133,50 @@ def test_a_float_is_its_decimal_everywhere(model: tr.ParametricMDP) -> None:
     assert isinstance(narrow, tr.ParametricMDP)
     for point in ([0.3], {"p": 0.3}, {"p": "0.3"}, {"p": "3/10"}):
         assert narrow.instantiate(point).hash() == narrow.instantiate(p=0.3).hash()
+
+
+CLIFF = """mdp
+const int n;
+const double p;
+module rover
+  x : [0..n] init 0;
+  y : [0..n] init 0;
+  lost : bool init false;
+  [east] !lost & x<n -> p : (x'=x+1) + 1-p : (lost'=true);
+  [north] !lost & y<n -> (1+p)/2 : (y'=y+1) + (1-p)/2 : (lost'=true);
+  [stay] lost | (x=n & y=n) -> true;
+endmodule
+label "goal" = x=n & y=n & !lost;
+label "done" = lost | (x=n & y=n);
+rewards "steps" true : 1; endrewards
+"""
+
+
+def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code of `docs/python.md`, as it is written there."""
+    page = Path(__file__).parent.parent / "docs" / "python.md"
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+    Path("model.prism").write_text(CLIFF)
+    source = ["model.prism", "--const", "n=5", "--param", "p=0.1:0.9", "--at", "p=0.8"]
+    assert run(["sample", *source, "--episodes", "200", "--seed", "1", "-o", "log.parquet"]) == 0
+    names: dict[str, Any] = {"np": np}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, page.name, "exec"), names)
+    result, again = names["result"], names["again"]
+    assert result.guarantee == again.guarantee > 0.01
+    assert result.guarantee <= 0.8**5 * 0.9**5 <= result.interval.upper
+    assert names["verdict"].valid and names["verdict"].not_tied == ("property", "policy")
+    assert names["solution"].is_certified
+    assert Path("report.html").stat().st_size > 10_000
+    assert isinstance(names["model"], tr.ParametricMDP) and names["model"].states == 3
+
+
+def test_values_are_certified_from_python(model: tr.ParametricMDP, here: Path) -> None:
+    problem = model.problem(DONE)
+    solution = tr.certify(problem, here / "value.cert", at={"p": 0.55})
+    verdict = tr.verify(here / "value.cert", model=model, property=DONE, at={"p": 0.55})
+    assert verdict.valid and verdict.not_tied == ()
+    assert verdict.values["value"] == (float(solution.lower[0]), float(solution.upper[0]))
+    with pytest.raises(tr.InputError, match="no value for parameter 'p'"):
+        tr.certify(problem, here / "other.cert")

@@ -21,8 +21,6 @@ from .errors import TightropeError as TightropeError
 from .formats.drn import write_drn as write_drn
 from .formats.explicit import write_explicit as write_explicit
 from .formats.policy import Policy as Policy
-from .formats.policy import read_policy as read_policy
-from .formats.policy_write import write_policy as write_policy
 from .formats.stormpy_models import from_stormpy as from_stormpy
 from .formats.stormpy_models import to_stormpy as to_stormpy
 from .formats.umb import write_umb as write_umb

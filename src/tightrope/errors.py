@@ -24,6 +24,9 @@ class Location:
     """A place in a file (or in an option's text), with the offending line for the message.
 
     `line` and `column` count from 1; `text` is the whole source line.
+
+    >>> print(Location("model.prism", 3, 7))
+    model.prism:3:7
     """
 
     file: str
@@ -51,7 +54,12 @@ class Location:
 
 
 class TightropeError(Exception):
-    """Base of all errors meant for the user."""
+    """Base of all errors meant for the user.
+
+    >>> import tightrope as tr
+    >>> issubclass(tr.InputError, tr.TightropeError)
+    True
+    """
 
     exit_code = 1
 
@@ -92,13 +100,28 @@ class InputError(TightropeError, ValueError):
 
 
 class CannotCertify(TightropeError):
-    """The input is fine, but a limit, a time-out or an empty region stands before an answer."""
+    """The input is fine, but a limit, a time-out or an empty region stands before an answer.
+
+    >>> import tightrope as tr
+    >>> issubclass(tr.EmptyRegion, tr.CannotCertify), tr.CannotCertify.exit_code
+    (True, 1)
+    """
 
     exit_code = 1
 
 
 class ReadingWarning(UserWarning):
-    """An input can be read in two ways; says which one was taken, and how to ask for the other."""
+    """An input can be read in two ways; says which one was taken, and how to ask for the other.
+
+    >>> import warnings
+    >>> import tightrope as tr
+    >>> rows = [(0, "a", {1: (0.4, 0.6), 0: (0.4, 0.6)}), (0, "b", {0: 1}), (1, "a", {1: 1})]
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     problem = tr.build_from_rows(rows, labels={"goal": [1]}).problem('Pmax=? [ F "goal" ]')
+    >>> told[0].category.__name__
+    'ReadingWarning'
+    """
 
 
 def checked_words(function: str, known: type, given: Mapping[str, object]) -> dict[str, Any]:

@@ -171,7 +171,13 @@ def benchmark(
     domain: str | None = None,
     progress: Progress | None = None,
 ) -> Benchmark:
-    """An instance of a benchmark family, such as "rover(10,10)"; arguments are those of `load`."""
+    """An instance of a benchmark family, such as "rover(10,10)"; arguments are those of `load`.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> bench.model.states, bench.problem.text
+    (225, 'Rmax=? [ F "done" ]')
+    """
     source = name if _named(name).startswith(BENCHMARK) else f"{BENCHMARK}{name}"
     read = read_model(ModelRequest(source, {}, params, domain), progress, _warn)
     instance = read.benchmark

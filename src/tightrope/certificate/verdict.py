@@ -10,7 +10,11 @@ from tightrope.numerics.arrays import BoolArray
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked; `detail` says what went wrong, or what holds."""
+    """One thing that was checked; `detail` says what went wrong, or what holds.
+
+    >>> Check("rows", True, "at all 3 rows").passed
+    True
+    """
 
     name: str
     passed: bool
@@ -33,6 +37,9 @@ class Verdict:
     `nominal`: the data were not collected in the way that the confidence needs.
     `bound` says of "model", "property", "data" and "policy" whether what is in the file was found to be the
     user's own (None: there is no such thing in it).
+
+    >>> Verdict((Check("rows", True, ""),), {"value": (0.25, 0.5)}, "value", ()).valid
+    True
     """
 
     checks: tuple[Check, ...]

@@ -35,7 +35,11 @@ EXACT_RELATIVE = 2e-9
 
 
 class CoupledStatus(Enum):
-    """How the search ended. The interval is certified in every case."""
+    """How the search ended. The interval is certified in every case.
+
+    >>> CoupledStatus.EXACT.value
+    'exact over the coupled set: both ends are attained by instantiations of the region'
+    """
 
     EXACT = "exact over the coupled set: both ends are attained by instantiations of the region"
     CERTIFIED = "certified: the interval is within the gap asked for of instantiations of the region"
@@ -50,6 +54,15 @@ class Witness(Record):
     """An instantiation: parameters `theta`, their coordinates `x`, and the value there within [lower, upper].
 
     x satisfies the rows of the region up to a relative 10⁻⁹ of its extent.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> value = tr.over_domain(model.problem('Pmax=? [ F "heads" ]')).robust.coupled
+    >>> round(float(value.highest.theta[0]), 6), round(value.highest.upper, 6)
+    (1.0, 1.0)
     """
 
     theta: FloatArray
@@ -90,6 +103,15 @@ class CoupledValue(Record):
     `gap` is the share of the width that no instantiation found accounts for. `rectangular_lost_nothing`: both
     ends of the rectangular interval are attained, so that the coupled set is no smaller; `cells` is empty
     then.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> value = tr.over_domain(model.problem('Pmax=? [ F "heads" ]')).robust.coupled
+    >>> (value.lower, value.upper), value.status is tr.CoupledStatus.EXACT
+    ((0.0, 1.0), True)
     """
 
     objective: Objective

@@ -25,7 +25,14 @@ from tightrope.numerics.record import Facts, Record, freeze_fields
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Counts(Record):
-    """Counts per transition; `transition_start` is the model's and says which choice owns which."""
+    """Counts per transition; `transition_start` is the model's and says which choice owns which.
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})])
+    >>> counts = tr.read_data([[(0, "go", 0), (0, "go", 1)]], model).counts
+    >>> counts.transition.tolist(), counts.steps
+    ([1, 1, 0], 2)
+    """
 
     transition: OffsetArray
     transition_start: OffsetArray

@@ -23,7 +23,11 @@ from tightrope.errors import InputError
 
 
 class SamplingKind(Enum):
-    """The three designs, from the strongest assumption to the weakest."""
+    """The three designs, from the strongest assumption to the weakest.
+
+    >>> [one.value for one in SamplingKind]
+    ['generative-fixed', 'trajectories', 'adaptive']
+    """
 
     GENERATIVE_FIXED = "generative-fixed"
     TRAJECTORIES = "trajectories"
@@ -56,6 +60,9 @@ class SamplingDesign:
     before some moment, and time-uniform methods hold at all moments at once, even at one that the missing
     outcome chose. It is censored like any other where visits are said to be fixed in advance, and where
     more data follow.
+
+    >>> SamplingDesign(SamplingKind.TRAJECTORIES, episodes=10, steps=50).kind.value
+    'trajectories'
     """
 
     kind: SamplingKind

@@ -75,6 +75,15 @@ class Reading(Record):
 
     `read_as` says how the columns were read, `notes` what else a user should know, both in lines; `files`
     are the names of what was read, in order. `metadata` are those of the first file that has some.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> reading = tr.read_data([[(0, "toss", 1)], [(0, "toss", 2)]], model)
+    >>> reading.rows, reading.counts.transition.tolist()
+    (2, [1, 1, 0, 0])
     """
 
     counts: Counts
@@ -127,6 +136,15 @@ def read_data(
     are read alike, with the same checks; `Reading.read_as` says how. A row that the model cannot explain is
     an `InputError` naming file, row and values; with `skip_invalid` it is dropped and counted in
     `Reading.dropped`. `words` are the fields of `ReadOptions`.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> reading = tr.read_data([[(0, "toss", 1)], [(0, "toss", 2)]], model)
+    >>> reading.counts.transition.tolist()
+    [1, 1, 0, 0]
     """
     asked = replace(options or ReadOptions(), **words)
     asked.check()

@@ -40,7 +40,17 @@ RECORD_ROWS = 1 << 18
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectories(Record):
-    """A block of recorded steps, in time order: whole episodes, one row a step."""
+    """A block of recorded steps, in time order: whole episodes, one row a step.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> truth = tr.Simulator(model.instantiate(p=1), model_hash=model.hash())
+    >>> [block.transition.tolist() for block in truth.trajectories(3, seed=1)]
+    [[0, 0, 0]]
+    """
 
     episode: OffsetArray
     step: OffsetArray
@@ -57,6 +67,16 @@ class Simulator(Record):
     `policy` is anything that a `Policy` can be made of; None takes every choice of a state alike. `stop` adds
     to the absorbing states, which always end an episode. `model_hash` is the hash of the parametric model the
     MDP was instantiated from, where there is one. `threads` is the number of cores by default.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> truth = tr.Simulator(model.instantiate(p=0.5), model_hash=model.hash())
+    >>> counts = truth.episodes(100, seed=1)
+    >>> counts.steps, int(counts.transition.sum())
+    (100, 100)
     """
 
     mdp: MDP

@@ -8,7 +8,11 @@ from tightrope.errors import InputError
 
 
 class StateForm(Enum):
-    """An index means something only within one model; variables survive a change of the model's numbering."""
+    """An index means something only within one model; variables survive a change of the model's numbering.
+
+    >>> [one.value for one in StateForm]
+    ['index', 'variables']
+    """
 
     INDEX = "index"
     VARIABLES = "variables"

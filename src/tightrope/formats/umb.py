@@ -32,7 +32,16 @@ def umb_is_available() -> bool:
 
 
 def write_umb(model: MDP | IntervalMDP, path: str | Path) -> None:
-    """The file appears whole or not at all."""
+    """The file appears whole or not at all.
+
+    >>> import os, tempfile
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})]).instantiate()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tr.write_umb(model, os.path.join(folder, "m.umb"))
+    ...     tr.load(os.path.join(folder, "m.umb")).states
+    2
+    """
     if not umb_is_available():
         raise InputError(
             f"cannot write {path}: UMB files need the package umbi",

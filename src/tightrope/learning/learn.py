@@ -94,6 +94,16 @@ def learn_all(
 
     Each result holds with confidence 1 − delta on its own. Those over a polytope hold together with the tied
     ones, which are made of the same intervals; picking another one after looking costs confidence.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> data = [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20
+    >>> found = tr.learn_all(model.problem('Pmax=? [ F "heads" ]'), data, kinds=["untied", "tied"])
+    >>> [kind.value for kind in found]
+    ['untied', 'tied']
     """
     asked = LearnOptions.of("learn_all", options)
     if asked.sets is not None:

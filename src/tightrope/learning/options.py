@@ -77,6 +77,9 @@ class LearnOptions:
 
     Choices may be given by name (`sets="tied"`). Values that mean nothing, and combinations of which one part
     would have no effect, are refused when the options are made.
+
+    >>> LearnOptions(sets="tied", precision=1e-3).words
+    {'sets': <SetsKind.TIED: 'tied'>, 'precision': 0.001}
     """
 
     region: RegionKind | None = None
@@ -154,7 +157,18 @@ _DEFAULTS = {entry.name: entry.default for entry in fields(LearnOptions)}
 
 @dataclass(frozen=True)
 class Decisions:
-    """The choices made, each default with its reason in one line."""
+    """The choices made, each default with its reason in one line.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> problem = model.problem('Pmax=? [ F "heads" ]')
+    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
+    >>> result.decisions.sets.value, result.decisions.region.value
+    ('rectangular', 'polytope')
+    """
 
     region: RegionKind | None
     sets: SetsKind

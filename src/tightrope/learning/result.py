@@ -45,7 +45,11 @@ REACHED = (CoupledStatus.EXACT, CoupledStatus.CERTIFIED, CoupledStatus.RECTANGUL
 
 @dataclass(frozen=True)
 class Interval:
-    """lower ≤ value ≤ upper, with the confidence of the ledger."""
+    """lower ≤ value ≤ upper, with the confidence of the ledger.
+
+    >>> 0.5 in Interval(0.25, 0.75), Interval(0.25, 0.75).width
+    (True, 0.5)
+    """
 
     lower: float
     upper: float
@@ -75,6 +79,16 @@ class PolicyValue(Record):
 
     `solutions` are the solves behind the two ends, lower end first. Where `coupled` is given the interval is
     its, and the solutions are those over the rectangular sets, which it starts from.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> problem = model.problem('Pmax=? [ F "heads" ]')
+    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
+    >>> result.robust.is_certified, result.robust.interval == result.interval
+    (True, True)
     """
 
     policy: Policy
@@ -135,6 +149,18 @@ class LearningResult(Shown, Record):
     * `seconds` by phase, each as if this result had been computed alone.
     * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.
     * `problem`, `counts` and `options` are what it was asked with; `counts` is None where there are no data.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> problem = model.problem('Pmax=? [ F "heads" ]')
+    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
+    >>> 0.6 < result.guarantee <= 0.8 <= result.interval.upper < 0.95
+    True
+    >>> result.status, list(result.parameters)
+    ('certified', ['p'])
     """
 
     problem: Problem

@@ -45,7 +45,20 @@ T = TypeVar("T")
 
 
 class EmptyRegion(CannotCertify):
-    """The data contradict the model, and no fallback was wanted."""
+    """The data contradict the model, and no fallback was wanted.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "a", {0: p, 1: 1 - p}), (0, "b", {0: p / 2, 1: 1 - p / 2}), (1, "", {1: 1})]
+    >>> problem = tr.build_from_rows(rows, parameters, labels={"end": [1]}).problem('Pmin=? [ F "end" ]')
+    >>> always = [[(0, "a", 0)] * 300 + [(0, "b", 0)] * 300]
+    >>> try:
+    ...     tr.learn(problem, always, delta=0.01, region="polytope", fallback=False)
+    ... except tr.EmptyRegion as error:
+    ...     print(error.conflict is not None)
+    True
+    """
 
     def __init__(self, verdict: str, conflict: Conflict | None, ledger: Ledger):
         super().__init__(f"{verdict}\nhint: leave `fallback=False` out to use tied sets instead")

@@ -57,6 +57,12 @@ def build_from_function(
     States are any hashable values; the model keeps them (`structure.own_states`), and data, environments and
     policies find its states by them. A NamedTuple's fields become the model's state variables,
     others say theirs through `variables`.
+
+    >>> import tightrope as tr
+    >>> def successors(place):
+    ...     return {"stay": {place: 1}} if place in (0, 4) else {"walk": {place + 1: 0.5, place - 1: 0.5}}
+    >>> tr.build_from_function(2, successors, labels={"home": lambda place: place == 4}).states
+    5
     """
     number: dict[State, int] = {initial: 0}
     states: list[State] = [initial]
@@ -110,6 +116,10 @@ def build_from_rows(
 
     Choice rewards are given in the order of the rows. The labels "init" and "deadlock" are added
     where they are missing.
+
+    >>> import tightrope as tr
+    >>> tr.build_from_rows([(0, "go", {0: 1 / 3, 1: "2/3"}), (1, "stay", {1: 1})]).transitions
+    3
     """
     listed = list(rows)
     order = sorted(range(len(listed)), key=lambda i: listed[i][0])

@@ -31,7 +31,16 @@ Point = Sequence[Fraction | float | int]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Expressions(Record):
-    """The table Λ. Rows are distinct polynomials; the constant monomial `()` comes first if used."""
+    """The table Λ. Rows are distinct polynomials; the constant monomial `()` comes first if used.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> [model.expressions.text(row) for row in range(len(model.expressions))]
+    ['1', 'p', '-p + 1']
+    """
 
     parameter_names: tuple[str, ...]
     monomials: tuple[Monomial, ...]

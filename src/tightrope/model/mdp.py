@@ -21,7 +21,13 @@ SUM_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MDP(Structured):
-    """`probability[t]` is the float64 nearest to the probability meant; it may be 0."""
+    """`probability[t]` is the float64 nearest to the probability meant; it may be 0.
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})]).instantiate()
+    >>> model.states, model.probability.tolist()
+    (2, [0.5, 0.5, 1.0])
+    """
 
     structure: Structure
     probability: FloatArray
@@ -47,7 +53,13 @@ class MDP(Structured):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IntervalMDP(Structured):
-    """Every distribution with lower ≤ μ ≤ upper is possible at a choice, each choice on its own."""
+    """Every distribution with lower ≤ μ ≤ upper is possible at a choice, each choice on its own.
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "go", {0: (0.25, 0.5), 1: (0.5, 0.75)}), (1, "stay", {1: 1})])
+    >>> model.lower.tolist(), model.upper.tolist()
+    ([0.25, 0.5, 1.0], [0.5, 0.75, 1.0])
+    """
 
     structure: Structure
     lower: FloatArray

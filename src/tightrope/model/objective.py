@@ -18,6 +18,12 @@ from tightrope.numerics.record import Facts, Record
 
 
 class Direction(Enum):
+    """Whether somebody wants a value to be large or small.
+
+    >>> Direction.MAX.opposite.value
+    'min'
+    """
+
     MAX = "max"
     MIN = "min"
 
@@ -27,6 +33,12 @@ class Direction(Enum):
 
 
 class ObjectiveKind(Enum):
+    """What is computed.
+
+    >>> ObjectiveKind.CUMULATIVE.value
+    'expected reward of the first steps'
+    """
+
     UNTIL = "probability of allowed U target"
     NEXT = "probability of target at the next step"
     REACH_REWARD = "expected reward until target"
@@ -53,6 +65,11 @@ class Objective(Record):
     * `terminal` is the value of a target state of REACH_REWARD (0 where None).
     * `complement`: the reported value is 1 − the value of this problem, whose directions are the
       ones given here. `Pmax [ G a ]` is 1 − `Pmin [ F !a ]`.
+
+    >>> import tightrope as tr
+    >>> objective = tr.load("bench:betting(5)").problem('Rmax=? [ F "done" ]').objective
+    >>> objective.kind.value, objective.agent.value
+    ('expected reward until target', 'max')
     """
 
     kind: ObjectiveKind

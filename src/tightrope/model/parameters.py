@@ -23,7 +23,11 @@ Point = Mapping[str, Number] | Sequence[Number]
 
 @dataclass(frozen=True)
 class LinearConstraint:
-    """Σ coefficients·θ ≤ bound, or = bound."""
+    """Σ coefficients·θ ≤ bound, or = bound.
+
+    >>> LinearConstraint((Fraction(1), Fraction(1)), Fraction(1)).text(["p", "q"])
+    'p + q <= 1'
+    """
 
     coefficients: tuple[Fraction, ...]
     bound: Fraction
@@ -52,7 +56,12 @@ class LinearConstraint:
 
 @dataclass(frozen=True, repr=False)
 class Parameters(Record):
-    """Names in order, a closed box, and constraints that cut it."""
+    """Names in order, a closed box, and constraints that cut it.
+
+    >>> parameters = Parameters.box(p=(0.1, 0.9), q=(0, "1/3"))
+    >>> parameters.text(), parameters.contains({"p": 0.5, "q": 0})
+    ('1/10<=p<=9/10, 0<=q<=1/3', True)
+    """
 
     names: tuple[str, ...] = ()
     lower: tuple[Fraction, ...] = ()

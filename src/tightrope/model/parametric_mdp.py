@@ -38,6 +38,14 @@ class ParametricMDP(Structured):
 
     `unproved` lists expressions whose range could not be settled within the budget of
     `range_proof`: no point with a value outside [0, 1] was found for them, but no proof either.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> model.parameters.names, model.instantiate(p=0.25).probability.tolist()
+    (('p',), [0.25, 0.75, 1.0, 1.0])
     """
 
     structure: Structure

@@ -48,6 +48,11 @@ class Polynomial:
     """Immutable and hashable; equal when all coefficients are equal.
 
     Arithmetic takes plain numbers on either side: `0.5 * p + q / 3`.
+
+    >>> import tightrope as tr
+    >>> p, q = tr.Parameters.box(p=(0, 1), q=(0, 1)).symbols()
+    >>> (0.5 * p + q / 3 - 1).text(["p", "q"])
+    '1/2*p + 1/3*q - 1'
     """
 
     __slots__ = ("_hash", "terms")

@@ -22,7 +22,11 @@ from tightrope.numerics.record import Record
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StepChoices(Record):
-    """One choice (its index in the model) per state and step."""
+    """One choice (its index in the model) per state and step.
+
+    >>> StepChoices.constant(np.array([0, 2])).horizon
+    0
+    """
 
     start: OffsetArray
     step: OffsetArray

@@ -35,7 +35,13 @@ UNLABELLED = ""
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RewardStructure(Record):
-    """Rewards of states (earned on leaving) and of choices; None where there are none."""
+    """Rewards of states (earned on leaving) and of choices; None where there are none.
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "stay", {0: 1})], state_rewards={"time": [2]})
+    >>> model.rewards["time"].state.tolist()
+    [2.0]
+    """
 
     state: FloatArray | None = None
     choice: FloatArray | None = None
@@ -55,6 +61,11 @@ class Structure(Record):
     """Validated on construction; all arrays are read-only afterwards.
 
     `own_states` are the states as the author of the model calls them, where it was built from such.
+
+    >>> import tightrope as tr
+    >>> structure = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})]).structure
+    >>> structure.choice_name(0), structure.states, structure.transitions
+    ("choice 'go' of state 0", 2, 3)
     """
 
     choice_start: OffsetArray

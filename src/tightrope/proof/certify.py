@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from tightrope import __version__
 from tightrope.errors import InputError
 from tightrope.formats.output_file import claim_file
-from tightrope.formats.policy import solver_policy
+from tightrope.formats.policy import as_policy
 from tightrope.formats.written_by import CERTIFICATE
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Point
@@ -54,7 +54,8 @@ def certify(
     """
     asked = problem_of(problem)
     model, support = asked.model, options.get("assume_support")
-    given = None if policy is None else solver_policy(policy, model.structure)
+    taken = as_policy(model, policy)
+    given = None if taken is None else taken.for_solver
     if isinstance(given, StepChoices):
         raise InputError(
             "`policy` depends on the step, and certificates are about policies that take one choice per state"
@@ -66,7 +67,7 @@ def certify(
         raise InputError("`at` goes with parametric models, and this one has no parameters")
     claimed = claim_file(Path(path), CERTIFICATE, overwrite)
     solved = asked if theta is None else asked.at(theta)
-    solution = solve(solved, policy=given, precision=precision, **options)
+    solution = solve(solved, policy=taken, precision=precision, **options)
     assumed = support if isinstance(model, IntervalMDP) else None
     about = {
         "tightrope": __version__,
@@ -75,7 +76,7 @@ def certify(
         "at": [str(value) for value in theta or ()],
     }
     proof = to_certificate(
-        to_problem(model, asked.objective, theta=theta, assumed_support=assumed), solution, given, about
+        to_problem(model, asked.objective, theta=theta, assumed_support=assumed), solution, taken, about
     )
     claimed.check()
     save_certificate(proof, claimed.path)

@@ -60,6 +60,20 @@ def verify(
 
     A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it
     proves its claims is the verdict's `valid`; what was not tied to anything, its `not_tied`.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> problem = model.problem('Pmax=? [ F "heads" ]')
+    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     proved = result.certify(os.path.join(folder, "coin.cert"))
+    ...     verdict = tr.verify(os.path.join(folder, "coin.cert"), model=model)
+    >>> verdict.valid, verdict.not_tied
+    (True, ('property', 'data', 'policy'))
     """
     if model is None and not (property is None and data is None and policy is None and at is None):
         raise InputError(

@@ -21,7 +21,11 @@ from tightrope.statistics.ledger import Ledger
 
 
 class RegionKind(Enum):
-    """The regions on offer."""
+    """The regions on offer.
+
+    >>> [one.value for one in RegionKind]
+    ['polytope', 'l1', 'ellipsoid', 'likelihood', 'slab']
+    """
 
     POLYTOPE = "polytope"
     L1 = "l1"
@@ -31,7 +35,11 @@ class RegionKind(Enum):
 
 
 class Relaxation(Enum):
-    """Whether the set is the statistical region itself (up to rounding) or an enclosure of it."""
+    """Whether the set is the statistical region itself (up to rounding) or an enclosure of it.
+
+    >>> [one.value for one in Relaxation]
+    ['exact', 'outer']
+    """
 
     EXACT = "exact"
     OUTER = "outer"
@@ -42,6 +50,9 @@ class Conflict:
     """A smallest set of statements that no parameter of the domain satisfies together.
 
     Irreducible: without any one of them the rest can be satisfied (or at least not be refuted).
+
+    >>> Conflict((0, 1), ("p is at least 0.8", "p/2 is at most 0.3")).text()
+    'p is at least 0.8; p/2 is at most 0.3'
     """
 
     events: tuple[int, ...]
@@ -91,7 +102,18 @@ def region_facts(region: Region) -> Facts:
 
 
 class Region(Protocol):
-    """A convex confidence set of coordinates."""
+    """A convex confidence set of coordinates.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> problem = model.problem('Pmax=? [ F "heads" ]')
+    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
+    >>> result.region.kind.value, result.region.emptiness.is_empty
+    ('polytope', False)
+    """
 
     @property
     def kind(self) -> RegionKind: ...

@@ -68,6 +68,9 @@ from tightrope.solver.kernel import Kernel
 class Status(Enum):
     """How a solve ended. The bounds are bounds in every case; only CERTIFIED ones are as close as was
     asked.
+
+    >>> Status.CERTIFIED.value
+    'certified: the bounds are verified and within the precision asked for'
     """
 
     CERTIFIED = "certified: the bounds are verified and within the precision asked for"
@@ -93,6 +96,12 @@ class Solution(Record):
     * `policy` is all of this as a `Policy`.
     * `fixpoint_lower`, `fixpoint_upper`, `ranking`: see the module's docstring.
     * `gap` is the largest width among the states, in the measure asked for (relative or absolute).
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})
+    >>> solution = tr.solve(model, 'Pmin=? [ F "end" ]')
+    >>> solution.lower.tolist(), solution.upper.tolist(), solution.is_certified
+    ([1.0, 1.0], [1.0, 1.0], True)
     """
 
     objective: Objective

@@ -26,7 +26,11 @@ from tightrope.statistics.outcomes import Outcomes, check_counts
 
 
 class IntervalMethod(Enum):
-    """The intervals on offer; see `Assumption` for when each is valid."""
+    """The intervals on offer; see `Assumption` for when each is valid.
+
+    >>> [one.value for one in IntervalMethod]
+    ['clopper-pearson', 'hoeffding', 'beta-binomial']
+    """
 
     CLOPPER_PEARSON = "clopper-pearson"
     HOEFFDING = "hoeffding"

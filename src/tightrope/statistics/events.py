@@ -31,7 +31,11 @@ from tightrope.statistics.outcomes import Outcomes
 
 
 class Budget(Enum):
-    """How the union bound counts events."""
+    """How the union bound counts events.
+
+    >>> [one.value for one in Budget]
+    ['tied', 'paper']
+    """
 
     TIED = "tied"
     PAPER = "paper"

@@ -39,7 +39,11 @@ from tightrope.statistics.outcomes import Outcomes
 
 
 class EllipsoidVersion(Enum):
-    """Which constants."""
+    """Which constants.
+
+    >>> [one.value for one in EllipsoidVersion]
+    ['sound', 'paper']
+    """
 
     SOUND = "sound"
     PAPER = "paper"

@@ -14,7 +14,11 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 
 
 class Assumption(Enum):
-    """What a method needs to know about the way its data were collected, from much to nothing."""
+    """What a method needs to know about the way its data were collected, from much to nothing.
+
+    >>> [one.value for one in Assumption]
+    ['fixed design', 'trajectories', 'adaptive and anytime', 'none']
+    """
 
     FIXED_DESIGN = "fixed design"
     """The number of visits of every event was fixed in advance, or is independent of the outcomes."""
@@ -42,6 +46,16 @@ class Ledger:
     """With probability at least 1 − delta the truth is covered, if `assumption` holds of the data.
 
     `censored` says what is missing from the data; where something is, nothing holds.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> problem = model.problem('Pmax=? [ F "heads" ]')
+    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
+    >>> result.ledger.delta, result.ledger.holds
+    (0.01, True)
     """
 
     delta: float

@@ -45,7 +45,11 @@ Bounds = tuple[FloatArray, FloatArray]
 
 
 class SetsKind(Enum):
-    """What nature may pick from."""
+    """What nature may pick from.
+
+    >>> [one.value for one in SetsKind]
+    ['untied', 'tied', 'parameter', 'expression', 'rectangular', 'coupled']
+    """
 
     UNTIED = "untied"
     TIED = "tied"
@@ -60,6 +64,17 @@ class Sets(Record):
     """One set of distributions a choice: lower ≤ p ≤ upper, and where `rectangular` p = f(x), x in `region`.
 
     EXACT: the sets are those of the paper's definition up to rounding. OUTER: they enclose them.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> problem = model.problem('Pmax=? [ F "heads" ]')
+    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
+    >>> model = result.sets.interval_model()
+    >>> bool((model.lower <= model.upper).all())
+    True
     """
 
     kind: SetsKind

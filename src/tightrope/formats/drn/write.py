@@ -30,7 +30,19 @@ _STATES_AT_ONCE = 4096
 
 
 def write_drn(model: Model, path: str | Path) -> None:
-    """The file appears whole or not at all."""
+    """The file appears whole or not at all.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tr.write_drn(model, os.path.join(folder, "coin.drn"))
+    ...     tr.load(os.path.join(folder, "coin.drn")).states
+    3
+    """
     structure = model.structure
     header = "".join(f"{line}\n" for line in _header(model))
     value_texts, values = _values(model)

@@ -37,6 +37,14 @@ def write_explicit(
     Reward structures have files of their own: m.srew and m.trew where there is one, m1.srew,
     m1.trew, m2.srew, … where there are several, as PRISM numbers them. `check` may refuse the names before
     anything is written; files among `stale` that would be read as parts of the model are removed.
+
+    >>> import os, tempfile
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = tr.write_explicit(model, os.path.join(folder, "m"))
+    ...     tr.load(os.path.join(folder, "m.tra")).states
+    2
     """
     if isinstance(model, ParametricMDP):
         if model.parameters.names:

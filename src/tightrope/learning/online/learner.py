@@ -88,6 +88,16 @@ class OnlineLearner:
 
     The options are those of `learn`; what is left open is decided at once, from the model.
     `states="index"` says that states of episodes which are numbers are the model's indices.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> learner = tr.online(model.problem('Pmax=? [ F "heads" ]'), sets="tied")
+    >>> update = learner.observe([(0, "toss", 1)])
+    >>> learner.episodes, update.guarantee <= update.optimistic
+    (1, True)
     """
 
     def __init__(

@@ -22,6 +22,15 @@ class Update(Record):
       `robust_policy` is the one that is guaranteed.
     * `status`: `certified`, or why a solve did not come as close as was asked; the bounds hold all the same.
     * `fallback`: the region was empty and tied sets were used instead.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> update = tr.online(model.problem('Pmax=? [ F "heads" ]'), sets="tied").update()
+    >>> update.episode, update.guarantee, update.optimistic
+    (0, 0.0, 1.0)
     """
 
     number: int

@@ -18,6 +18,11 @@ MODULES = [
 ]
 
 
+def test_every_public_name_has_an_example() -> None:
+    silent = [name for name in tightrope.__all__ if ">>>" not in (getattr(tightrope, name).__doc__ or "")]
+    assert silent == []
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name: str) -> None:
     results = doctest.testmod(importlib.import_module(name))

@@ -139,15 +139,14 @@ CLIFF = """mdp
 const int n;
 const double p;
 module rover
-  x : [0..n] init 0;
+  x : [-1..n] init 0;
   y : [0..n] init 0;
-  lost : bool init false;
-  [east] !lost & x<n -> p : (x'=x+1) + 1-p : (lost'=true);
-  [north] !lost & y<n -> (1+p)/2 : (y'=y+1) + (1-p)/2 : (lost'=true);
-  [stay] lost | (x=n & y=n) -> true;
+  [east] x>=0 & x<n -> p : (x'=x+1) + 1-p : (x'=-1) & (y'=0);
+  [north] x>=0 & y<n -> (1+p)/2 : (y'=y+1) + (1-p)/2 : (x'=-1) & (y'=0);
+  [stay] x=-1 | (x=n & y=n) -> true;
 endmodule
-label "goal" = x=n & y=n & !lost;
-label "done" = lost | (x=n & y=n);
+label "goal" = x=n & y=n;
+label "done" = x=-1 | (x=n & y=n);
 rewards "steps" true : 1; endrewards
 """
 

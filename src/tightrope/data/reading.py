@@ -34,7 +34,7 @@ from tightrope.data.row_columns import RowColumns, find_columns
 from tightrope.data.state_form import StateForm, StateNames
 from tightrope.data.table_counts import count_table
 from tightrope.data.value_maps import ValueMap, parse_maps
-from tightrope.errors import InputError, Location
+from tightrope.errors import InputError, Location, checked_words
 from tightrope.formats.table.data_table import DataTable
 from tightrope.formats.table.files import DataFile
 from tightrope.formats.table.metadata import Metadata
@@ -121,7 +121,6 @@ class Reading(Record):
 def read_data(
     data: Any,
     model: Model,
-    options: ReadOptions | None = None,
     *,
     progress: Progress | None = None,
     **words: Unpack[ReadWords],
@@ -135,7 +134,9 @@ def read_data(
     `columns` says which column is what, where their names do not: {"state": "from", "next_state": "to"}. All
     are read alike, with the same checks; `Reading.read_as` says how. A row that the model cannot explain is
     an `InputError` naming file, row and values; with `skip_invalid` it is dropped and counted in
-    `Reading.dropped`. `words` are the fields of `ReadOptions`.
+    `Reading.dropped`. The other arguments are
+    those of the command line: `states`, `columns`, `maps`, `design`, `planned_episodes`, `skip_invalid`,
+    `format`, `threads`, `engine`, `scheduler`.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -146,7 +147,7 @@ def read_data(
     >>> reading.counts.transition.tolist()
     [1, 1, 0, 0]
     """
-    asked = replace(options or ReadOptions(), **words)
+    asked = ReadOptions(**checked_words("read_data", ReadWords, words))
     asked.check()
     batches = False
     if isinstance(data, Iterator) and not is_table(data):

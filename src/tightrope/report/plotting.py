@@ -119,7 +119,15 @@ def plot_learning_curve(records: Any, *, title: str = "", value: str = "value", 
 
 
 def plot_campaign(path: str | PathLike[str]) -> Figure:
-    """The learning curves of a campaign (`tightrope bench --online -o DIR`): one panel per instance."""
+    """The learning curves of a campaign (`tightrope bench --online -o DIR`): one panel per instance.
+
+    >>> import tightrope as tr
+    >>> try:
+    ...     tr.plot_campaign("no-such-campaign")
+    ... except tr.InputError as error:
+    ...     print("cannot be read" in str(error))
+    True
+    """
     from tightrope.learning.shown import path_of
     from tightrope.report.campaign_curves import panels_of
     from tightrope.studies.online_records import ONLINE_FILE, read_online

@@ -61,7 +61,18 @@ def load_result(path: str | PathLike[str], *, model: ParametricMDP | None = None
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SavedResult(Shown, Record):
-    """A result that was written earlier; its names are those of `LearningResult`."""
+    """A result that was written earlier; its names are those of `LearningResult`.
+
+    >>> import tempfile
+    >>> import tightrope as tr
+    >>> rows = [(0, "toss", {0: (p := tr.Parameters.box(p=(0, 1)).symbols()[0]), 1: 1 - p}), (1, "", {1: 1})]
+    >>> model = tr.build_from_rows(rows, tr.Parameters.box(p=(0, 1)), labels={"end": [1]})
+    >>> result = tr.learn(model.problem('Pmax=? [ F<=3 "end" ]'), [[(0, "toss", 1)]] * 9, delta=0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     saved = tr.load_result(result.save(f"{folder}/run"), model=model)
+    >>> saved.guarantee == result.guarantee, saved.interval == result.interval
+    (True, True)
+    """
 
     document: ResultDocument
     file: Path

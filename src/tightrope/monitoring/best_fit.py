@@ -1,0 +1,151 @@
+"""The best that the model can say of the data: an upper bound on the likelihood over the whole domain.
+
+A test of the model divides by the largest likelihood that any parameters reach, so what it divides by must not
+be too small. With every expression affine in the coordinates x, ℓ(x) = Σ count·log f(x) is concave, and its
+tangent at any point x̂ bounds it from above: ℓ(x) ≤ b + g·x on the box (`LogLikelihood.cut`, with all rounding
+on the safe side). For any λ ≥ 0 and the rows A·x ≤ c of the domain,
+
+    g·x = λ·(A·x) + (g − Aᵀλ)·x ≤ λ·c + Σ_j max over the box of (g − Aᵀλ)_j·x_j.
+
+x̂ maximises ℓ plus a log barrier of weight μ, where g = Aᵀλ for λ_i = μ/(c_i − A_i·x̂), so that the bound
+exceeds the maximum by μ per row. Products of parameters are coordinates of their own within McCormick's
+envelopes, which only raises the bound. Wherever Newton's method ends, the bound holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.rounding import product_error, up
+from tightrope.region.envelopes import envelope_rows
+from tightrope.region.tangent_cuts import LogLikelihood
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+
+BARRIER = 1e-4
+"""The weight μ of the barrier: what the bound gives away per row of the domain, in nats."""
+
+_STEPS = 80
+_CLOSE = 1e-7
+_NEARLY_ALL = 0.99
+
+
+@dataclass(frozen=True, eq=False)
+class BestFit:
+    """Bounds the likelihood of counts per expression over the domain of a model."""
+
+    coordinates: Coordinates
+    functions: AffineFunctions
+
+    @staticmethod
+    def of(model: ParametricMDP) -> BestFit:
+        coordinates = Coordinates.of(model.expressions, model.parameters)
+        return BestFit(coordinates, coordinates.functions(model.expressions))
+
+    @cached_property
+    def maximiser(self) -> LikelihoodMaximiser:
+        """Finds parameters in the domain itself, for predictions."""
+        return LikelihoodMaximiser.of(self.coordinates, self.functions)
+
+    @cached_property
+    def informative(self) -> FloatArray:
+        """1 for expressions that depend on the parameters, 0 for constants."""
+        return (np.abs(self.functions.linear).max(axis=1, initial=0.0) > 0.0).astype(np.float64)
+
+    @cached_property
+    def _rows(self) -> tuple[FloatArray, FloatArray]:
+        """All rows A·x ≤ c of the domain: constraints, envelopes of products, and the box."""
+        box = self.coordinates
+        matrix, bound, _ = box.domain_rows()
+        products, product_bound = envelope_rows(box.products, box.lower, box.upper)
+        eye = np.eye(box.size)
+        rows = np.concatenate([matrix, products, eye, -eye])
+        return rows, np.concatenate([bound, product_bound, box.upper, -box.lower])
+
+    def is_well_inside(self, point: FloatArray) -> bool:
+        """Whether free parameters lie in the domain, by a margin that rounding cannot make up."""
+        box = self.coordinates
+        free = len(box.free)
+        rows, bound, _ = box.domain_rows()
+        rows = rows[:, :free]
+        size = np.abs(rows) @ np.abs(point) + np.abs(bound)
+        inside = np.all(box.lower[:free] < point) and np.all(point < box.upper[:free])
+        return bool(inside and np.all(rows @ point < bound - 1e-10 * (1.0 + size)))
+
+    @cached_property
+    def centre(self) -> FloatArray:
+        """A point well inside the domain, from which any search may start."""
+        return self.maximiser.lifted(self.maximiser.start)
+
+    def search(self, weight: FloatArray, start: FloatArray | None = None) -> FloatArray:
+        """Coordinates near the maximum of the likelihood, strictly inside."""
+        used = np.flatnonzero(weight * self.informative > 0.0)
+        linear, constant, count = self.functions.linear[used], self.functions.constant[used], weight[used]
+        rows, bound = self._rows
+        x = self.centre if start is None or not self._is_inside(start, linear, constant) else start
+        for _ in range(_STEPS):
+            chance, room = linear @ x + constant, bound - rows @ x
+            gradient = linear.T @ (count / chance) - BARRIER * (rows.T @ (1.0 / room))
+            scaled = linear * (np.sqrt(count) / chance)[:, None]
+            fenced = rows / room[:, None]
+            step = _solve(scaled.T @ scaled + BARRIER * (fenced.T @ fenced), gradient)
+            rise = float(gradient @ step)
+            if not rise > _CLOSE:
+                break
+            length = _longest(chance, linear @ step, room, rows @ step)
+            before = float(count @ np.log(chance) + BARRIER * np.log(room).sum())
+            while length > 1e-10:
+                new_chance, new_room = chance + length * (linear @ step), room - length * (rows @ step)
+                if np.all(new_chance > 0.0) and np.all(new_room > 0.0):
+                    after = float(count @ np.log(new_chance) + BARRIER * np.log(new_room).sum())
+                    if after >= before + 0.1 * length * rise:
+                        break
+                length *= 0.5
+            else:
+                break
+            moved = x + length * step
+            if not self._is_inside(moved, linear, constant):
+                break
+            x = moved
+        return x
+
+    def upper(self, weight: FloatArray, x: FloatArray) -> float:
+        """An upper bound on the log-likelihood of these counts over the whole domain, tight where x is best."""
+        box = self.coordinates
+        rows, bound = self._rows
+        likelihood = LogLikelihood(self.functions, weight, 0.0)
+        minus, intercept = likelihood.cut(x, box.lower, box.upper)
+        gradient = -minus
+        price = BARRIER / np.maximum(bound - rows @ x, 1e-300)
+        rest = gradient - price @ rows
+        reach = np.maximum(np.abs(box.lower), np.abs(box.upper))
+        fuzz = product_error(price[None, :], rows, 4)[0] + 4.0 * np.finfo(float).eps * np.abs(gradient)
+        largest = np.maximum(rest * box.lower, rest * box.upper)
+        spread = float(np.abs(largest).sum() + price @ np.abs(bound)) * (len(bound) + box.size + 8) * 2.0**-52
+        total = intercept + float(price @ bound) + float(largest.sum()) + float(fuzz @ reach) * (1.0 + 1e-9)
+        return up(total + spread + 4.0 * np.finfo(float).eps * abs(intercept))
+
+    def _is_inside(self, x: FloatArray, linear: FloatArray, constant: FloatArray) -> bool:
+        rows, bound = self._rows
+        return bool(np.all(bound - rows @ x > 1e-14) and np.all(linear @ x + constant > 0.0))
+
+
+def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    try:
+        found: FloatArray = np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        found = np.linalg.lstsq(matrix, right, rcond=None)[0]
+    return found
+
+
+def _longest(chance: FloatArray, slope: FloatArray, room: FloatArray, narrowing: FloatArray) -> float:
+    """The part of a step, at most all of it, that stays inside."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.where(slope < 0.0, -chance / slope, np.inf).min(initial=np.inf)
+        second = np.where(narrowing > 0.0, room / narrowing, np.inf).min(initial=np.inf)
+    return min(1.0, _NEARLY_ALL * float(min(first, second)))

@@ -1,0 +1,148 @@
+"""Ways in which data can depart from a model, each predicted by a distribution of its own.
+
+For any predictive distribution q of the outcomes given the past, q(data)/p_θ*(data) is a non-negative
+martingale under the truth θ*, whatever policy collects the data. A departure k predicts the outcomes of one
+part of the model freely, by the Krichevsky–Trofimov mixture (Dirichlet with ½ everywhere), and everything
+else as the model's own predictions do:
+
+    log q_k(data) = Σ_c L_c − L_k + KT_k,     KT(n) = log ∫ Π pᵢ^nᵢ dDirichlet(½)(p).
+
+Parts are the signatures (a wrong expression: all choices with the same distribution are wrong together) and,
+where several choices share a signature, each of these choices (a broken tie). The weights with which they are
+mixed follow from the model alone. m successors of one probability are one outcome, each of them equally
+likely, on both sides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.statistics.outcomes import Outcomes
+
+_SPARE = 1e-11
+"""Relative error allowed to the logarithm of the gamma function, many times what it makes."""
+
+
+def free_prediction(seen: FloatArray, part: IndexArray, parts: int, width: OffsetArray) -> FloatArray:
+    """KT of each part, rounded down: `seen` per outcome, of which `part` says whose it is."""
+    half = float(gammaln(0.5))
+    terms = gammaln(seen + 0.5) - half
+    total = np.bincount(part, weights=seen, minlength=parts)
+    size = np.bincount(part, weights=np.abs(terms), minlength=parts)
+    ends = gammaln(0.5 * width) - gammaln(total + 0.5 * width)
+    value = np.bincount(part, weights=terms, minlength=parts) + ends
+    spread = size + np.abs(gammaln(total + 0.5 * width)) + np.abs(gammaln(0.5 * width))
+    return np.minimum(value - _SPARE * (spread + 1.0), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Parts of a model that may depart from it on their own: outcome o of the parts belongs to part[o].
+
+    `outcome` maps every transition to its outcome here (−1 where it belongs to no part), `choice` names a
+    choice of each part, and `multiplicity` says how many successors an outcome has.
+    """
+
+    part: IndexArray
+    width: OffsetArray
+    multiplicity: FloatArray
+    expression: IndexArray
+    outcome: OffsetArray
+    choice: OffsetArray
+
+    def __len__(self) -> int:
+        return len(self.width)
+
+    @staticmethod
+    def signatures(outcomes: Outcomes) -> Parts:
+        """One part per distribution that choices of the model have, where more than one thing can happen."""
+        wide = outcomes.width > 1
+        number = np.cumsum(wide) - 1
+        kept = wide[outcomes.signature]
+        place = np.where(kept, np.cumsum(kept) - 1, -1)
+        _, first = np.unique(outcomes.model.signatures.of_choice, return_index=True)
+        return Parts(
+            number[outcomes.signature[kept]].astype(np.int32),
+            outcomes.width[wide],
+            outcomes.multiplicity[kept].astype(np.float64),
+            outcomes.expression[kept],
+            place[outcomes.of_transition],
+            first[wide].astype(np.int64),
+        )
+
+    @staticmethod
+    def choices(outcomes: Outcomes) -> Parts:
+        """One part per choice that shares its distribution with other choices."""
+        model = outcomes.model
+        owner = model.signatures.of_choice
+        shared = (np.bincount(owner)[owner] > 1) & (outcomes.width[owner] > 1)
+        choice = np.repeat(np.arange(model.choices), np.diff(model.transition_start))
+        kept = np.flatnonzero(shared[choice])
+        key = choice[kept] * np.int64(len(outcomes)) + outcomes.of_transition[kept]
+        distinct, inverse = np.unique(key, return_inverse=True)
+        found = distinct % len(outcomes)
+        own = np.flatnonzero(shared)
+        place = np.full(model.transitions, -1, dtype=np.int64)
+        place[kept] = inverse
+        return Parts(
+            np.searchsorted(own, distinct // len(outcomes)).astype(np.int32),
+            outcomes.width[owner[own]],
+            outcomes.multiplicity[found].astype(np.float64),
+            outcomes.expression[found],
+            place,
+            own.astype(np.int64),
+        )
+
+
+class PartEvidence:
+    """How well each part is predicted freely, and by the model: logarithms, both rounded down.
+
+    `seen` counts outcomes of the parts; `model` is Σ count·log f at the model's own predictions.
+    """
+
+    def __init__(self, parts: Parts):
+        self.parts = parts
+        self.seen = np.zeros(len(parts.part))
+        self.model = np.zeros(len(parts))
+        self.model_size = np.zeros(len(parts))
+        self._free = np.zeros(len(parts))
+        self._stale = np.zeros(len(parts), dtype=np.bool_)
+
+    def add(self, transition: OffsetArray, count: OffsetArray, log_chance: FloatArray) -> None:
+        """Count transitions, predicted with these logarithms of the probability per expression."""
+        place = self.parts.outcome[transition]
+        kept = place >= 0
+        place, number = place[kept], count[kept].astype(np.float64)
+        np.add.at(self.seen, place, number)
+        term = number * log_chance[self.parts.expression[place]]
+        owner = self.parts.part[place]
+        np.add.at(self.model, owner, term)
+        np.add.at(self.model_size, owner, np.abs(term))
+        self._stale[owner] = True
+
+    def departures(self) -> FloatArray:
+        """A lower bound on log of (free prediction / the model's own) of each part."""
+        stale = np.flatnonzero(self._stale)
+        if len(stale):
+            chosen = np.flatnonzero(self._stale[self.parts.part])
+            renumbered = np.searchsorted(stale, self.parts.part[chosen]).astype(np.int32)
+            free = free_prediction(self.seen[chosen], renumbered, len(stale), self.parts.width[stale])
+            uniform = self.seen[chosen] * np.log(self.parts.multiplicity[chosen])
+            self._free[stale] = free - np.bincount(renumbered, weights=uniform, minlength=len(stale)) * (
+                1.0 + _SPARE
+            )
+            self._stale[:] = False
+        return self._free - self.model - _SPARE * self.model_size
+
+    def state(self) -> dict[str, FloatArray]:
+        return {"seen": self.seen, "model": self.model, "model_size": self.model_size}
+
+    def restore(self, state: dict[str, FloatArray]) -> None:
+        self.seen, self.model, self.model_size = state["seen"], state["model"], state["model_size"]
+        owner = self.parts.part[self.seen > 0.0]
+        self._stale[:] = False
+        self._stale[owner] = True

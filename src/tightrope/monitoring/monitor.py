@@ -1,0 +1,276 @@
+"""`Monitor`: does the model fit, with a probability of a false alarm that holds at any time of looking.
+
+The evidence against a model after n events is
+
+    E_n = Σ_k w_k·q_k(data) / max over the domain of p_θ(data),      Σ w_k ≤ 1,
+
+with departures of single signatures and choices (`departures`) and changes of the parameters (`drift`, whose
+ratios are of a slightly more general kind) as the predictions q_k. For the true θ* in the domain E_n is at most
+Σ w_k·q_k/p_θ*, a non-negative supermartingale that begins at 1, under any policy that looks at the past; by
+Ville's inequality it ever reaches 1/α with probability at most α. So an alarm may be raised at the first moment at which E_n ≥ 1/α, and the average number of events
+to a false alarm is beyond 1/α, too. Numerators are rounded down and the denominator up (`best_fit`).
+
+What is kept per event is nothing: counts per outcome, one number per part and some forty candidates for a
+change. Evidence is looked at after numbers of events that are fixed in advance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tightrope.data.steps import StepReader
+from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.best_fit import BestFit
+from tightrope.monitoring.departures import PartEvidence, Parts
+from tightrope.monitoring.drift import DriftEvidence
+from tightrope.monitoring.predicting import log_chances
+from tightrope.monitoring.suspects import Suspect, drift_suspect, part_suspects
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.statistics.outcomes import Outcomes
+
+DEFAULT_ALPHA = 0.001
+SHARES = {"signature": 0.3, "choice": 0.2, "drift": 0.5}
+"""How the mixture is divided among kinds of departures; what a model does not have is left unused."""
+
+FIRST_CANDIDATE = 64
+"""Events before which no change of the parameters is looked for."""
+
+
+FLOOR = -2.0
+"""Candidates for a change whose evidence stays below this (a logarithm) are not computed."""
+
+
+def next_look(events: int) -> int:
+    """The number of events after which evidence is looked at again.
+
+    >>> [next_look(n) for n in (0, 3, 40, 1000, 10**6, 10**8)]
+    [4, 7, 50, 1064, 1001953, 100016384]
+    """
+    if events < 256:
+        return events + max(4, events // 4)
+    return events + min(max(events // 512, 64), 16384)
+
+
+@dataclass(frozen=True)
+class Impossible:
+    """An event that the model excludes: no parameters give it a positive probability."""
+
+    event: int
+    text: str
+
+
+class Monitor:
+    """Watches whether data fit a model.
+
+    * `model`: a parametric model, or a problem about one.
+    * `alpha`: the probability that a false alarm is ever raised.
+
+    >>> import tightrope as tr
+    >>> monitor = tr.Monitor(tr.load("bench:betting(5)"), alpha=0.01)
+    >>> monitor.events, monitor.alarm
+    (0, False)
+    """
+
+    def __init__(self, model: Any, *, alpha: float = DEFAULT_ALPHA):
+        found = getattr(model, "model", model)
+        if not isinstance(found, ParametricMDP):
+            raise InputError("a monitor watches a model with parameters", hint="tr.load reads one")
+        if not 0.0 < alpha < 1.0:
+            raise InputError(f"`alpha` is {alpha:g}, but it is a probability between 0 and 1")
+        self.model: ParametricMDP = found
+        self.alpha = float(alpha)
+        self.events = 0
+        self.first_alarm: int | None = None
+        self.impossible: Impossible | None = None
+        self.largest = 0.0
+        self._outcomes = Outcomes.of(found)
+        self._expression = self._outcomes.expression[self._outcomes.of_transition]
+        self._fit = BestFit.of(found)
+        self._by_signature = PartEvidence(Parts.signatures(self._outcomes))
+        self._by_choice = PartEvidence(Parts.choices(self._outcomes))
+        self._drift = DriftEvidence(self._fit)
+        self._seen = np.zeros(len(found.expressions))
+        self._total = 0.0
+        self._total_size = 0.0
+        self._point = self._fit.maximiser.start
+        self._best = self._fit.centre
+        self._log_chance = self._chances(self._point)
+        self._estimated_at = 0
+        self._look_at = next_look(0)
+        self._reader: StepReader | None = None
+
+    @property
+    def evidence(self) -> float:
+        """The e-value now: how many times better the data are explained by departures than by the model."""
+        return math.inf if self.log_evidence > 700.0 else math.exp(self.log_evidence)
+
+    @property
+    def log_evidence(self) -> float:
+        """Its natural logarithm; −∞ is no evidence, ∞ an event that the model excludes."""
+        if self.impossible is not None:
+            return math.inf
+        return self._log_evidence() if self.events else 0.0
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the evidence has reached 1/α."""
+        return self.first_alarm is not None
+
+    def update(self, episodes: Iterable[Any]) -> Monitor:
+        """Take in episodes in the order in which they happened, each a list of (state, action, next state)."""
+        self._reader = self._reader or StepReader(self.model.structure, None)
+        for number, episode in enumerate(episodes):
+            self.observe(self._reader.transitions(episode, f"episode {number}"))
+        return self
+
+    def observe(self, transition: OffsetArray) -> None:
+        """Take in transitions of the model, by index, in the order in which they happened."""
+        position = 0
+        while position < len(transition):
+            end = min(len(transition), position + self._look_at - self.events)
+            self._count(transition[position:end])
+            position = end
+            if self.events == self._look_at:
+                self._look()
+
+    def exclude(self, text: str) -> None:
+        """Take in an event that the model excludes; `text` says what and where."""
+        self.events += 1
+        if self.impossible is None:
+            self.impossible = Impossible(self.events, text)
+        self.first_alarm = self.first_alarm or self.events
+        self.largest = math.inf
+        self._look_at = max(self._look_at, self.events + 1)
+
+    def explain(self, most: int = 5) -> list[Suspect]:
+        """What the data contradict most, the strongest evidence first; not empty even where the model fits.
+
+        >>> import tightrope as tr
+        >>> tr.Monitor(tr.load("bench:betting(5)")).explain()
+        []
+        """
+        if self.events == 0:
+            return []
+        found: list[Suspect] = []
+        if self.impossible is not None:
+            found.append(Suspect("excluded", self.impossible.text, math.inf, since=None))
+        if self._seen.any():
+            found += self._departures(most)
+        return found[:most]
+
+    def _departures(self, most: int) -> list[Suspect]:
+        terms = self._terms()
+        found: list[Suspect] = []
+        kinds = (("expression", "signature", self._by_signature), ("tie", "choice", self._by_choice))
+        for kind, name, evidence in kinds:
+            log_e = terms[name] - math.log(SHARES[name] / max(len(evidence.parts), 1))
+            found += part_suspects(self, kind, evidence, log_e, most)
+        for candidate, log_e in zip(self._drift.candidates, terms["drift"].tolist(), strict=True):
+            if math.isfinite(log_e):
+                own = log_e - candidate.log_weight - math.log(SHARES["drift"])
+                found.append(drift_suspect(self, candidate, own))
+        drifts = sorted((s for s in found if s.kind == "drift"), key=lambda s: -s.log_e_value)[1:]
+        found = [suspect for suspect in found if suspect not in drifts]
+        return sorted(found, key=lambda suspect: -suspect.log_e_value)
+
+    @property
+    def best_fit(self) -> BestFit:
+        """The likelihood of the model over its domain."""
+        return self._fit
+
+    def fitted(self) -> FloatArray:
+        """Probabilities of all expressions at the parameters that fit the data best."""
+        x = self._fit.maximiser.lifted(self._fit.maximiser.estimate(self._seen * self._fit.informative))
+        return self._fit.functions.linear @ x + self._fit.functions.constant
+
+    def parameters(self) -> dict[str, float]:
+        """The parameters that fit the data best."""
+        point = self._fit.maximiser.estimate(self._seen * self._fit.informative)
+        x = self._fit.maximiser.lifted(point)
+        values = self._fit.coordinates.parameters_at(x[None, :])[0]
+        return dict(zip(self.model.parameters.names, map(float, values), strict=True))
+
+    def _count(self, transition: OffsetArray) -> None:
+        index, number = np.unique(transition, return_counts=True)
+        if len(index) and not 0 <= index[0] <= index[-1] < self.model.transitions:
+            raise InputError(f"transitions are 0..{self.model.transitions - 1}, not {index[0]}..{index[-1]}")
+        seen = np.bincount(self._expression[index], weights=number, minlength=len(self._seen))
+        met = np.flatnonzero(seen)
+        terms = seen[met] * self._log_chance[met]
+        self._total += float(terms.sum())
+        self._total_size += float(np.abs(terms).sum())
+        self._seen[met] += seen[met]
+        for evidence in (self._by_signature, self._by_choice):
+            evidence.add(index, number, self._log_chance)
+        self._drift.add(seen)
+        self.events += len(transition)
+
+    def _look(self) -> None:
+        """Judge the evidence, renew the model's predictions, and begin a candidate for a change."""
+        if self._may_matter():
+            found = self._log_evidence()
+            self.largest = max(self.largest, found)
+            if found >= math.log(1.0 / self.alpha) and self.first_alarm is None:
+                self.first_alarm = self.events
+        if self.events >= 1.1 * self._estimated_at:
+            point = self._fit.maximiser.estimate(self._seen * self._fit.informative, self._point)
+            chances = log_chances(self._fit, point)
+            if chances is not None:
+                self._point, self._log_chance = point, chances
+            self._estimated_at = self.events
+        if self.events >= FIRST_CANDIDATE:
+            self._drift.look(self.events, self._lower_total, self._seen, self._point)
+        self._look_at = next_look(self.events)
+
+    def _may_matter(self) -> bool:
+        """Whether the evidence can be worth computing: the present estimate is no better than the best fit.
+
+        Not looking is always allowed, whatever it depends on.
+        """
+        surplus = self._total - float(self._seen @ self._log_chance)
+        for evidence in (self._by_signature, self._by_choice):
+            if surplus + _log_sum(evidence.departures()) - math.log(max(len(evidence.parts), 1)) > FLOOR:
+                return True
+        return bool(np.any(self._drift.promises(self._log_chance) > FLOOR))
+
+    @property
+    def _lower_total(self) -> float:
+        return self._total - 1e-11 * self._total_size
+
+    def _log_evidence(self) -> float:
+        """log E_n, on the safe side."""
+        return _log_sum(np.concatenate(list(self._terms().values())))
+
+    def _terms(self) -> dict[str, FloatArray]:
+        """log(w_k·E_k) of all departures, kind by kind, rounded down."""
+        self._best = self._fit.search(self._seen, self._best)
+        surplus = self._lower_total - self._fit.upper(self._seen, self._best)
+        found = {}
+        for kind, evidence in (("signature", self._by_signature), ("choice", self._by_choice)):
+            weight = math.log(SHARES[kind] / max(len(evidence.parts), 1))
+            found[kind] = surplus + evidence.departures() + weight
+        share = math.log(SHARES["drift"])
+        worth = share + self._drift.promises(self._log_chance) > FLOOR
+        found["drift"] = share + self._drift.log_evidence(worth, self._best)
+        return found
+
+    def _chances(self, point: FloatArray) -> FloatArray:
+        found = log_chances(self._fit, point)
+        if found is None:
+            raise InputError("the domain of the parameters has no interior point to begin with")
+        return found
+
+
+def _log_sum(terms: FloatArray) -> float:
+    """log Σ exp, rounded down."""
+    largest = float(terms.max(initial=-math.inf))
+    if not math.isfinite(largest):
+        return -math.inf
+    total = largest + math.log(float(np.exp(terms - largest).sum()))
+    return total - 1e-9 - 4e-16 * abs(total)

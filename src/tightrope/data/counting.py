@@ -23,10 +23,10 @@ Watch = Callable[[int, int], None]
 
 def count_part(plan: ReadPlan, part: Part, first: int | None = None, watch: Watch | None = None) -> Partial:
     """Count one part; `first` rows of the log stand before it, where the part does not say so itself."""
-    return _PartCounter(plan, part, part.first if part.first is not None else first or 0).count(watch)
+    return PartCounter(plan, part, part.first if part.first is not None else first or 0).count(watch)
 
 
-class _PartCounter:
+class PartCounter:
     """Follows the chunks of one part."""
 
     def __init__(self, plan: ReadPlan, part: Part, first: int):

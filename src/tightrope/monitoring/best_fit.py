@@ -1,9 +1,9 @@
 """The best that the model can say of the data: an upper bound on the likelihood over the whole domain.
 
-A test of the model divides by the largest likelihood that any parameters reach, so what it divides by must not
-be too small. With every expression affine in the coordinates x, ℓ(x) = Σ count·log f(x) is concave, and its
-tangent at any point x̂ bounds it from above: ℓ(x) ≤ b + g·x on the box (`LogLikelihood.cut`, with all rounding
-on the safe side). For any λ ≥ 0 and the rows A·x ≤ c of the domain,
+A test of the model divides by the largest likelihood that any parameters reach, so what it divides by must
+not be too small. With every expression affine in the coordinates x, ℓ(x) = Σ count·log f(x) is concave, and
+its tangent at any point x̂ bounds it from above: ℓ(x) ≤ b + g·x on the box (`LogLikelihood.cut`, with all
+rounding on the safe side). For any λ ≥ 0 and the rows A·x ≤ c of the domain,
 
     g·x = λ·(A·x) + (g − Aᵀλ)·x ≤ λ·c + Σ_j max over the box of (g − Aᵀλ)_j·x_j.
 
@@ -31,7 +31,8 @@ BARRIER = 1e-4
 """The weight μ of the barrier: what the bound gives away per row of the domain, in nats."""
 
 _STEPS = 80
-_CLOSE = 1e-7
+_CLOSE = 1e-14
+_NEARBY = 1e-5
 _NEARLY_ALL = 0.99
 
 
@@ -98,6 +99,12 @@ class BestFit:
             if not rise > _CLOSE:
                 break
             length = _longest(chance, linear @ step, room, rows @ step)
+            if rise < _NEARBY:  # what is left to gain is below the rounding of the objective
+                moved = x + length * step
+                if not self._is_inside(moved, linear, constant):
+                    break
+                x = moved
+                continue
             before = float(count @ np.log(chance) + BARRIER * np.log(room).sum())
             while length > 1e-10:
                 new_chance, new_room = chance + length * (linear @ step), room - length * (rows @ step)
@@ -115,7 +122,7 @@ class BestFit:
         return x
 
     def upper(self, weight: FloatArray, x: FloatArray) -> float:
-        """An upper bound on the log-likelihood of these counts over the whole domain, tight where x is best."""
+        """An upper bound on the log-likelihood of these counts over the domain, tight where x is best."""
         box = self.coordinates
         rows, bound = self._rows
         likelihood = LogLikelihood(self.functions, weight, 0.0)

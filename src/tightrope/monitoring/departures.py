@@ -8,9 +8,9 @@ else as the model's own predictions do:
     log q_k(data) = Σ_c L_c − L_k + KT_k,     KT(n) = log ∫ Π pᵢ^nᵢ dDirichlet(½)(p).
 
 Parts are the signatures (a wrong expression: all choices with the same distribution are wrong together) and,
-where several choices share a signature, each of these choices (a broken tie). The weights with which they are
-mixed follow from the model alone. m successors of one probability are one outcome, each of them equally
-likely, on both sides.
+where choices share a distribution or successors a probability, each of these choices (a broken tie). The
+weights with which they are mixed follow from the model alone. For a signature m successors of one probability
+are one outcome, each of them equally likely, on both sides; for a choice every successor counts by itself.
 """
 
 from __future__ import annotations
@@ -76,24 +76,25 @@ class Parts:
 
     @staticmethod
     def choices(outcomes: Outcomes) -> Parts:
-        """One part per choice that shares its distribution with other choices."""
+        """One part per choice that shares its distribution, or some of whose successors share a probability.
+
+        Every successor is an outcome of its own here.
+        """
         model = outcomes.model
         owner = model.signatures.of_choice
-        shared = (np.bincount(owner)[owner] > 1) & (outcomes.width[owner] > 1)
-        choice = np.repeat(np.arange(model.choices), np.diff(model.transition_start))
-        kept = np.flatnonzero(shared[choice])
-        key = choice[kept] * np.int64(len(outcomes)) + outcomes.of_transition[kept]
-        distinct, inverse = np.unique(key, return_inverse=True)
-        found = distinct % len(outcomes)
-        own = np.flatnonzero(shared)
-        place = np.full(model.transitions, -1, dtype=np.int64)
-        place[kept] = inverse
+        length = np.diff(model.transition_start)
+        tied = (np.bincount(owner)[owner] > 1) | (length > outcomes.width[owner])
+        own = np.flatnonzero(tied & (length > 1))
+        number = np.full(model.choices, -1, dtype=np.int64)
+        number[own] = np.arange(len(own))
+        part = np.repeat(number, length)
+        kept = part >= 0
         return Parts(
-            np.searchsorted(own, distinct // len(outcomes)).astype(np.int32),
-            outcomes.width[owner[own]],
-            outcomes.multiplicity[found].astype(np.float64),
-            outcomes.expression[found],
-            place,
+            part[kept].astype(np.int32),
+            length[own],
+            np.ones(int(kept.sum())),
+            outcomes.expression[outcomes.of_transition[kept]],
+            np.where(kept, np.cumsum(kept) - 1, -1),
             own.astype(np.int64),
         )
 

@@ -1,19 +1,20 @@
 """Parameters that change at an unknown time: predictions that begin anew.
 
-Let M = q(past)/p_θ*(past) be how much better the model's own predictions did than the truth up to an event j, and
-N = q_j(since)/p_θ*(since) the same for predictions that begin anew at j. Both are non-negative martingales that
-begin at 1, one after the other. So M^λ·N is a supermartingale for every λ in [0, 1] (Jensen's inequality), and
+Let M = q(past)/p_θ*(past) be how much better the model's own predictions did than the truth up to an event j,
+and N = q_j(since)/p_θ*(since) the same for predictions that begin anew at j. Both are non-negative
+martingales that begin at 1, one after the other. So M^λ·N is a supermartingale for every λ in [0, 1]
+(Jensen's inequality), and
 
     E_jλ = exp( λ·log q(past) + log q_j(since) − max_θ [ λ·ℓ_past(θ) + ℓ_since(θ) ] ) ≤ M^λ·N
 
-whatever θ* is: evidence that what came since j does not fit the parameters of what came before. With λ = 1 this
-is the likelihood ratio of "one change at j" to "no change", which pays (d/2)·log n for not knowing the past
-parameters; a smaller λ pays λ times that, and ties the parameters to the past less firmly, which hardly matters
-while the past is much longer than what came since. A mixture over j and a few λ, with weights that sum to at
-most 1 and are fixed in advance, is evidence, too, and leaving terms out only lowers it. So candidates are kept
-at ages that grow geometrically (of those that are close the one with the most evidence stays), one λ per
-candidate is computed, and none where it cannot amount to much because some θ at hand, no better than the best,
-explains past and present well.
+whatever θ* is: evidence that what came since j does not fit the parameters of what came before. With λ = 1
+this is the likelihood ratio of "one change at j" to "no change", which pays (d/2)·log n for not knowing the
+past parameters; a smaller λ pays λ times that, and ties the parameters to the past less firmly, which hardly
+matters while the past is much longer than what came since. A mixture over j and a few λ, with weights that
+sum to at most 1 and are fixed in advance, is evidence, too, and leaving terms out only lowers it. So
+candidates are kept at ages that grow geometrically (of those that are close the one with the most evidence
+stays), one λ per candidate is computed, and none where it cannot amount to much because some θ at hand, no
+better than the best, explains past and present well.
 
 The first estimates after j lean on the data before it, tempered to the weight of a few events: where nothing
 has changed little is lost, and where something has the new data take over soon.
@@ -42,7 +43,7 @@ REFRESH = 1.5
 TIES = (1.0, 0.25, 1.0 / 16.0, 1.0 / 64.0)
 """The powers λ that the mixture is over, with equal weights."""
 
-FIRMNESS = 8.0
+FIRMNESS = 2.0
 """λ is chosen so that the tempered past weighs at least this many times what came since, where it can."""
 
 _SPARE = 1e-11

@@ -5,10 +5,11 @@ The evidence against a model after n events is
     E_n = Σ_k w_k·q_k(data) / max over the domain of p_θ(data),      Σ w_k ≤ 1,
 
 with departures of single signatures and choices (`departures`) and changes of the parameters (`drift`, whose
-ratios are of a slightly more general kind) as the predictions q_k. For the true θ* in the domain E_n is at most
-Σ w_k·q_k/p_θ*, a non-negative supermartingale that begins at 1, under any policy that looks at the past; by
-Ville's inequality it ever reaches 1/α with probability at most α. So an alarm may be raised at the first moment at which E_n ≥ 1/α, and the average number of events
-to a false alarm is beyond 1/α, too. Numerators are rounded down and the denominator up (`best_fit`).
+ratios are of a slightly more general kind) as the predictions q_k. For the true θ* in the domain E_n is at
+most Σ w_k·q_k/p_θ*, a non-negative supermartingale that begins at 1, under any policy that looks at the past;
+by Ville's inequality it ever reaches 1/α with probability at most α. So an alarm may be raised at the first
+moment at which E_n ≥ 1/α, and the average number of events to a false alarm is beyond 1/α, too. Numerators
+are rounded down and the denominator up (`best_fit`).
 
 What is kept per event is nothing: counts per outcome, one number per part and some forty candidates for a
 change. Evidence is looked at after numbers of events that are fixed in advance.
@@ -16,8 +17,9 @@ change. Evidence is looked at after numbers of events that are fixed in advance.
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +30,7 @@ from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.best_fit import BestFit
 from tightrope.monitoring.departures import PartEvidence, Parts
-from tightrope.monitoring.drift import DriftEvidence
+from tightrope.monitoring.drift import Candidate, DriftEvidence
 from tightrope.monitoring.predicting import log_chances
 from tightrope.monitoring.suspects import Suspect, drift_suspect, part_suspects
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -37,6 +39,10 @@ from tightrope.statistics.outcomes import Outcomes
 DEFAULT_ALPHA = 0.001
 SHARES = {"signature": 0.3, "choice": 0.2, "drift": 0.5}
 """How the mixture is divided among kinds of departures; what a model does not have is left unused."""
+
+_KEPT = ("seen", "total", "total_size", "point", "best", "log_chance", "estimated_at", "look_at")
+_NOTHING: OffsetArray = np.empty(0, dtype=np.int64)
+_OF_CANDIDATES = ("past", "seen", "point", "log_chance")
 
 FIRST_CANDIDATE = 64
 """Events before which no change of the parameters is looked for."""
@@ -103,6 +109,7 @@ class Monitor:
         self._log_chance = self._chances(self._point)
         self._estimated_at = 0
         self._look_at = next_look(0)
+        self._waiting: list[OffsetArray] = []
         self._reader: StepReader | None = None
 
     @property
@@ -115,7 +122,7 @@ class Monitor:
         """Its natural logarithm; −∞ is no evidence, ∞ an event that the model excludes."""
         if self.impossible is not None:
             return math.inf
-        return self._log_evidence() if self.events else 0.0
+        return self._up_to_now()._log_evidence() if self.events else 0.0
 
     @property
     def alarm(self) -> bool:
@@ -123,7 +130,7 @@ class Monitor:
         return self.first_alarm is not None
 
     def update(self, episodes: Iterable[Any]) -> Monitor:
-        """Take in episodes in the order in which they happened, each a list of (state, action, next state)."""
+        """Take in episodes in their order in time, each a list of (state, action, next state)."""
         self._reader = self._reader or StepReader(self.model.structure, None)
         for number, episode in enumerate(episodes):
             self.observe(self._reader.transitions(episode, f"episode {number}"))
@@ -131,13 +138,27 @@ class Monitor:
 
     def observe(self, transition: OffsetArray) -> None:
         """Take in transitions of the model, by index, in the order in which they happened."""
+        if len(transition) and not 0 <= np.min(transition) <= np.max(transition) < self.model.transitions:
+            raise InputError(f"transitions of this model are 0..{self.model.transitions - 1}")
         position = 0
         while position < len(transition):
             end = min(len(transition), position + self._look_at - self.events)
-            self._count(transition[position:end])
+            self._waiting.append(np.array(transition[position:end], dtype=np.int64))
+            self.events += end - position
             position = end
             if self.events == self._look_at:
+                self._take_waiting()
                 self._look()
+
+    def look(self) -> bool:
+        """Judge the evidence now, between the looks that are made anyway; whether there is an alarm."""
+        self._judge(self.log_evidence)
+        return self.alarm
+
+    def _judge(self, log_evidence: float) -> None:
+        self.largest = max(self.largest, log_evidence)
+        if log_evidence >= math.log(1.0 / self.alpha) and self.first_alarm is None:
+            self.first_alarm = self.events
 
     def exclude(self, text: str) -> None:
         """Take in an event that the model excludes; `text` says what and where."""
@@ -160,8 +181,9 @@ class Monitor:
         found: list[Suspect] = []
         if self.impossible is not None:
             found.append(Suspect("excluded", self.impossible.text, math.inf, since=None))
-        if self._seen.any():
-            found += self._departures(most)
+        now = self._up_to_now()
+        if now._seen.any():
+            found += now._departures(most)
         return found[:most]
 
     def _departures(self, most: int) -> list[Suspect]:
@@ -178,6 +200,14 @@ class Monitor:
         drifts = sorted((s for s in found if s.kind == "drift"), key=lambda s: -s.log_e_value)[1:]
         found = [suspect for suspect in found if suspect not in drifts]
         return sorted(found, key=lambda suspect: -suspect.log_e_value)
+
+    def _up_to_now(self) -> Monitor:
+        """This monitor, or a copy that has taken in what waits for the next look."""
+        if not self._waiting:
+            return self
+        copied = copy.deepcopy(self)
+        copied._take_waiting()
+        return copied
 
     @property
     def best_fit(self) -> BestFit:
@@ -196,10 +226,10 @@ class Monitor:
         values = self._fit.coordinates.parameters_at(x[None, :])[0]
         return dict(zip(self.model.parameters.names, map(float, values), strict=True))
 
-    def _count(self, transition: OffsetArray) -> None:
-        index, number = np.unique(transition, return_counts=True)
-        if len(index) and not 0 <= index[0] <= index[-1] < self.model.transitions:
-            raise InputError(f"transitions are 0..{self.model.transitions - 1}, not {index[0]}..{index[-1]}")
+    def _take_waiting(self) -> None:
+        """Count what came since the last look, all at once, so that portions do not matter."""
+        index, number = np.unique(np.concatenate([_NOTHING, *self._waiting]), return_counts=True)
+        self._waiting.clear()
         seen = np.bincount(self._expression[index], weights=number, minlength=len(self._seen))
         met = np.flatnonzero(seen)
         terms = seen[met] * self._log_chance[met]
@@ -209,15 +239,11 @@ class Monitor:
         for evidence in (self._by_signature, self._by_choice):
             evidence.add(index, number, self._log_chance)
         self._drift.add(seen)
-        self.events += len(transition)
 
     def _look(self) -> None:
         """Judge the evidence, renew the model's predictions, and begin a candidate for a change."""
         if self._may_matter():
-            found = self._log_evidence()
-            self.largest = max(self.largest, found)
-            if found >= math.log(1.0 / self.alpha) and self.first_alarm is None:
-                self.first_alarm = self.events
+            self._judge(self._log_evidence())
         if self.events >= 1.1 * self._estimated_at:
             point = self._fit.maximiser.estimate(self._seen * self._fit.informative, self._point)
             chances = log_chances(self._fit, point)
@@ -259,6 +285,83 @@ class Monitor:
         worth = share + self._drift.promises(self._log_chance) > FLOOR
         found["drift"] = share + self._drift.log_evidence(worth, self._best)
         return found
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the monitor has learned, as arrays and numbers; `restore` puts it back."""
+        drift, found = self._drift, self.impossible
+        told = [] if found is None else [str(found.event), found.text]
+        rows = [
+            [c.number, c.event, c.before, c.length, c.own, c.size, c.events, c.estimated_at]
+            for c in drift.candidates
+        ]
+        stacked = {
+            f"candidate_{name}": np.array([getattr(c, name) for c in drift.candidates])
+            for name in _OF_CANDIDATES
+        }
+        parts = {
+            f"{kind}_{name}": array
+            for kind, evidence in (("signature", self._by_signature), ("choice", self._by_choice))
+            for name, array in evidence.state().items()
+        }
+        return {
+            **{name: np.array(getattr(self, f"_{name}")) for name in _KEPT},
+            "progress": np.array([self.events, self.first_alarm or 0, drift.made], dtype=np.int64),
+            "largest": np.array(self.largest),
+            "waiting": np.concatenate([_NOTHING, *self._waiting]),
+            "impossible": np.array(told),
+            "candidates": np.array(rows).reshape(len(rows), 8),
+            **stacked,
+            **parts,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` said of a monitor of the same model."""
+        for name in _KEPT:
+            value = np.array(state[name])
+            setattr(self, f"_{name}", value if value.ndim else value.item())
+        self.events, alarm, self._drift.made = (int(number) for number in state["progress"])
+        self.first_alarm = alarm or None
+        self.largest = float(state["largest"])
+        self._waiting = [np.array(state["waiting"], dtype=np.int64)] if len(state["waiting"]) else []
+        told = [str(text) for text in state["impossible"]]
+        self.impossible = Impossible(int(told[0]), told[1]) if told else None
+        for kind, evidence in (("signature", self._by_signature), ("choice", self._by_choice)):
+            names = ("seen", "model", "model_size")
+            evidence.restore({name: np.array(state[f"{kind}_{name}"]) for name in names})
+        self._drift.candidates = []
+        for place, row in enumerate(np.asarray(state["candidates"]).tolist()):
+            number, event, before, length, own, size, events, estimated_at = row
+            past, seen, point, log_chance = (
+                np.array(state[f"candidate_{name}"][place]) for name in _OF_CANDIDATES
+            )
+            self._drift.candidates.append(
+                Candidate(
+                    int(number),
+                    int(event),
+                    before,
+                    past,
+                    seen,
+                    point,
+                    log_chance,
+                    length,
+                    own,
+                    size,
+                    events,
+                    estimated_at,
+                )
+            )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Monitor:
+        copied = Monitor(self.model, alpha=self.alpha)
+        copied.restore(copy.deepcopy(self.state(), memo))
+        return copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"model": self.model, "alpha": self.alpha, "state": self.state()}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__init__(kept["model"], alpha=kept["alpha"])  # type: ignore[misc]
+        self.restore(kept["state"])
 
     def _chances(self, point: FloatArray) -> FloatArray:
         found = log_chances(self._fit, point)

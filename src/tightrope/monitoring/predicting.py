@@ -11,7 +11,6 @@ from tightrope.monitoring.best_fit import BestFit
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import UNIT, error_factor
 
-
 HOPELESS = -1e250
 """Below the logarithm of any positive probability, and finite however often it is added."""
 

@@ -30,8 +30,8 @@ class Seen:
 class Suspect:
     """One departure.
 
-    `kind` is 'expression' (all choices with one distribution), 'tie' (one choice among several that are said to
-    be equal), 'drift' (parameters changed) or 'excluded' (the model gives the event probability 0).
+    `kind` is 'expression' (all choices with one distribution), 'tie' (one choice among several that are said
+    to be equal), 'drift' (parameters changed) or 'excluded' (the model gives the event probability 0).
     `log_e_value` is the natural logarithm of its own evidence, before it is weighed against the others.
     """
 
@@ -74,6 +74,8 @@ def part_suspects(
             times = int(parts.multiplicity[row])
             polynomial = monitor.model.expressions.polynomial(int(parts.expression[row])).text(names)
             text = polynomial if times == 1 else f"{times}·({polynomial})"
+            if kind == "tie":
+                text = f"{_successor(monitor, evidence, row)} ({polynomial})"
             expected = times * float(fitted[parts.expression[row]])
             seen = float(evidence.seen[row])
             outcomes.append(Seen(text, int(seen), seen / total, expected))
@@ -81,6 +83,13 @@ def part_suspects(
         what = f"as in {choice}" if kind == "expression" else choice
         found.append(Suspect(kind, what, float(log_e[part]), tuple(outcomes)))
     return found
+
+
+def _successor(monitor: Monitor, evidence: PartEvidence, row: int) -> str:
+    """Where the outcome of a single choice leads."""
+    transition = int(np.flatnonzero(evidence.parts.outcome == row)[0])
+    structure = monitor.model.structure
+    return f"to {structure.state_name(int(structure.successor[transition]))}"
 
 
 def drift_suspect(monitor: Monitor, candidate: Candidate, log_e: float) -> Suspect:

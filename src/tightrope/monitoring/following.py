@@ -1,0 +1,174 @@
+"""Logs as events, also while they grow: files, directories that files are added to, and standard input.
+
+A log that is finished is read as it is. A log that is followed is read again and again, whatever is new in
+it: a text file (CSV, JSON lines) grows at its end, and a line counts once it is complete; other files count
+as soon as they are there, so they must be put there by renaming. From standard input JSON lines are taken as
+they come.
+
+Nothing is kept but how many rows of each file were read, which goes into checkpoints: a monitor that is
+started again skips them.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tightrope.data.event_stream import Events, follow_events
+from tightrope.data.read_options import ReadOptions
+from tightrope.data.reading import plan_reading
+from tightrope.errors import InputError
+from tightrope.formats.table.csv_text import CsvTable
+from tightrope.formats.table.files import DataFile, DataFormat, find_files
+from tightrope.formats.table.opening import open_table, open_tables
+from tightrope.model.structure import Structure
+
+STANDARD_INPUT = "-"
+BLOCK_BYTES = 1 << 20
+"""Of standard input, as much at once as is there, and at most this."""
+
+Take = Callable[[Events], None]
+
+
+@dataclass
+class Following:
+    """What has been read of a log.
+
+    `read` are the rows of each file by name, `read_as` says how the columns were read.
+    """
+
+    places: tuple[str, ...]
+    structure: Structure
+    options: ReadOptions
+    strict: bool = False
+    read: dict[str, int] = field(default_factory=dict)
+    read_as: str = ""
+    _rest: bytes = b""
+    _bytes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is standard input, which ends where its writer closes it."""
+        return self.places == (STANDARD_INPUT,)
+
+    def take_all(self, take: Take) -> None:
+        """Hand over all events of a finished log that were not taken before."""
+        for file in find_files(self.places, self.options.format):
+            self._take_file(file, take)
+
+    def take_new(self, take: Take) -> int:
+        """Hand over what is new in a log that grows; how many rows that was."""
+        before = sum(self.read.values())
+        for file in find_files(self.places, self.options.format):
+            is_text = file.format in (DataFormat.CSV, DataFormat.JSON_LINES)
+            if is_text and file.compression is None and not file.is_remote:
+                self._take_lines_of(file, take)
+            elif file.name not in self.read:
+                self._take_file(file, take)
+        return sum(self.read.values()) - before
+
+    def take_stream(self, take: Take, wait: float) -> bool:
+        """Hand over the lines that standard input has within `wait` seconds; whether it goes on."""
+        descriptor = sys.stdin.fileno()
+        if not select.select([descriptor], [], [], wait)[0]:
+            return True
+        block = os.read(descriptor, BLOCK_BYTES)
+        lines, _, self._rest = (self._rest + block).rpartition(b"\n")
+        if not block:
+            lines, self._rest = self._rest, b""
+        if lines.strip():
+            rows = self._follow(open_tables(_parsed(lines)), take)
+            self.read[STANDARD_INPUT] = self.read.get(STANDARD_INPUT, 0) + rows
+        return bool(block)
+
+    def _take_file(self, file: DataFile, take: Take) -> None:
+        done = self.read.get(file.name, 0)
+        rows = self._follow((open_table(file),), _Skipping(done, take))
+        if rows < done:
+            raise InputError(
+                f"{file.name} has {rows:,} rows, but {done:,} were read before: it was changed, not added to",
+                hint="watch it from the beginning, without the checkpoint",
+            )
+        self.read[file.name] = rows
+
+    def _take_lines_of(self, file: DataFile, take: Take) -> None:
+        """The complete lines at the end of a text file that were not there before."""
+        path = Path(file.path)
+        first = self._bytes.get(file.name)
+        if first is None:
+            first = self._bytes[file.name] = self._begin(file)
+        if path.stat().st_size <= first:
+            return
+        with path.open("rb") as lines:
+            header = b"".join(islice(lines, self._header_lines(file)))
+            lines.seek(first)
+            new, end, _ = lines.read().rpartition(b"\n")
+        if not end:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            part = Path(folder) / path.name
+            part.write_bytes(header + new + end)
+            table = open_table(replace(file, path=str(part)))
+            rows = self._follow((table,), take)
+        self.read[file.name] = self.read.get(file.name, 0) + rows
+        self._bytes[file.name] = first + len(new) + len(end)
+
+    def _begin(self, file: DataFile) -> int:
+        """Where the first line that was not read begins: after the header, and the rows of a checkpoint."""
+        skipped = self._header_lines(file) + self.read.get(file.name, 0)
+        with Path(file.path).open("rb") as lines:
+            return sum(len(line) for line in islice(lines, skipped))
+
+    def _header_lines(self, file: DataFile) -> int:
+        if file.format is DataFormat.JSON_LINES:
+            return 0
+        table = open_table(file)
+        return table.header_lines if isinstance(table, CsvTable) else 1
+
+    def _follow(self, tables: Any, take: Take) -> int:
+        plan = plan_reading(tables, self.structure, self.options)
+        columns = plan.columns[0]
+        if columns.is_counted:
+            raise InputError(
+                "a table of counts has no order in time, so that nothing can be watched in it",
+                hint="watch the log itself, one row per step",
+            )
+        self.read_as = self.read_as or columns.read_as
+        return follow_events(plan, 0, take, self.strict)
+
+
+class _Skipping:
+    """Leaves out events of rows that were taken before."""
+
+    def __init__(self, rows: int, take: Take):
+        self.left = rows
+        self.take = take
+
+    def __call__(self, events: Events) -> None:
+        if self.left >= events.rows:
+            self.left -= events.rows
+            return
+        if self.left:
+            events, self.left = events.since(self.left), 0
+        self.take(events)
+
+
+def _parsed(lines: bytes) -> Any:
+    import pyarrow as pa
+    from pyarrow import json as arrow_json
+
+    try:
+        return arrow_json.read_json(io.BytesIO(lines + b"\n"))
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"standard input is no JSON lines: {str(error).splitlines()[0]}",
+            hint='one object per line: {"state": …, "action": …, "next_state": …}',
+        ) from error

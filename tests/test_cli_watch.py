@@ -1,0 +1,167 @@
+"""`tightrope watch` on logs, growing files, standard input and checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tightrope
+from tightrope.cli.app import run
+from tightrope.data.event_stream import Events
+from tightrope.data.read_options import ReadOptions
+from tightrope.monitoring.following import Following
+from tightrope.prism.load import load_prism_text
+
+MODEL = """mdp
+const double p;
+module m
+  s : [0..2] init 0;
+  [go] s=0 -> p:(s'=1) + (1-p):(s'=2);
+  [go] s>0 -> (s'=0);
+endmodule
+label "goal" = s=1;
+"""
+ROWS = [("0", "go", "1" if i % 5 < 2 else "2") for i in range(400)]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.prism").write_text(MODEL)
+
+
+def write(name: str, rows: list[tuple[str, str, str]]) -> None:
+    lines = ["s,action,s'", *(",".join(row) for row in rows)]
+    Path(name).write_text("\n".join(lines) + "\n")
+
+
+def watch(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, object]:
+    assert run(["watch", "m.prism", "--json", *words]) == code
+    lines = capsys.readouterr().out.splitlines()
+    found: dict[str, object] = json.loads(lines[-1])
+    return found
+
+
+def test_a_log_that_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    write("log.csv", ROWS)
+    found = watch(capsys, "--data", "log.csv")
+    keys = {"alarm", "e_value", "alpha", "events", "first_alarm", "suspects"}
+    assert keys <= set(found)
+    assert (found["alarm"], found["events"], found["first_alarm"]) == (False, 400, None)
+    assert 0.0 < float(str(found["e_value"])) < 1.0
+    assert run(["watch", "m.prism", "--data", "log.csv"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("read as: ") and "fits (400 events" in shown
+
+
+def test_what_the_model_excludes_is_an_alarm_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    write("log.csv", [*ROWS[:3], ("0", "go", "0"), *ROWS[3:6]])
+    found = watch(capsys, "--data", "log.csv", code=1)
+    assert (found["alarm"], found["first_alarm"], found["events"]) == (True, 4, 7)
+    first = found["suspects"][0]  # type: ignore[index]
+    assert first["kind"] == "excluded" and "log.csv:5" in first["text"] and "no transition" in first["text"]
+    assert found["e_value"] == "inf"
+    assert run(["watch", "m.prism", "--data", "log.csv", "--strict"]) == 2
+    assert "the model has no transition" in capsys.readouterr().err
+
+
+def test_a_drift_is_an_alarm_and_the_run_stops_there_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    write("log.csv", [*ROWS, *([("0", "go", "1")] * 120)])
+    found = watch(capsys, "--data", "log.csv", "--alpha", "0.01", code=1)
+    assert found["alarm"] and 400 < int(str(found["first_alarm"])) < 520
+    assert found["suspects"][0]["kind"] == "drift"  # type: ignore[index]
+    assert found["suspects"][0]["moved"][0]["parameter"] == "p"  # type: ignore[index]
+    assert run(["watch", "m.prism", "--data", "log.csv", "--alpha", "0.01", "--stop"]) == 1
+    shown = capsys.readouterr().out
+    assert shown.count("ALARM at event") == 2 and "standard errors" in shown
+
+
+def test_reports_come_while_reading(capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(4):
+        write(f"{number}.csv", ROWS[:100])
+    words = [word for number in range(4) for word in ("--data", f"{number}.csv")]
+    assert run(["watch", "m.prism", "--json", "--every", "150", *words]) == 0
+    events = [json.loads(line)["events"] for line in capsys.readouterr().out.splitlines()]
+    assert events == [200, 400, 400]
+
+
+def test_a_checkpoint_goes_on_and_gives_the_same_evidence(capsys: pytest.CaptureFixture[str]) -> None:
+    write("whole.csv", ROWS)
+    straight = watch(capsys, "--data", "whole.csv")
+    write("log.csv", ROWS[:170])
+    watch(capsys, "--data", "log.csv", "--checkpoint", "kept.npz")
+    write("log.csv", ROWS)
+    resumed = watch(capsys, "--data", "log.csv", "--checkpoint", "kept.npz")
+    assert resumed["e_value"] == straight["e_value"] and resumed["events"] == 400
+    again = watch(capsys, "--data", "log.csv", "--checkpoint", "kept.npz")
+    assert again["events"] == 400
+    for text, words in (
+        ("another alpha", ["--alpha", "0.2"]),
+        ("another model", ["--param", "p=0.1:0.9"]),
+    ):
+        command = ["watch", "m.prism", "--data", "log.csv", "--checkpoint", "kept.npz", *words]
+        assert run(command) == 2
+        assert text in capsys.readouterr().err
+    write("log.csv", ROWS[:20])
+    assert run(["watch", "m.prism", "--data", "log.csv", "--checkpoint", "kept.npz"]) == 2
+    assert "it was changed, not added to" in capsys.readouterr().err.replace("\n", " ")
+    Path("kept.npz").write_bytes(b"PK\x03\x04 torn")
+    assert run(["watch", "m.prism", "--data", "log.csv", "--checkpoint", "kept.npz"]) == 2
+    assert "no checkpoint of a monitor" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_growing_file_is_followed_line_by_line(ending: str) -> None:
+    structure = load_prism_text(MODEL, "m.prism").structure
+    name = f"log.{ending}"
+    seen: list[int] = []
+
+    def take(events: Events) -> None:
+        seen.extend(structure.successor[events.transition].tolist())
+
+    log = Following((name,), structure, ReadOptions())
+    header = "s,action,s'\n" if ending == "csv" else ""
+    lines = [",".join(row) + "\n" for row in ROWS[:9]]
+    if ending == "jsonl":
+        lines = [json.dumps({"s": a, "action": b, "s'": c}) + "\n" for a, b, c in ROWS[:9]]
+    Path(name).write_text(header + "".join(lines[:4]) + lines[4][:-3])
+    assert log.take_new(take) == 4
+    assert log.take_new(take) == 0
+    Path(name).write_text(header + "".join(lines))
+    assert log.take_new(take) == 5
+    assert seen == [1, 1, 2, 2, 2, 1, 1, 2, 2]
+    resumed = Following((name,), structure, ReadOptions(), read=dict(log.read))
+    with Path(name).open("a") as file:
+        file.write(lines[0])
+    assert resumed.take_new(take) == 1 and len(seen) == 10
+
+
+def test_files_that_are_added_to_a_directory_are_taken_once() -> None:
+    structure = load_prism_text(MODEL, "m.prism").structure
+    Path("runs").mkdir()
+    log = Following(("runs",), structure, ReadOptions())
+    write("runs/a.csv", ROWS[:5])
+    counts = [log.take_new(lambda events: None)]
+    write("runs/b.csv", ROWS[:7])
+    counts += [log.take_new(lambda events: None), log.take_new(lambda events: None)]
+    assert counts == [5, 7, 0]
+
+
+def test_json_lines_from_standard_input() -> None:
+    lines = "".join(json.dumps({"s": int(a), "action": b, "s'": int(c)}) + "\n" for a, b, c in ROWS[:50])
+    environment = {**os.environ, "PYTHONPATH": str(Path(tightrope.__file__).parents[1])}
+    command = [sys.executable, "-m", "tightrope", "watch", "m.prism", "--data", "-", "--json"]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["events"] == 50
+
+
+def test_counts_have_no_order_in_time(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("counts.csv").write_text("s,action,s',count\n0,go,1,5\n0,go,2,6\n")
+    assert run(["watch", "m.prism", "--data", "counts.csv"]) == 2
+    assert "has no order in time" in capsys.readouterr().err

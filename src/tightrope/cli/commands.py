@@ -34,7 +34,7 @@ COMMANDS = (
     Command("data", "How a log is read for a model, and what it holds."),
     Command("learn", "A robust policy and its certified interval from data."),
     Command("online", "Explore, certify a robust policy, repeat."),
-    Command("watch", "Does the model still fit the data, and what has changed?"),
+    Command("watch", "Whether a model still fits the data, and what has changed."),
     Command("report", "A result as one page that opens offline, and as figures."),
     Command("bench", "The paper's tables, run here, beside its figures."),
     Command("export", "Write a model in another format."),

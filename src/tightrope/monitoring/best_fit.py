@@ -56,7 +56,8 @@ class BestFit:
     @cached_property
     def informative(self) -> FloatArray:
         """1 for expressions that depend on the parameters, 0 for constants."""
-        return (np.abs(self.functions.linear).max(axis=1, initial=0.0) > 0.0).astype(np.float64)
+        found: FloatArray = (np.abs(self.functions.linear).max(axis=1, initial=0.0) > 0.0).astype(np.float64)
+        return found
 
     @cached_property
     def _rows(self) -> tuple[FloatArray, FloatArray]:
@@ -144,10 +145,10 @@ class BestFit:
 
 def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     try:
-        found: FloatArray = np.linalg.solve(matrix, right)
+        found = np.linalg.solve(matrix, right)
     except np.linalg.LinAlgError:
         found = np.linalg.lstsq(matrix, right, rcond=None)[0]
-    return found
+    return found.astype(np.float64, copy=False)
 
 
 def _longest(chance: FloatArray, slope: FloatArray, room: FloatArray, narrowing: FloatArray) -> float:

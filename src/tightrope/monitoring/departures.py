@@ -36,7 +36,8 @@ def free_prediction(seen: FloatArray, part: IndexArray, parts: int, width: Offse
     ends = gammaln(0.5 * width) - gammaln(total + 0.5 * width)
     value = np.bincount(part, weights=terms, minlength=parts) + ends
     spread = size + np.abs(gammaln(total + 0.5 * width)) + np.abs(gammaln(0.5 * width))
-    return np.minimum(value - _SPARE * (spread + 1.0), 0.0)
+    found: FloatArray = np.minimum(value - _SPARE * (spread + 1.0), 0.0)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -230,7 +230,8 @@ class Monitor:
         """Count what came since the last look, all at once, so that portions do not matter."""
         index, number = np.unique(np.concatenate([_NOTHING, *self._waiting]), return_counts=True)
         self._waiting.clear()
-        seen = np.bincount(self._expression[index], weights=number, minlength=len(self._seen))
+        size = len(self._seen)
+        seen = np.bincount(self._expression[index], weights=number, minlength=size).astype(np.float64)
         met = np.flatnonzero(seen)
         terms = seen[met] * self._log_chance[met]
         self._total += float(terms.sum())
@@ -350,6 +351,19 @@ class Monitor:
                     estimated_at,
                 )
             )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Monitor):
+            return NotImplemented
+        mine, theirs = self.state(), other.state()
+        same = self.alpha == other.alpha and self.model.hash() == other.model.hash()
+        return same and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        found = f"alarm at event {self.first_alarm}" if self.alarm else "no alarm"
+        return f"Monitor({self.events} events, alpha={self.alpha:g}, {found})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Monitor:
         copied = Monitor(self.model, alpha=self.alpha)

@@ -27,10 +27,10 @@ class ReturnsWatch:
     and `high`.
 
     >>> watch = ReturnsWatch(0.9, low=0.0, high=1.0, alpha=0.01)
-    >>> for _ in range(5):
+    >>> for _ in range(8):
     ...     watch.add(0.0)
     >>> watch.alarm, watch.episodes, round(watch.mean, 3)
-    (True, 5, 0.0)
+    (True, 8, 0.0)
     """
 
     def __init__(self, promised: float, *, low: float, high: float, alpha: float, least: bool = True):

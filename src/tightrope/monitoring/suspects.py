@@ -119,5 +119,4 @@ def _covariance(monitor: Monitor, seen: FloatArray, point: FloatArray) -> FloatA
     slope = fit.functions.linear[used][:, : len(point)] * (np.sqrt(seen[used]) / chance)[:, None]
     width = fit.coordinates.upper[: len(point)] - fit.coordinates.lower[: len(point)]
     information = slope.T @ slope + np.diag(1.0 / np.maximum(width, 1e-12) ** 2)
-    found: FloatArray = np.linalg.inv(information)
-    return found
+    return np.linalg.inv(information).astype(np.float64, copy=False)

@@ -14,13 +14,14 @@ import numpy as np
 from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue
 from tightrope.data.counts import Counts
 from tightrope.formats.documents.coding import to_plain
+from tightrope.formats.output_file import path_of
 from tightrope.formats.policy import Policy
 from tightrope.formats.table.frames import to_pandas
 from tightrope.learning.binding import Binding
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcome import outcome_of
 from tightrope.learning.result_table import result_table
-from tightrope.learning.shown import Shown, map_of, path_of, run_of, write_certificate
+from tightrope.learning.shown import Shown, map_of, run_of, write_certificate
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray

@@ -13,10 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.errors import InputError
-from tightrope.formats.output_file import claim_file
+from tightrope.formats.output_file import claim_file, path_of
 from tightrope.formats.written_by import CERTIFICATE
-from tightrope.problem import described
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,13 +54,6 @@ def write_certificate(result: LearningResult, path: Path, overwrite: bool) -> di
     claimed.check()
     proof.save(claimed.path)
     return proof.values
-
-
-def path_of(given: str | PathLike[str]) -> Path:
-    """The path that is given; an `InputError` for anything else."""
-    if not isinstance(given, str | PathLike):
-        raise InputError(f"`path` is {described(given)}, not the name of a file or directory")
-    return Path(given)
 
 
 class Shown:

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tightrope.errors import InputError
+from tightrope.formats.output_file import path_of
 from tightrope.problem import described
 from tightrope.report.draw_events import EVENTS
 from tightrope.report.draw_intervals import INTERVALS, interval_keys
@@ -128,7 +129,6 @@ def plot_campaign(path: str | PathLike[str]) -> Figure:
     ...     print("cannot be read" in str(error))
     True
     """
-    from tightrope.learning.shown import path_of
     from tightrope.report.campaign_curves import panels_of
     from tightrope.studies.online_records import ONLINE_FILE, read_online
 

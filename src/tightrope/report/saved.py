@@ -24,10 +24,11 @@ from tightrope.errors import InputError, Location, TightropeError
 from tightrope.formats.documents.coding import to_plain
 from tightrope.formats.documents.outcome import LedgerFacts, Outcome
 from tightrope.formats.documents.result import ResultDocument, read_result, result_file
+from tightrope.formats.output_file import path_of
 from tightrope.formats.policy import Policy
 from tightrope.learning.outcome import outcome_of
 from tightrope.learning.result import CERTIFIED, Interval, LearningResult
-from tightrope.learning.shown import Shown, path_of
+from tightrope.learning.shown import Shown
 from tightrope.loading import load
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.record import Facts, Record

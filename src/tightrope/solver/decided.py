@@ -74,6 +74,9 @@ def _free_of_charge(support: Support, equations: Equations) -> BoolArray:
     if system.unit > 0:
         return np.zeros(structure.states, np.bool_)
     costly = system.enabled & (system.reward > 0)
+    free = system.enabled & ~costly
+    if not free.any():
+        return np.zeros(structure.states, np.bool_)
     within = ~equations.fixed
     if system.agent_maximises:
         within &= np.add.reduceat(costly.astype(np.int32), structure.choice_start[:-1]) == 0
@@ -85,7 +88,7 @@ def _free_of_charge(support: Support, equations: Equations) -> BoolArray:
             agent_reaches=not system.agent_maximises,
             nature_reaches=not system.nature_maximises,
             within=within,
-            choices=system.enabled & ~costly,
+            choices=free,
         ).states
         & ~equations.fixed
     )

@@ -43,7 +43,8 @@ def equations_of(
         fixed = objective.target.copy()
         if objective.terminal is not None:
             value = np.where(fixed, objective.terminal, 0.0)
-        signed = _has_negative(structure, reward, enabled & ~fixed[structure.choice_state])
+        signed = bool(reward.min(initial=0.0) < 0)
+        signed = signed and _has_negative(structure, reward, enabled & ~fixed[structure.choice_state])
         if signed:
             _require_absorption(support, fixed, enabled)
         floor = -np.inf if signed else min(0.0, float(value.min(initial=0.0)))
@@ -95,7 +96,7 @@ def _system(
         agent_maximises=objective.agent is Direction.MAX,
         nature_maximises=objective.nature is Direction.MAX,
         enabled=enabled,
-        mode=np.where(enabled, NORMAL, CLOSED).astype(np.int8),
+        mode=np.where(enabled, np.int8(NORMAL), np.int8(CLOSED)),
         leader=np.arange(structure.states, dtype=np.int32),
         floor=floor,
         ceiling=ceiling,
@@ -104,7 +105,7 @@ def _system(
 
 
 def _has_negative(structure: Structure, reward: FloatArray, counted: BoolArray) -> bool:
-    return bool(np.any(reward[counted] < 0))
+    return bool(reward.min(initial=0.0) < 0) and bool(np.any(reward[counted] < 0))
 
 
 def _size(reward: FloatArray, terminal: FloatArray) -> float:

@@ -20,6 +20,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetA
 from tightrope.solver.backend import Backend, BlockBackend, Judgement, Portion, Schedule
 from tightrope.solver.cuda.block import CudaBlock
 from tightrope.solver.cuda.kernel import CudaKernel, place
+from tightrope.solver.cuda.model import SystemArrays
 from tightrope.solver.equations import Equations
 from tightrope.solver.kernel import Backups, Kernel
 from tightrope.solver.system import System
@@ -42,6 +43,13 @@ class CudaBackend:
     def __init__(self, kernel: Kernel, there: CudaKernel) -> None:
         self.kernel, self.there, self._device = kernel, there, there.device
         self.xp = self._device.xp
+        self._arrays: SystemArrays | None = None
+
+    def _arrays_of(self, system: System) -> SystemArrays:
+        """Sent once for steps that follow each other."""
+        if self._arrays is None or self._arrays.system is not system:
+            self._arrays = SystemArrays(self._device, system)
+        return self._arrays
 
     @property
     def backups(self) -> Backups:
@@ -114,7 +122,7 @@ class CudaBackend:
         self, equations: Equations, system: System, portion: Portion, lower: FloatArray, worker: int
     ) -> BlockBackend:
         assert isinstance(portion, CudaPortion)
-        return CudaBlock(self.there, system, portion.level < 0)
+        return CudaBlock(self.there, system, portion.level < 0, self._arrays_of(system))
 
     def judge(self, equations: Equations, lower: Any, upper: Any) -> Judgement:
         xp, system, structure = self.xp, equations.system, equations.system.structure
@@ -124,7 +132,8 @@ class CudaBackend:
         policy = xp.empty(structure.states, np.int64)
         owners_maximise = np.bool_(equations.owners_maximise)
         arguments = [lower, upper, enabled, owners_maximise, low_holds, high_holds, policy, good, slack]
-        self.there.repeat("judge", arguments, self.there.model.system(system, None))
+        equations_there = self.there.model.system(system, None, arrays=self._arrays_of(system))
+        self.there.repeat("judge", arguments, equations_there)
         return Judgement(low_holds, high_holds, self.download(policy), good, slack)
 
     def keep_transitions(self, values: Any, nature_maximises: bool, slack: Any) -> Any:

@@ -19,6 +19,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.backend import Around, Improvement
 from tightrope.solver.cuda.factorise import Factoriser
 from tightrope.solver.cuda.kernel import CudaKernel
+from tightrope.solver.cuda.model import SystemArrays
 from tightrope.solver.host_block import LARGEST, find_progress
 from tightrope.solver.system import System
 
@@ -44,10 +45,12 @@ class Vector:
 class CudaBlock:
     """The equations of the active states of one system."""
 
-    def __init__(self, kernel: CudaKernel, system: System, active: BoolArray) -> None:
+    def __init__(
+        self, kernel: CudaKernel, system: System, active: BoolArray, arrays: SystemArrays | None = None
+    ) -> None:
         self.kernel, self.model, self.device = kernel, kernel.model, kernel.device
         self.system = system
-        self.equations = self.model.system(system, active, LARGEST)
+        self.equations = self.model.system(system, active, LARGEST, arrays)
         xp = self.xp = self.device.xp
         states = kernel.structure.states
         self._on_host = active
@@ -56,6 +59,7 @@ class CudaBlock:
         self.change = xp.zeros(1, np.uint64)
         self.lean = "false"
         self._spread_of: Any = None
+        self._sent: dict[int, tuple[FloatArray, Any]] = {}
 
     # --- groups ------------------------------------------------------------------------------
 
@@ -105,13 +109,19 @@ class CudaBlock:
         return self._of_groups(self.device.upload(of_states))
 
     def scatter(self, of_groups: Any, of_states: FloatArray) -> None:
-        values = self.device.upload(of_states)
+        values = self._send(of_states)
         self._assign(values, of_groups)
         of_states[:] = self.device.download(values)
 
     def state_vector(self, of_states: FloatArray) -> Vector:
-        values = self.device.upload(of_states)
+        values = self._send(of_states)
         return Vector(values, values.copy())
+
+    def _send(self, of_states: FloatArray) -> Any:
+        """Once: outside the block a vector of the host does not change while the block is solved."""
+        if id(of_states) not in self._sent:
+            self._sent[id(of_states)] = of_states, self.device.upload(of_states)
+        return self._sent[id(of_states)][1]
 
     @cached_property
     def _spread(self) -> Any:
@@ -129,7 +139,7 @@ class CudaBlock:
     def look_around(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> Around:
         """Of all states outside the block, whether it leads there or not."""
         xp, outside = self.xp, ~self.active
-        low, high = self.device.upload(lower), self.device.upload(upper)
+        low, high = self._send(lower), self._send(upper)
         if self.equations.lean and not bool((outside & (xp.isinf(low) | xp.isinf(high))).any()):
             self.lean = "true"
         smallest = float(xp.where(outside, low, np.inf).min())

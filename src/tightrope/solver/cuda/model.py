@@ -105,9 +105,15 @@ class DeviceModel:
         family = self.device.functions(self.options, self.segments[0][0])
         self.device.launch(family[name], arguments)
 
-    def system(self, system: System, active: BoolArray | None, largest: float = float("inf")) -> DeviceSystem:
+    def system(
+        self,
+        system: System,
+        active: BoolArray | None,
+        largest: float = float("inf"),
+        arrays: SystemArrays | None = None,
+    ) -> DeviceSystem:
         """The equations on the device, iterates cut off at `largest`."""
-        return DeviceSystem(self.device, system, active, largest)
+        return DeviceSystem(self.device, system, active, largest, arrays)
 
     def expanded(self) -> bool:
         """Add the vertices that walks asked for; whether there were any."""
@@ -117,28 +123,50 @@ class DeviceModel:
         return True
 
 
+class SystemArrays:
+    """The arrays of a system on a device; what is the same for all choices is a number."""
+
+    def __init__(self, device: Device, system: System) -> None:
+        self.system = system
+        self.reward, self.reward_all = _shared(device, system.reward)
+        self.discount, self.discount_all = _shared(device, system.discount)
+        is_normal = not np.any(system.mode != NORMAL)
+        self.lean = is_normal and self.reward is None and self.discount is None
+        self.mode = None if is_normal else device.upload(system.mode)
+        self.leader = device.upload(system.leader)
+        self.groups: tuple[Any, Any] | None = None
+        own = np.arange(len(system.leader), dtype=np.int32)
+        if not np.array_equal(system.leader, own):
+            order = np.argsort(system.leader, kind="stable").astype(np.int32)
+            sizes = np.bincount(system.leader, minlength=len(order))
+            shared = sizes[system.leader[order]] > 1
+            members, sizes = order[shared], sizes[sizes > 1]
+            start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+            self.groups = device.upload(start), device.upload(members)
+
+
 class DeviceSystem:
     """Equations on a device: rewards, modes, groups, and which states are backed up."""
 
     def __init__(
-        self, device: Device, system: System, active: BoolArray | None, largest: float = float("inf")
+        self,
+        device: Device,
+        system: System,
+        active: BoolArray | None,
+        largest: float = float("inf"),
+        arrays: SystemArrays | None = None,
     ):
-        self.device, self.system = device, system
-        reward, reward_all = _shared(device, system.reward)
-        discount, discount_all = _shared(device, system.discount)
-        own = np.arange(len(system.leader), dtype=np.int32)
-        grouped = not np.array_equal(system.leader, own)
-        normal = not np.any(system.mode != NORMAL)
-        self.lean = normal and reward is None and discount is None
+        arrays = arrays or SystemArrays(device, system)
+        self.groups, self.lean = arrays.groups, arrays.lean
         self.active = None if active is None or active.all() else device.upload(active.view(np.uint8))
         self.record = Record(
             device,
             SYSTEM,
             {
-                "reward": reward,
-                "discount": discount,
-                "reward_all": reward_all,
-                "discount_all": discount_all,
+                "reward": arrays.reward,
+                "discount": arrays.discount,
+                "reward_all": arrays.reward_all,
+                "discount_all": arrays.discount_all,
                 "rewarded": int(len(system.reward) > 0),
                 "discounted": int(len(system.discount) > 0),
                 "agent_maximises": int(system.agent_maximises),
@@ -146,19 +174,11 @@ class DeviceSystem:
                 "floor": float(system.floor),
                 "ceiling": float(min(system.ceiling, largest)),
                 "slack": float(system.slack),
-                "mode": None if normal else device.upload(system.mode),
-                "leader": device.upload(system.leader),
+                "mode": arrays.mode,
+                "leader": arrays.leader,
                 "active": self.active,
             },
         )
-        self.groups: tuple[Any, Any] | None = None
-        if grouped:
-            order = np.argsort(system.leader, kind="stable").astype(np.int32)
-            sizes = np.bincount(system.leader, minlength=len(order))
-            shared = sizes[system.leader[order]] > 1
-            members, sizes = order[shared], sizes[sizes > 1]
-            start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
-            self.groups = device.upload(start), device.upload(members)
 
     @property
     def words(self) -> Any:

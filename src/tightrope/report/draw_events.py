@@ -7,6 +7,7 @@ alone; then the events with the most observations are shown.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -47,20 +48,14 @@ def event_rows(run: Run, most: int = SHOWN) -> list[EventRow]:
 def draw_events(run: Run, axes: Axes) -> None:
     """The events as rows."""
     rows = event_rows(run)
+    tips = [_tip(row) for row in rows]
+    colours = [TRUTH if row.side else FAINT for row in rows]
+    _bars(axes, [row.event.interval for row in rows], 0.7, colours, tips)
+    _bars(axes, [row.final for row in rows], 0.28, [SETS["rectangular"]] * len(rows), tips)
     for at, row in enumerate(rows):
-        lines, colour = _tip(row), TRUTH if row.side else FAINT
-        for span, height, paint in (
-            (row.event.interval, 0.7, colour),
-            (row.final, 0.28, SETS["rectangular"]),
-        ):
-            if span is not None:
-                (bar,) = axes.barh(
-                    at, span.width, height, left=span.lower, color=paint, edgecolor=paint, lw=0.4
-                )
-                tell(bar, *lines)
         if row.event.trials:
-            (dot,) = axes.plot(row.event.successes / row.event.trials, at, ".", color=INK, ms=5)
-            tell(dot, *lines)
+            dot = Line2D([row.event.successes / row.event.trials], [at], ls="", marker=".", color=INK, ms=5)
+            tell(axes.add_line(dot), *tips[at])
     ends = [end for row in rows for end in (row.event.interval.lower, row.event.interval.upper)]
     axes.set_xlim(*span_of(ends))
     axes.set_yticks(range(len(rows)), [plain(shortened(row.event.text, LONGEST)) for row in rows])
@@ -73,6 +68,30 @@ def draw_events(run: Run, axes: Axes) -> None:
     keys.append(Patch(color=SETS["rectangular"], label="bounds in the end"))
     keys.append(Line2D([], [], ls="", marker=".", color=INK, label="frequency seen"))
     legend_below(axes, keys)
+
+
+def _bars(
+    axes: Axes,
+    spans: Sequence[Span | None],
+    height: float,
+    colours: Sequence[str],
+    tips: Sequence[Sequence[str]],
+) -> None:
+    """A bar in every row that has a span."""
+    at = [i for i, span in enumerate(spans) if span is not None]
+    found = [span for span in spans if span is not None]
+    paint = [colours[i] for i in at]
+    bars = axes.barh(
+        at,
+        [span.width for span in found],
+        height,
+        left=[span.lower for span in found],
+        color=paint,
+        edgecolor=paint,
+        lw=0.4,
+    )
+    for i, bar in zip(at, bars, strict=True):
+        tell(bar, *tips[i])
 
 
 def binding_remark(run: Run) -> str:

@@ -7,6 +7,8 @@ no pair, and the boxes say it all.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -114,12 +116,18 @@ def regions_figure(run: Run) -> Figure | None:
     return figure
 
 
-def panel_figure(run: Run, pair: Pair, medium: Medium) -> Figure:
-    """One pair alone, without a legend."""
+def panel_figures(run: Run, medium: Medium) -> Iterator[tuple[Pair, Figure]]:
+    """Every pair alone, without a legend, one after the other in the same figure: a page has many panels."""
     with medium.style():
-        figure = Figure(figsize=(3.6, 3.1), layout="constrained")
-        draw_pair(run, figure.subplots(), pair)
-    return figure
+        figure = Figure(figsize=(3.6, 3.1))
+        axes = figure.add_axes((0.24, 0.17, 0.74, 0.81))
+        axes.locator_params(nbins=5)
+    for pair in pairs_of(run):
+        with medium.style():
+            draw_pair(run, axes, pair)
+        yield pair, figure
+        for artist in (*axes.patches, *axes.lines):
+            artist.remove()
 
 
 def panel_words(run: Run, pair: Pair) -> str:

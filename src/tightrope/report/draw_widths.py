@@ -39,8 +39,9 @@ def draw_widths(run: Run, axes: Axes) -> None:
     before = before_data(run)
     after = {label: outcome.spans for label, outcome in run.shown}
     place = range(1, len(shown) + 1)
+    last = run.main.spans
     drops = axes.vlines(
-        place, [run.main.spans[i].width for i in shown], [span.width for span in before], color=GREY, lw=0.5
+        place, [last[i].width for i in shown], [span.width for span in before], color=GREY, lw=0.5
     )
     drops.set_alpha(0.35)
     axes.plot(place, [span.width for span in before], "_", color=GREY, ms=4.5, label="before the data")
@@ -59,6 +60,15 @@ def draw_widths(run: Run, axes: Axes) -> None:
     legend_below(axes)
 
 
+def _after(run: Run, shown: list[int]) -> list[tuple[str, list[float]]]:
+    """The widths of the shown expressions in every kind of sets."""
+    found = []
+    for label, outcome in run.shown:
+        spans = outcome.spans
+        found.append((label, [spans[i].width for i in shown]))
+    return found
+
+
 def _count(run: Run) -> str:
     shown, total = len(ranking(run)), run.document.expressions.total
     return f"{shown} of {total}" if total > shown else str(shown)
@@ -68,16 +78,13 @@ def _words(run: Run) -> str:
     shown = ranking(run)
     before = before_data(run)
     start = number(sum(span.width for span in before) / len(shown), 3)
-    ends = [
-        f"{label} {number(sum(outcome.spans[i].width for i in shown) / len(shown), 3)}"
-        for label, outcome in run.shown
-    ]
+    ends = [f"{label} {number(sum(widths) / len(shown), 3)}" for label, widths in _after(run, shown)]
     return f"Widths of {_count(run)} expressions. Mean before the data {start}, after {', '.join(ends)}"
 
 
 def _table(run: Run) -> Table:
     shown = ranking(run)
-    columns = [[outcome.spans[i].width for i in shown] for _, outcome in run.shown]
+    columns = [widths for _, widths in _after(run, shown)]
     before = before_data(run)
     rows = [
         (

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from tightrope.formats.documents.coding import to_plain
 from tightrope.report.draw_events import EVENTS, binding_remark, binding_table
 from tightrope.report.draw_intervals import INTERVALS
-from tightrope.report.draw_regions import BOXES, pairs_of, panel_figure, panel_words, region_keys
+from tightrope.report.draw_regions import BOXES, pairs_of, panel_figures, panel_words, region_keys
 from tightrope.report.draw_timings import TIMINGS
 from tightrope.report.draw_widths import WIDTHS
 from tightrope.report.picture import Picture, Table
@@ -112,16 +112,16 @@ def _panels(run: Run) -> _Panels | None:
     keys = region_keys(run)
     columns = columns_within([str(key.get_label()) for key in keys], 62)
     with PAGE.style():
-        figure = Figure(figsize=(PAGE.width, 0.1 + 0.22 * -(-len(keys) // columns)))
-        figure.legend(
+        keyed = Figure(figsize=(PAGE.width, 0.1 + 0.22 * -(-len(keys) // columns)))
+        keyed.legend(
             handles=keys, loc="center", ncols=columns, frameon=False, columnspacing=1.2, handlelength=1.5
         )
     names = ", ".join(str(key.get_label()) for key in keys)
     svgs = [
-        inline_svg(panel_figure(run, pair, PAGE), f"pair{i}", panel_words(run, pair), coordinates=True)
-        for i, pair in enumerate(pairs)
+        inline_svg(figure, f"pair{i}", panel_words(run, pair), coordinates=True)
+        for i, (pair, figure) in enumerate(panel_figures(run, PAGE))
     ]
-    legend = inline_svg(figure, "region-keys", f"Legend: {names}")
+    legend = inline_svg(keyed, "region-keys", f"Legend: {names}")
     return _Panels(legend, svgs[:PANELS], svgs[PANELS:])
 
 

@@ -244,7 +244,12 @@ def slab_region(
     functions = guard.coordinates.functions(model.expressions)
     maximiser = LikelihoodMaximiser.of(guard.coordinates, functions)
     slab = place_bets(outcomes, counts, maximiser, gradient, levels)
-    notes = (levels.note(), slab.plan.note(), gradient.words, *guard.ledger.notes)
+    notes = (
+        levels.note(),
+        slab.plan.note(),
+        gradient.words,
+        *(f"guard, {note}" for note in guard.ledger.notes),
+    )
     ledger = replace(
         guard.ledger, delta=delta, gamma=delta, method="value slab", budget="guard and bettors", notes=notes
     )

@@ -135,11 +135,25 @@ def checked_words(function: str, known: type, given: Mapping[str, object]) -> di
     return dict(given)
 
 
+def described(value: object) -> str:
+    """What something is, in a few words for messages: `a str`, `an MDP`, `None`."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOUM' else 'a'} {name}"
+
+
+def check_type(argument: str, value: object, kinds: Any, what: str) -> None:
+    """Refuse what is of another type than these; `what` says what was wanted."""
+    if (isinstance(value, bool) and kinds is not bool) or not isinstance(value, kinds):
+        raise InputError(f"`{argument}` is {described(value)}, not {what}")
+
+
 def check_number(argument: str, value: object, low: float = -inf, high: float = inf) -> None:
-    """Refuse what is no number strictly between two bounds."""
+    """Refuse what is no number strictly between two bounds; above there may be none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(f"`{argument}` is {value!r}, not a number")
-    if not low < value < high:
+    if not low < value or not (value < high or high == inf):
         wanted = f"within ({low:g}, {high:g})" if high < inf else f"a number above {low:g}"
         raise InputError(f"`{argument}` is {value}, not {wanted}")
 

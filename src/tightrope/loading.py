@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, check_type, described
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters
 from tightrope.model.region_text import Ranges, box_text, parse_box, parse_domain
 from tightrope.numerics.record import Record
-from tightrope.problem import Model, Problem, constant_texts, described
+from tightrope.problem import Model, Problem, constant_texts
 
 if TYPE_CHECKING:
     from tightrope.model.parametric_mdp import ParametricMDP
@@ -61,6 +61,10 @@ def load(
     >>> model.states, model.parameters.text()
     (225, '2/5<=p<=3/5, 0<=q<=201/20000')
     """
+    if domain is not None:
+        check_type("domain", domain, str, "a text such as 'p+q<=1'")
+    if progress is not None:
+        check_type("progress", progress, Callable, "a function of the numbers of states and transitions")
     request = ModelRequest(_named(source), constant_texts(const), params, domain)
     return read_model(request, progress, _warn).model
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tightrope.errors import InputError, ReadingWarning
+from tightrope.errors import InputError, ReadingWarning, described
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number, number_text
 from tightrope.model.objective import Direction, Objective
@@ -153,14 +153,6 @@ def learnable(problem: Problem | Any) -> Problem:
             hint="ask for the value: Pmax=? [ … ]",
         )
     return found
-
-
-def described(value: object) -> str:
-    """What something is, in a few words for messages: `a str`, `an MDP`, `None`."""
-    if value is None:
-        return "None"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIOUM' else 'a'} {name}"
 
 
 def _question(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, check_type
 
 LOCAL, DASK = "local", "dask"
 ANSWER_SECONDS = 3.0
@@ -48,6 +48,7 @@ def parse_place(engine: str, scheduler: str | None = None) -> Place:
     >>> parse_place("dask", "cluster.example:8786")
     Place(kind='dask', address='tcp://cluster.example:8786')
     """
+    check_type("engine", engine, str, "the name of an engine")
     if engine not in (LOCAL, DASK):
         if not engine.startswith("dask://") or (address := _address(engine)) is None:
             raise InputError(f"`engine`: '{engine}' is not an engine", hint=ENGINES)

@@ -9,7 +9,7 @@ from typing import Any
 from tightrope.data.cluster import LOCAL, Place, parse_place
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.state_form import StateForm, StateNames
-from tightrope.errors import InputError
+from tightrope.errors import InputError, check_type
 
 DESIGNS = {
     "fixed": SamplingKind.TRAJECTORIES,
@@ -66,10 +66,13 @@ class ReadOptions:
     @property
     def stated_design(self) -> SamplingDesign | SamplingKind | None:
         """`design`, checked."""
+        if self.planned_episodes is not None:
+            check_type("planned_episodes", self.planned_episodes, int, "a number of episodes")
         if self.planned_episodes is not None and self.planned_episodes < 1:
             raise InputError(f"{self.planned_episodes} planned episodes are none: give a positive number")
         if self.design is None or isinstance(self.design, SamplingDesign | SamplingKind):
             return self.design
+        check_type("design", self.design, str, "the name of a sampling design")
         if self.design not in DESIGNS:
             raise InputError(
                 f"'{self.design}' is no sampling design",

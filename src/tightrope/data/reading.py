@@ -34,7 +34,7 @@ from tightrope.data.row_columns import RowColumns, find_columns
 from tightrope.data.state_form import StateForm, StateNames
 from tightrope.data.table_counts import count_table
 from tightrope.data.value_maps import ValueMap, parse_maps
-from tightrope.errors import InputError, Location, checked_words
+from tightrope.errors import InputError, Location, checked_words, described
 from tightrope.formats.table.data_table import DataTable
 from tightrope.formats.table.files import DataFile
 from tightrope.formats.table.metadata import Metadata
@@ -147,6 +147,8 @@ def read_data(
     >>> reading.counts.transition.tolist()
     [1, 1, 0, 0]
     """
+    if not hasattr(model, "structure"):
+        raise InputError(f"`model` is {described(model)}, not a model", hint="tr.load reads one")
     asked = ReadOptions(**checked_words("read_data", ReadWords, words))
     asked.check()
     batches = False

@@ -24,7 +24,7 @@ from tightrope.data.episodes import count_draws, count_episodes, record_episodes
 from tightrope.data.generator import EPISODES, GENERATIVE, stream_key
 from tightrope.data.step_episodes import count_step_episodes, record_step_episodes
 from tightrope.data.stopping import absorbing_states, can_repeat_choice
-from tightrope.errors import InputError
+from tightrope.errors import InputError, check_type
 from tightrope.formats.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.mdp import MDP
 from tightrope.model.structure import frozen_array
@@ -87,6 +87,12 @@ class Simulator(Record):
     threads: int | None = None
 
     def __post_init__(self) -> None:
+        check_type("mdp", self.mdp, MDP, "an ordinary MDP, such as model.instantiate(p=0.5)")
+        check_type("cap", self.cap, int, "a number of steps")
+        if self.threads is not None:
+            check_type("threads", self.threads, int, "a number of threads")
+        if self.stop is not None:
+            check_type("stop", self.stop, np.ndarray, "an array of truth values, one per state")
         if self.cap < 1:
             raise InputError(f"the cap on an episode's length is {self.cap}, but it must be at least 1")
         if self.threads is not None and self.threads < 1:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tightrope.data.observations import ObservationMap
 from tightrope.data.state_form import StateForm
-from tightrope.errors import InputError
+from tightrope.errors import InputError, described
 from tightrope.model.find_state import find_choice
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
@@ -29,6 +29,11 @@ class StepReader:
 
     def transitions(self, episode: Sequence[Any] | OffsetArray, name: str) -> OffsetArray:
         """The transitions of an episode, which may also give these by their index; `name` is for errors."""
+        if not isinstance(episode, Sequence | np.ndarray):
+            raise InputError(
+                f"{name} is {described(episode)}, not a sequence of steps",
+                hint="a step is (state, action, next state)",
+            )
         if len(episode) == 0:
             return np.empty(0, dtype=np.int64)
         steps = np.asarray(episode) if not isinstance(episode[0], Sequence) else None

@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, described
 from tightrope.formats.atomic import check_target, is_stream
 from tightrope.formats.manifest import read_manifest
 from tightrope.formats.written_by import FileKind, has_mark
-from tightrope.problem import described
 
 OTHERWISE = "name another file, or replace it with `overwrite=True`"
 

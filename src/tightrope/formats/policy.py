@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, described
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.policy_given import Said, read_given, refuse_other_model
 from tightrope.formats.policy_table import policy_table
@@ -64,6 +64,8 @@ class Policy(Record):
     steps: StepChoices | None
 
     def __init__(self, model: HasStructure | Structure, given: PolicyGiven):
+        if not isinstance(model, Structure) and not hasattr(model, "structure"):
+            raise InputError(f"`model` is {described(model)}, not a model", hint="tr.load reads one")
         structure = model if isinstance(model, Structure) else model.structure
         if isinstance(given, Policy):
             refuse_other_model(given.structure, structure)

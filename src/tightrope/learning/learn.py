@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
 from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, read_data
-from tightrope.errors import InputError, chosen
+from tightrope.errors import InputError, check_type, chosen, described
 from tightrope.formats.policy import PolicyGiven, as_policy
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.learning.binding import binding_events
@@ -27,7 +27,7 @@ from tightrope.learning.result import LearningResult, PolicyValue, widths_of
 from tightrope.learning.stages import Prepared, Progress, Stages
 from tightrope.learning.value_directions import cut_along_values
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.problem import Model, Problem, described, learnable
+from tightrope.problem import Model, Problem, learnable
 from tightrope.region.region import RegionKind
 from tightrope.solver.solution import Solution
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -108,6 +108,8 @@ def learn_all(
     asked = LearnOptions.of("learn_all", options)
     if asked.sets is not None:
         raise InputError("`sets` is the kind of one result; `learn_all` takes several `kinds`")
+    if kinds is not None:
+        check_type("kinds", kinds, Iterable, "a list of kinds of sets")
     wanted = comparable_kinds(asked) if kinds is None else [chosen("kinds", SetsKind, kind) for kind in kinds]
     found = learnable(problem)
     counts = counts_of(data, found.model)

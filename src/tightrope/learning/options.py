@@ -106,9 +106,11 @@ class LearnOptions:
             _check_flag(name, getattr(self, name))
         for name in ("precision", "assume_support", "seconds", "iterations", "coupled_gap", "threads"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float | None):
+            if value is None and name in ("assume_support", "threads"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(f"`{name}` is {value!r}, not a number")
-        if self.device not in DEVICES:
+        if not isinstance(self.device, str) or self.device not in DEVICES:
             raise InputError(f"`device` is {self.device!r}, not one of {', '.join(SHOWN)}")
         self._check_numbers()
         if self.sets is not None and self.sets in WITHOUT_REGION:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, check_type
 from tightrope.model.builder import Row, build_from_rows
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.own_states import OwnStates
@@ -61,6 +61,14 @@ def from_arrays(
     >>> tr.from_arrays(unknown, parameters=parameters).parameters.names
     ('p',)
     """
+    if parameters is not None:
+        check_type("parameters", parameters, Parameters, "Parameters, such as tr.Parameters.box(p=(0, 1))")
+    check_type("initial", initial, int, "the number of a state")
+    if labels is not None:
+        check_type("labels", labels, Mapping, "a mapping from names to states")
+    for argument, given in (("actions", actions), ("states", states)):
+        if given is not None:
+            check_type(argument, given, Sequence, "a list of names")
     names, matrices = _matrices(P, actions)
     size = matrices[0].shape[0]
     exact = parameters is not None or any(matrix.dtype == object for matrix in matrices)

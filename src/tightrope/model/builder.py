@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, check_type
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.numbers import Number, exact
@@ -121,7 +121,12 @@ def build_from_rows(
     >>> tr.build_from_rows([(0, "go", {0: 1 / 3, 1: "2/3"}), (1, "stay", {1: 1})]).transitions
     3
     """
-    listed = list(rows)
+    _check_arguments(parameters, initial, labels, state_rewards, choice_rewards, valuations)
+    if states is not None:
+        check_type("states", states, int, "a number of states")
+    if own_states is not None:
+        check_type("own_states", own_states, Sequence, "a list of states")
+    listed = _listed(rows)
     order = sorted(range(len(listed)), key=lambda i: listed[i][0])
     total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
     parameters = parameters or Parameters()
@@ -147,6 +152,30 @@ def build_from_rows(
     used = np.array([table.add(as_polynomial(_scalar(p))) for p in probabilities], dtype=np.int32)
     expressions, renumbered = table.freeze(used)
     return ParametricMDP(structure, renumbered, expressions, parameters)
+
+
+def _check_arguments(parameters: object, initial: object, *named: object) -> None:
+    if parameters is not None:
+        check_type("parameters", parameters, Parameters, "Parameters, such as tr.Parameters.box(p=(0, 1))")
+    check_type("initial", initial, int, "the number of a state")
+    for argument, given in zip(
+        ("labels", "state_rewards", "choice_rewards", "valuations"), named, strict=True
+    ):
+        if given is not None:
+            check_type(argument, given, Mapping, "a mapping from names")
+
+
+def _listed(rows: Any) -> list[Row]:
+    """The rows, each with its three parts."""
+    check_type("rows", rows, Iterable, "a list of rows")
+    listed = list(rows)
+    for row in listed:
+        if not isinstance(row, tuple | list) or len(row) != 3 or not isinstance(row[2], Mapping):
+            raise InputError(
+                f"{row!r} is no row of a model", hint="write (state, action, {successor: probability})"
+            )
+        check_type("rows", row[0], int | np.integer, "a row that begins with the number of a state")
+    return listed
 
 
 @dataclass

@@ -21,7 +21,7 @@ from tightrope.certificate.format.archive import load
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.problem import Problem, first_difference
 from tightrope.certificate.verdict import Verdict
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import CannotCertify, InputError, check_type
 
 if TYPE_CHECKING:
     from tightrope.data.counts import Counts
@@ -79,6 +79,7 @@ def verify(
         raise InputError(
             "a property, data, a point or a policy can only be compared beside a model", hint="add `model`"
         )
+    check_type("certificate", certificate, str | Path, "the name of a file")
     loaded = load(certificate).certificate
     if model is None:
         bound = unbound(loaded)

@@ -12,9 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, described
 from tightrope.formats.output_file import path_of
-from tightrope.problem import described
 from tightrope.report.draw_events import EVENTS
 from tightrope.report.draw_intervals import INTERVALS, interval_keys
 from tightrope.report.draw_policy import draw_policy

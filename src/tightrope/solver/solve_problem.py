@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TypedDict, Unpack
 
-from tightrope.errors import InputError, check_number, checked_words
+from tightrope.errors import InputError, check_number, check_type, checked_words
 from tightrope.formats.policy import PolicyGiven
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -70,9 +70,13 @@ def solve(
     limits = Limits(words.pop("iterations", Limits().iterations), words.pop("seconds", math.inf))
     check_number("precision", precision, 0, 1)
     check_number("iterations", limits.iterations, 0)
-    if limits.seconds != math.inf:
-        check_number("seconds", limits.seconds, 0)
-    check_number("threads", words.get("threads", 1), 0)
+    check_number("seconds", limits.seconds, 0)
+    check_type("relative", relative, bool, "True or False")
+    if words.get("assume_support") is not None:
+        check_number("assume_support", words["assume_support"], 0, 1)
+    check_type("device", words.get("device", "cpu"), str, "the name of a device")
+    if words.get("threads") is not None:
+        check_number("threads", words["threads"], 0)
     if words.get("device", "cpu") not in DEVICES:
         raise InputError(f"`device` is {words['device']!r}, not one of cpu, cuda")
     return solve_model(

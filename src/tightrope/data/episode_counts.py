@@ -24,7 +24,7 @@ def count_episodes(episodes: Any, structure: Structure, model_hash: str, asked: 
             f"data of the type {type(episodes).__name__} cannot be read",
             hint="give paths or patterns, a table (pandas, polars, pyarrow) or an iterable of episodes",
         )
-    if asked.columns is not None or asked.maps is not None or asked.skip_invalid:
+    if asked.columns or asked.maps or asked.skip_invalid:
         raise InputError("columns, maps and skip_invalid go with files and tables, not with episodes")
     form = {StateNames.INDEX: StateForm.INDEX, StateNames.VARIABLES: StateForm.VARIABLES}
     names = asked.state_names

@@ -48,6 +48,10 @@ class ReadOptions:
 
     def check(self) -> None:
         """Refuse words that mean nothing."""
+        for name in ("columns", "maps"):
+            if getattr(self, name) is not None:
+                check_type(name, getattr(self, name), Sequence | Mapping, "a mapping, or texts")
+        check_type("skip_invalid", self.skip_invalid, bool, "True or False")
         for word in ("state_names", "stated_design", "place"):
             getattr(self, word)
 

@@ -154,7 +154,7 @@ def build_from_rows(
     return ParametricMDP(structure, renumbered, expressions, parameters)
 
 
-def _check_arguments(parameters: object, initial: object, *named: object) -> None:
+def _check_arguments(parameters: object, initial: object, *named: Mapping[str, Any] | None) -> None:
     if parameters is not None:
         check_type("parameters", parameters, Parameters, "Parameters, such as tr.Parameters.box(p=(0, 1))")
     check_type("initial", initial, int, "the number of a state")
@@ -163,6 +163,8 @@ def _check_arguments(parameters: object, initial: object, *named: object) -> Non
     ):
         if given is not None:
             check_type(argument, given, Mapping, "a mapping from names")
+            for name, values in given.items():
+                check_type(f"{argument}[{name!r}]", values, Sequence | np.ndarray, "a list")
 
 
 def _listed(rows: Any) -> list[Row]:

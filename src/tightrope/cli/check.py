@@ -301,19 +301,20 @@ def _write_policy(
     target: OutputFile, loaded: LoadedModel, answer: _Answer, given: Policy | None, workspace: Workspace
 ) -> None:
     """The policy with the interval that it attains, computed anew."""
+    from tightrope.formats.documents.files import CertifiedFacts
     from tightrope.formats.policy_write import write_policy
     from tightrope.solver.attained import attained
 
     solution = answer.solution
     chosen = given or solution.policy
     found = attained(solution, chosen, workspace)
-    certified = {
-        "property": answer.question.text,
-        "lower": found.lower,
-        "upper": found.upper,
-        "over": "the interval model" if isinstance(loaded.model, IntervalMDP) else "the model",
-        "status": found.status.name.lower().replace("_", "-"),
-    }
+    certified = CertifiedFacts(
+        question=answer.question.text,
+        lower=found.lower,
+        upper=found.upper,
+        over="the interval model" if isinstance(loaded.model, IntervalMDP) else "the model",
+        status=found.status.name.lower().replace("_", "-"),
+    )
     target.check()
     with atomic_write(target.path) as file:
         write_policy(chosen, file, loaded.model.hash(), certified)

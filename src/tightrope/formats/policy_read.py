@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tightrope.errors import InputError, Location
+from tightrope.formats.documents.files import POLICY_VERSIONS
 from tightrope.formats.policy_write import FORMAT, INDEX, VERSION
 from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import Structure
@@ -49,7 +50,7 @@ class _PolicyReader:
         records = document.get("policy")
         if document.get("format") != FORMAT or not isinstance(records, list):
             raise self._error(f'no policy file: it lacks "format": "{FORMAT}" or the list "policy"')
-        if document.get("version") not in (1, VERSION):
+        if document.get("version") not in POLICY_VERSIONS:
             raise self._error(
                 f"version {document.get('version')!r} of the format; this program reads 1 and {VERSION}"
             )

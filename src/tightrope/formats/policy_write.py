@@ -24,14 +24,15 @@ written, and what it speaks of.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import UNSET
 
-from tightrope.formats.written_by import POLICY_FORMAT
+from tightrope.formats.documents.coding import to_plain
+from tightrope.formats.documents.files import POLICY_FORMAT, POLICY_VERSION, CertifiedFacts, PolicyHead
 from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from tightrope.formats.policy import Policy
 
 FORMAT = POLICY_FORMAT
-VERSION = 2
+VERSION = POLICY_VERSION
 INDEX = "index"
 
 Texts = Any
@@ -51,26 +52,22 @@ def write_policy(
     policy: Policy,
     stream: IO[str],
     model_hash: str | None = None,
-    certified: Mapping[str, object] | None = None,
+    certified: CertifiedFacts | None = None,
 ) -> None:
     """Write the policy as JSON, one line per state that has a choice to make."""
     structure = policy.structure
     own = _written_states(structure)
-    head: dict[str, object] = {"format": FORMAT, "version": VERSION, "model": model_hash}
-    if structure.valuations:
-        head["variables"] = list(structure.valuations)
-    elif own is None and structure.own_states is not None:
-        head["states"] = INDEX
-    if certified is not None:
-        head["certified"] = {name: _plain(value) for name, value in certified.items()}
-    stream.write(json.dumps(head, allow_nan=False)[:-1] + ', "policy": [')
+    by_index = own is None and structure.own_states is not None and not structure.valuations
+    head = PolicyHead(
+        model=model_hash,
+        variables=list(structure.valuations) or UNSET,
+        states=INDEX if by_index else UNSET,
+        certified=UNSET if certified is None else certified,
+    )
+    stream.write(json.dumps(to_plain(head), allow_nan=False)[:-1] + ', "policy": [')
     lines = list(_lines(policy, own))
     stream.write("\n" + ",\n".join(lines) if lines else "")
     stream.write("\n]}\n")
-
-
-def _plain(value: object) -> object:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _written_states(structure: Structure) -> Sequence[object] | None:

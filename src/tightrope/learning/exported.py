@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tightrope.formats.documents.files import CertifiedFacts
 from tightrope.formats.policy import Policy
 from tightrope.learning.policies import maximises
 from tightrope.learning.result import Interval, LearningResult
@@ -27,17 +28,18 @@ class Exported:
     interval: Interval
     status: Status
 
-    def certified(self, result: LearningResult, text: str) -> dict[str, object]:
+    def certified(self, result: LearningResult, text: str) -> CertifiedFacts:
         """The entry of the policy's file."""
         ledger = result.ledger
-        return {
-            "property": text,
-            **self.interval.to_json(),
-            "over": f"{result.kind.value} sets",
-            "confidence": None if ledger.delta == 0 else 1 - ledger.delta,
-            "holds": ledger.holds,
-            "status": self.status.name.lower().replace("_", "-"),
-        }
+        return CertifiedFacts(
+            question=text,
+            lower=self.interval.lower,
+            upper=self.interval.upper,
+            over=f"{result.kind.value} sets",
+            confidence=None if ledger.delta == 0 else 1 - ledger.delta,
+            holds=ledger.holds,
+            status=self.status.name.lower().replace("_", "-"),
+        )
 
 
 def exported_policies(result: LearningResult) -> Iterator[Exported]:

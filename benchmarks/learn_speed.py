@@ -161,6 +161,7 @@ def options_of(method: str) -> LearnOptions:
         region=RegionKind(region) if region else None,
         interval=IntervalMethod.CLOPPER_PEARSON,
         budget=Budget.PAPER,
+        threads=1,
     )
 
 

@@ -93,7 +93,7 @@ def with_tightrope(path: Path, constants: str, asked: str) -> Row:
     question = properties.questions(loaded, {})[0]
     build = time.process_time() - begin
     begin = time.process_time()
-    solution = solve(model, question.objective, precision=PRECISION)
+    solution = solve(model, question.objective, precision=PRECISION, threads=1)
     check = time.process_time() - begin
     assert solution.is_certified, solution.status
     return {

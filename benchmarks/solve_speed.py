@@ -5,13 +5,15 @@ one run.
                                                 both, then rooms of 10k to 10M transitions and the large case
                                                 studies alone
     python benchmarks/solve_speed.py --smoke    the same on small instances, in seconds
+    python benchmarks/solve_speed.py --threads  grids of 1.8M transitions with one and two threads, in wall
+                                                seconds: for a machine with two idle cores
     python benchmarks/solve_speed.py --document docs
                                                 docs/solving.md and its plot from the rows recorded last
 
 Both tools get the same model, Storm by a DRN file, and the same relative precision, 1e-6; building and
-reading is not counted. Storm stops where its iterates stop moving, tightrope where its bounds are
-verified for every state. Every solve is a process of its own, after a tiny solve to warm up; seconds are
-its CPU seconds, the better of two runs. Where two tools are compared they take turns, five processes each,
+reading is not counted. Both use one thread. Storm stops where its iterates stop moving, tightrope where its
+bounds are verified for every state. Every solve is a process of its own, after a tiny solve to warm up;
+seconds are its CPU seconds, the better of two runs. Where two tools are compared they take turns, five processes each,
 and each has its best: a shared machine is fast in one minute and slow in the next. `bytes` is the most
 memory that a further solve held beyond the model, per transition.
 
@@ -45,6 +47,7 @@ POINTS = ("betting(135)@", "aircraft(200,40)@", "rover(125,125)@")
 SMOKE = (("grid-P(12)", "grid-R(12)", "betting(5)"), ("rooms-R(2)",), ("rover(10,10)@",))
 
 FASTER_THAN_STORM = 3.0
+FASTER_WITH_TWO = 1.6
 SECONDS_AT_A_POINT = 3.0
 PRECISION = 1e-6
 TURNS = 5
@@ -152,15 +155,15 @@ def with_tightrope(name: str) -> Row:
     from tightrope.solver import solve
 
     for warm in ("grid-P(6)", "grid-R(6)", "betting(2)@"):
-        solve(*problem(warm)[:2])
+        solve(*problem(warm)[:2], threads=1)
     model, objective, _ = problem(name)
     seconds, solution = [], None
     for _ in range(2):
         begin = time.process_time()
-        solution = solve(model, objective, precision=PRECISION)
+        solution = solve(model, objective, precision=PRECISION, threads=1)
         seconds.append(time.process_time() - begin)
     tracemalloc.start()
-    solve(model, objective, precision=PRECISION)
+    solve(model, objective, precision=PRECISION, threads=1)
     held = tracemalloc.get_traced_memory()[1]
     assert solution is not None and solution.is_certified, solution
     return {
@@ -255,6 +258,32 @@ def show(rows: list[Row]) -> None:
         )
 
 
+def compare_threads(names: tuple[str, ...]) -> bool:
+    """Wall seconds with one and with two threads, the best of three in turns; whether two threads give the
+    same bits every time and are `FASTER_WITH_TWO` times as fast.
+    """
+    from tightrope.solver import solve
+
+    fine = True
+    for name in names:
+        model, objective, _ = problem(name)
+        best, found = {1: np.inf, 2: np.inf}, []
+        for _ in range(3):
+            for threads in best:
+                begin = time.perf_counter()
+                solution = solve(model, objective, precision=PRECISION, threads=threads)
+                best[threads] = min(best[threads], time.perf_counter() - begin)
+                if threads == 2:
+                    found.append(solution)
+        same = all(np.array_equal(found[0].lower, other.lower) for other in found[1:])
+        ratio = best[1] / best[2]
+        print(
+            f"{name:<18} 1 thread {best[1]:.3f} s, 2 threads {best[2]:.3f} s: {ratio:.2f}×, same bits: {same}"
+        )
+        fine = fine and same and found[0].is_certified and ratio >= FASTER_WITH_TWO
+    return fine
+
+
 def missed(rows: list[Row]) -> list[str]:
     found = []
     for row in rows:
@@ -321,7 +350,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path("bench-results/solve_speed.json"))
     parser.add_argument("--document", type=Path, metavar="DOCS", help="write the page, run nothing")
     parser.add_argument("--here", nargs=2, metavar=("TOOL", "NAME"), help=argparse.SUPPRESS)
+    parser.add_argument("--threads", action="store_true", help="one thread beside two, in wall seconds")
     options = parser.parse_args()
+    if options.threads:
+        names = SMOKE[0][:2] if options.smoke else BOTH[2:4]
+        if not compare_threads(names) and not options.smoke:
+            sys.exit("two threads are less than 1.6 times as fast as one, or differ from run to run")
+        return
     if options.here:
         print(json.dumps(TOOLS[options.here[0]](options.here[1])))
         return

@@ -33,6 +33,9 @@ class Suspect:
     `kind` is 'expression' (all choices with one distribution), 'tie' (one choice among several that are said
     to be equal), 'drift' (parameters changed) or 'excluded' (the model gives the event probability 0).
     `log_e_value` is the natural logarithm of its own evidence, before it is weighed against the others.
+
+    >>> Suspect("tie", "choice 'a' of state 0", 3.5).kind
+    'tie'
     """
 
     kind: str

@@ -21,7 +21,6 @@ import pytest
 import tightrope as tr
 from tightrope.certificate.claim import Certificate
 from tightrope.numerics.record import MOST_LINES, WIDTH, Record
-from tightrope.studies.suite import parse_bench
 
 GOAL = 'Pmax=? [ F "goal" ]'
 
@@ -257,10 +256,8 @@ def test_errors_pickle() -> None:
 
 def test_pickles_are_about_as_large_as_the_arrays() -> None:
     """What was computed on the way (indices, caches) is not sent to workers."""
-    instance = parse_bench("rover(8,8)")
-    large = tr.load(f"bench:{instance.name}")
-    problem = tr.benchmark(instance.name).problem
-    truth = tr.benchmark(instance.name).at_truth
+    bench = tr.benchmark("betting(20)")
+    large, problem, truth = bench.model, bench.problem, bench.at_truth
     solution = tr.solve(truth)
     _ = (large.hash(), large.structure.choice_state, solution.policy, repr(solution), repr(large))
     for one in (large, problem, truth, solution, solution.policy):

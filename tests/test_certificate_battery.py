@@ -16,7 +16,7 @@ def _run(*arguments: str) -> str:
 
 def test_every_combination_on_a_small_instance(tmp_path: Path) -> None:
     results = tmp_path / "rows.jsonl"
-    options = "--smoke", "--episodes", "300", "--exact", "0", "--results", str(results)
+    options = "--smoke", "--episodes", "300", "--exact", "0", "--limit", "0", "--results", str(results)
     _run(*options)
     lines = results.read_text().splitlines()
     found = [json.loads(line) for line in lines]

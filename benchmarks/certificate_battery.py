@@ -296,10 +296,10 @@ def _learned(case: Case, what: What, seconds: float) -> LearningResult:
 
 
 def table(rows: list[Row]) -> str:
-    """One line per instance and region: seconds to write and to verify under each kind of sets."""
+    """One line per instance and region: CPU seconds to write and to verify under each kind of sets."""
     kinds = ("untied", "tied", "parameter", "expression", "rectangular", "coupled")
     lines = [
-        f"| instance | transitions | region | {' | '.join(kinds)} |",
+        f"| instance | transitions | from | {' | '.join(kinds)} |",
         "|---|---|---|" + "---|" * len(kinds),
     ]
     grouped: dict[tuple[str, int, str], dict[str, Row]] = {}
@@ -307,18 +307,18 @@ def table(rows: list[Row]) -> str:
         grouped.setdefault((row.instance, row.transitions, row.region), {})[row.sets] = row
     for (instance, transitions, region), found in grouped.items():
         cells = [_cell(found[kind]) if kind in found else "" for kind in kinds]
-        lines.append(f"| {instance} | {transitions:,} | {region} | {' | '.join(cells)} |")
+        lines.append(f"| {instance} | {transitions:,} | {region.removeprefix('- ')} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def _cell(row: Row) -> str:
+    """Seconds to write / to verify / exactly, and by how much the certified interval is wider."""
     if row.valid is None:
-        return row.words
+        return row.words if row.write is None else f"{row.write:.1f} / {row.words}"
     verdict = f"{row.write:.1f} / {row.verify:.1f}" if row.valid else "REFUSED"
     exact = "" if row.exact is None else f" / {row.exact:.1f}"
-    wider = "" if row.wider < 1e-9 else f", +{row.wider:.0e}"
-    fallback = "" if row.certified == row.sets or row.sets == "coupled" else f" ({row.certified})"
-    return f"{verdict}{exact}{wider}{fallback}"
+    wider = "" if row.wider < 1e-8 else f", +{row.wider:.0e}"
+    return f"{verdict}{exact}{wider}"
 
 
 if __name__ == "__main__":

@@ -26,5 +26,5 @@ def test_every_combination_on_a_small_instance(tmp_path: Path) -> None:
     assert "21 certificates valid, 0 failed, 0 not made" in _run(*options)
     assert results.read_text().splitlines()[:-1] == lines[:-1]
     table = _run("--table", str(results)).splitlines()
-    assert table[0].startswith("| instance | transitions | region | untied |")
+    assert table[0].startswith("| instance | transitions | from | untied |")
     assert len(table) == 2 + 3 + 4

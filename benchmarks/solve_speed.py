@@ -13,9 +13,9 @@ one run.
 Both tools get the same model, Storm by a DRN file, and the same relative precision, 1e-6; building and
 reading is not counted. Both use one thread. Storm stops where its iterates stop moving, tightrope where its
 bounds are verified for every state. Every solve is a process of its own, after a tiny solve to warm up;
-seconds are its CPU seconds, the better of two runs. Where two tools are compared they take turns, five processes each,
-and each has its best: a shared machine is fast in one minute and slow in the next. `bytes` is the most
-memory that a further solve held beyond the model, per transition.
+seconds are its CPU seconds, the better of two runs. Where two tools are compared they take turns, five
+processes each, and each has its best: a shared machine is fast in one minute and slow in the next. `bytes`
+is the most memory that a further solve held beyond the model, per transition.
 
 Prints a table and writes the rows as JSON (default: bench-results/solve_speed.json). Leaves with status 1
 where a goal is missed: 3 times as fast as Storm and in agreement with it, case studies at their true point

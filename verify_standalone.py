@@ -79,7 +79,7 @@ def read_certificate(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
         require(
             isinstance(head, dict) and head.keys() == {"format", "arrays", "certificate"}, "another header"
         )
-        require(type(head["format"]) is int and head["format"] == 4, "another format")
+        require(type(head["format"]) is int and head["format"] == 5, "another format")
         described = head["arrays"]
         require(isinstance(described, dict) and described.keys() == members.keys(), "other members")
         return head["certificate"], {name: read_array(described[name], members[name]) for name in members}
@@ -101,7 +101,7 @@ def _no_constant(name: str) -> Any:
 
 
 def read_array(recipe: Any, content: bytes) -> tuple[str, tuple[int, ...], list[Any]]:
-    """(type, shape, entries). Integers of all widths are "int"; "text" holds rationals."""
+    """(type, shape, entries). Integers of all widths are "int"; "text" holds lines."""
     require(isinstance(recipe, list) and len(recipe) == 3, "an array is not described")
     kind, coding, shape = recipe
     require(
@@ -112,11 +112,9 @@ def read_array(recipe: Any, content: bytes) -> tuple[str, tuple[int, ...], list[
     for length in shape:
         count *= length
     if kind == "text":
-        lines = content.decode("ascii").split("\n") if content else []
-        fits = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?\Z").match
-        require(coding in ("plain", "difference") and shape == [len(lines)], "no list of rationals")
-        require(all(fits(line) and not re.search(r"/0+\Z", line) for line in lines), "no list of rationals")
-        return kind, tuple(shape), [Fraction(line) for line in lines]
+        *lines, rest = content.decode("ascii").split("\n")
+        require(coding == "plain" and shape == [len(lines)] and rest == "", "no list of lines")
+        return kind, tuple(shape), lines
     require(kind in TYPES and coding in ("plain", "difference"), "an array of another type")
     require(count * struct.calcsize(TYPES[kind]) == len(content), "an array of another length")
     entries = list(struct.unpack(f"<{count}{TYPES[kind]}", content))
@@ -212,7 +210,7 @@ class Problem:
     """Graph, objective, and rows (successor, lower, upper) of every choice in rationals."""
 
     def __init__(self, node: Any, arrays: dict[str, Any]):
-        own = Node(node, "problem.", arrays, "graph objective table domain data assumed_support")
+        own = Node(node, "problem.", arrays, "graph objective domain data assumed_support")
         require(
             node["domain"] is None and node["data"] is None,
             "a certificate over a domain is not for this checker",
@@ -266,22 +264,21 @@ class Problem:
         self.reward = [Fraction(0)] * self.choices if reward is None else [Fraction(r) for r in reward]
         self.terminal = [Fraction(0)] * self.states if terminal is None else [Fraction(t) for t in terminal]
         self.steps = 1 if self.kind == "NEXT" else self.upper_steps
-        work = (self.lower_steps + (self.upper_steps or 0)) * max(len(self.successor), 10_000)
-        require(work <= 10**10, "more steps than this format allows")
+        work = (self.lower_steps + (self.upper_steps or 0)) * max(len(self.successor), 20_000)
+        require(work <= 10**9, "more steps than this format allows")
 
     def _rows(self, own: Node, node: Any) -> None:
         count = len(self.successor)
         plain = own.reals("probability", count, 0.0, 1.0)
         low, high = own.reals("lower", count, 0.0, 1.0), own.reals("upper", count, 0.0, 1.0)
         expression = own.integers("expression", count)
-        theta = own.array("theta", "text")
-        table = node["table"] is not None
+        theta, polynomials = own.array("theta", "text"), own.array("polynomial", "text")
         ways = [
             plain is not None,
             low is not None and high is not None,
-            expression is not None and theta is not None and table,
+            expression is not None and theta is not None and polynomials is not None,
         ]
-        parts = [plain, low, high, expression, theta, node["table"]]
+        parts = [plain, low, high, expression, theta, polynomials]
         require(
             sum(ways) == 1 and sum(p is not None for p in parts) == (1, 2, 3)[ways.index(True)],
             "not one model",
@@ -292,10 +289,8 @@ class Problem:
         require(assumed is None or (self.interval and 0 < assumed < 1), "an assumption that does not fit")
         self.single = [not self.interval] * self.choices
         self.rows: list[list[tuple[int, Fraction, Fraction]]] = []
-        if table:
-            values = table_values(
-                Node(node["table"], "problem.table.", own.arrays, "parameters"), theta or []
-            )
+        if polynomials is not None:
+            values = values_at(polynomials, [rational(text) for text in theta or []])
             require(max(expression or [0]) < len(values), "no such expression")
             lower = upper = [values[e] for e in expression or []]
         elif self.interval:
@@ -328,38 +323,38 @@ class Problem:
         return row
 
 
-def table_values(table: Node, theta: list[Fraction]) -> list[Fraction]:
+def values_at(polynomials: list[str], theta: list[Fraction]) -> list[Fraction]:
     """Every polynomial at the point."""
-    names = ("row_start", "monomial", "factor_start", "parameter", "exponent")
-    arrays = {name: given(table.integers(name), "no table") for name in names}
-    coefficient = given(table.array("coefficient", "text"), "no table")
-    rows, factors = arrays["row_start"], arrays["factor_start"]
-    require(table.whole("parameters", 10_000) == len(theta), "the numbers of parameters do not fit")
-    require(len(arrays["parameter"]) == len(arrays["exponent"]), "factors do not fit")
-    require(len(arrays["monomial"]) == len(coefficient) and all(coefficient), "terms do not fit")
-    require(offsets(factors, len(arrays["parameter"]), False), "factors do not fit")
-    require(len(rows) >= 2 and offsets(rows, len(coefficient), False), "terms do not fit")
-    require(all(m < len(factors) - 1 for m in arrays["monomial"]), "no such monomial")
-    require(all(p < len(theta) for p in arrays["parameter"]), "no such parameter")
-    require(all(1 <= e <= 4096 for e in arrays["exponent"]), "no such exponent")
-    values, seen = [], set()
-    for a, b in pairwise(factors):
-        monomial = tuple(zip(arrays["parameter"][a:b], arrays["exponent"][a:b], strict=True))
-        require(all(i < j for (i, _), (j, _) in pairwise(monomial)), "parameters do not rise")
-        require(
-            sum(e for _, e in monomial) <= 4096 and monomial not in seen, "a monomial twice, or too large"
-        )
-        seen.add(monomial)
-        value = Fraction(1)
-        for i, exponent in monomial:
-            value *= theta[i] ** exponent
-        values.append(value)
-    for a, b in pairwise(rows):
-        require(all(i < j for i, j in pairwise(arrays["monomial"][a:b])), "monomials do not rise")
-    return [
-        sum((coefficient[i] * values[arrays["monomial"][i]] for i in range(a, b)), Fraction(0))
-        for a, b in pairwise(rows)
-    ]
+    term = r"-?[0-9]{1,4000}(/[0-9]{1,4000})?(\*[0-9]{1,5}\^[0-9]{1,4})*"
+    known: dict[tuple[tuple[int, int], ...], Fraction] = {}
+    bits = [value.numerator.bit_length() + value.denominator.bit_length() for value in theta]
+    work, values = 0, []
+    for line in polynomials:
+        require(not line or re.match(rf"{term}( {term})*\Z", line) is not None, "no polynomial")
+        total, seen = Fraction(0), set()
+        for coefficient, *factors in (part.split("*") for part in line.split(" ") if part):
+            monomial = tuple((int(i), int(e)) for i, e in (factor.split("^") for factor in factors))
+            require(all(i < j for (i, _), (j, _) in pairwise(monomial)), "parameters do not rise")
+            require(all(i < len(theta) and e >= 1 for i, e in monomial), "no such parameter or exponent")
+            require(sum(e for _, e in monomial) <= 4096 and monomial not in seen, "twice, or too large")
+            seen.add(monomial)
+            if monomial not in known:
+                work += sum(e * bits[i] for i, e in monomial)
+                require(work <= 10**7, "too large to be evaluated")
+                known[monomial] = Fraction(1)
+                for i, exponent in monomial:
+                    known[monomial] *= theta[i] ** exponent
+            number = rational(coefficient)
+            require(number != 0, "a coefficient is 0")
+            total += number * known[monomial]
+        values.append(total)
+    return values
+
+
+def rational(text: str) -> Fraction:
+    fits = re.match(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?\Z", text) and not re.search(r"/0+\Z", text)
+    require(bool(fits), "no rational")
+    return Fraction(text)
 
 
 class Claim:

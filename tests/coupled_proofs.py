@@ -10,8 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate
-from tightrope.certificate.hints import CoupledHints, LearnedHints, RegionHints
+from tightrope.certificate.claim import Certificate, CoupledHints, LearnedHints, RegionHints
 from tightrope.certificate.region.rows import Origin
 from tightrope.formats.policy import Policy
 from tightrope.model.builder import build_from_rows
@@ -19,7 +18,6 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.ranges import ranges_over_box
-from tightrope.proof.data import domain_data
 from tightrope.proof.problem import to_problem
 from tightrope.proof.solved import to_claim, value_hints
 from tightrope.solver.solve import solve
@@ -66,9 +64,7 @@ def base_certificate(model, objective, policy):
     region = RegionHints(
         row=np.zeros((0, 3), dtype=np.int64),
         point=np.zeros((0, size)),
-        box_lower=np.zeros((0, size)),
-        box_upper=np.zeros((0, size)),
-        box_basis=np.zeros((0, 2 * size, size), dtype=np.int64),
+        box_basis=nothing,
         bound_expression=nothing[:, 0],
         bound_side=nothing[:, 0],
         bound_basis=nothing,
@@ -77,10 +73,10 @@ def base_certificate(model, objective, policy):
     initial = model.initial
     bounds = float(ends[0].fixpoint_lower[initial]), float(ends[1].fixpoint_upper[initial])
     return Certificate(
-        to_problem(model, objective, data=domain_data("expression")),
+        to_problem(model, objective),
         (to_claim("robust policy", bounds, policy),),
         (value_hints(ends[0], policy, ends[1]),),
-        LearnedHints(lower, upper, region=region),
+        LearnedHints(region=region),
     )
 
 

@@ -12,8 +12,8 @@ import pytest
 from coupled_proofs import Prover, base_certificate, loop_model, objective_of, value_at
 from learning_cases import FAMILIES, case, counts_of
 from test_certificate_learning import failures, moved, values
+from tightrope.certificate.claim import CoupledHints
 from tightrope.certificate.format.archive import load
-from tightrope.certificate.hints import CoupledHints
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.learning.learn import learn

@@ -24,7 +24,7 @@ from test_certificate import loop, walk_certificate
 from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import digest_of, load, read
-from tightrope.certificate.problem import first_difference
+from tightrope.certificate.format.fields import first_difference
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.proof.certificate_file import as_file
@@ -147,16 +147,16 @@ MALFORMED = [
     ("a truth value of 2", member("problem.objective.target", ["bool", "plain", [5]], b"\0\0\0\0\2")),
     ("no number", member("values.0.lower", ["float64", "plain", [5]], struct.pack("<5d", *[np.nan] * 5))),
     ("a point with an exponent", member("problem.theta", ["text", "plain", [1]], b"1e-999999999")),
-    ("a point with many digits", member("problem.theta", ["text", "plain", [1]], b"9" * 5000)),
-    ("a point that divides by 0", member("problem.theta", ["text", "plain", [1]], b"1/0")),
-    ("a point in other digits", member("problem.theta", ["text", "plain", [1]], "٣".encode())),
+    ("a point with many digits", member("problem.theta", ["text", "plain", [1]], b"9" * 5000 + b"\n")),
+    ("a point that divides by 0", member("problem.theta", ["text", "plain", [1]], b"1/0\n")),
+    ("a point in other digits", member("problem.theta", ["text", "plain", [1]], "٣\n".encode())),
     (
         "two million numbers",
-        member("problem.theta", ["text", "plain", [2_000_000]], b"0\n" * 1_999_999 + b"0"),
+        member("problem.theta", ["text", "plain", [2_000_000]], b"0\n" * 2_000_000),
     ),
     (
         "an exponent of 10^8",
-        member("problem.table.exponent", ["int64", "plain", [2]], struct.pack("<2q", 1, 10**8)),
+        member("problem.polynomial", ["text", "plain", [1]], b"1*0^100000000\n"),
     ),
     (
         "offsets that wrap around",
@@ -268,8 +268,8 @@ def test_arrays_without_signs_are_refused_in_memory_too() -> None:
 
 def test_a_point_whose_probabilities_do_not_sum_to_one_is_none() -> None:
     certificate = walk_certificate()
-    table = certificate.problem.table
-    assert table is not None
-    tiny = tuple(c + Fraction(1, 10**40) if i == 0 else c for i, c in enumerate(table.coefficient))
-    wrong = replace(certificate, problem=replace(certificate.problem, table=replace(table, coefficient=tiny)))
+    assert certificate.problem.polynomial is not None
+    first, *others = certificate.problem.polynomial
+    tiny = {name: c + Fraction(1, 10**40) for name, c in first.items()}
+    wrong = replace(certificate, problem=replace(certificate.problem, polynomial=(tiny, *others)))
     assert not check(wrong).valid

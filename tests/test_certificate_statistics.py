@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
-from tightrope.certificate.problem import Data, Domain, Graph, Problem, Table
+from tightrope.certificate.problem import Data, Domain, Graph, Problem
 from tightrope.certificate.region.coordinates import Space
 from tightrope.certificate.region.polynomials import added, multiplied, polynomial_range
 from tightrope.certificate.statistics.balls import Balls
 from tightrope.certificate.statistics.intervals import Intervals
-from tightrope.certificate.statistics.likelihood import Maximiser, pilot_of
+from tightrope.certificate.statistics.likelihood import Predictor, pilot_of
 from tightrope.certificate.statistics.outcomes import Events, Outcomes
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.proof.problem import to_domain
@@ -110,19 +110,8 @@ REST = added({(): Fraction(1)}, P, -1)
 
 def outcomes_of(starts, expression, counts, polynomials):
     """The outcomes of a graph of one state, whose choices have these transitions."""
-    monomials = sorted({m for p in polynomials for m in p})
-    factors = [factor for m in monomials for factor in m]
-    table = Table(
-        1,
-        whole(*np.cumsum([0, *map(len, polynomials)])),
-        whole(*(monomials.index(m) for p in polynomials for m in sorted(p))),
-        tuple(p[m] for p in polynomials for m in sorted(p)),
-        whole(*np.cumsum([0, *map(len, monomials)])),
-        whole(*(i for i, _ in factors)),
-        whole(*(e for _, e in factors)),
-    )
     graph = Graph(whole(0, len(starts) - 1), starts, 0 * expression, 0)
-    return Outcomes.of(Problem(graph, None, expression=expression, table=table), counts)
+    return Outcomes.of(Problem(graph, None, expression=expression, polynomial=tuple(polynomials)), counts)
 
 
 def test_events_are_tallied_by_choice():
@@ -210,7 +199,7 @@ def test_coordinates_are_those_of_learning():
 
 def design(kind, episodes=None):
     none = whole()
-    return Data(0.1, "likelihood", "tied", "expression", kind, True, False, whole(0), none, none, episodes)
+    return Data(0.1, "likelihood", "events", kind, True, False, whole(0), none, none, episodes)
 
 
 def test_pilots_follow_from_the_design():
@@ -225,11 +214,11 @@ def test_pilots_follow_from_the_design():
 def test_estimates_are_inside_and_smoothed():
     """A coin is estimated as (K + ½)/(N + 1), also where the middle of the box is outside of the domain."""
     space = Space(domain_of(["0"], ["1"]), [P])
-    estimate = Maximiser(space, np.array([[1.0], [-1.0]]), np.array([0.0, 1.0])).estimate
+    estimate = Predictor(space, np.array([[1.0], [-1.0]]), np.array([0.0, 1.0])).estimate
     assert estimate(np.array([3.0, 5.0])) == pytest.approx([3.5 / 9])
     assert estimate(np.zeros(2)) == pytest.approx([0.5])
     corner = domain_of(["0", "0", "0"], ["1", "1", "1"], (["1", "1", "1"], "1/1000", False))
-    found = Maximiser(Space(corner, []), np.zeros((0, 3)), np.zeros(0)).centre
+    found = Predictor(Space(corner, []), np.zeros((0, 3)), np.zeros(0)).estimate(np.zeros(0))
     assert (found > 1e-5).all() and found.sum() < 0.999e-3
 
 

@@ -65,8 +65,7 @@ def test_learned_results_are_checked_link_by_link(capsys, folder, exact):
     names = [check["name"] for check in found["checked"]]
     for link in (
         "probabilities of every choice sum to 1",
-        "the region's box follows from its rows",
-        "bounds contain what was proved of the expressions",
+        "bounds of expressions are derived",
         "robust policy: the lower bound is inductive",
         "robust policy: the upper bound is inductive",
         "robust policy: the claim",

@@ -105,7 +105,7 @@ class Forgery:
             for name, value in self.arrays.items()
         }
         head = {
-            "format": 4,
+            "format": 5,
             "arrays": {name: one.recipe for name, one in stored.items()},
             "certificate": self.node,
             **self.head,
@@ -147,7 +147,7 @@ _KINDS = {"i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "f8": "floa
 
 def _encoded(value: Any) -> Stored:
     if isinstance(value, list):
-        return Stored(["text", "plain", [len(value)]], "\n".join(map(str, value)).encode())
+        return Stored(["text", "plain", [len(value)]], "".join(f"{one}\n" for one in value).encode())
     array = np.asarray(value)
     kind = _KINDS.get(array.dtype.str[1:], array.dtype.name)
     return Stored([kind, "plain", list(array.shape)], np.ascontiguousarray(array).tobytes())
@@ -156,7 +156,7 @@ def _encoded(value: Any) -> Stored:
 def _decoded(recipe: list[Any], content: bytes) -> Any:
     kind, coding, shape = recipe
     if kind == "text":
-        return content.decode().split("\n") if content else []
+        return content.decode().split("\n")[:-1]
     array = np.frombuffer(content, dtype=np.dtype(kind).newbyteorder("<")).reshape(shape)
     if kind.startswith("int"):
         return np.cumsum(array, dtype=np.int64) if coding == "difference" else array.astype(np.int64)

@@ -10,8 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from adversary.archive import Forgery
+from adversary.archive import Forgery, archive_bytes
 from adversary.attacks_values import Attack, Forge, both, change, claim, entries
+from tightrope.certificate.format.archive import read
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.numbers import LONGDOUBLE
 
 POLYTOPE = ("walk/polytope/parameter", "walk/polytope/expression", "walk/polytope/rectangular", "spread/polytope/rectangular")  # fmt: skip
 TIED = ("walk/events/tied", "walk/anytime/tied", "walk/hoeffding/tied")
@@ -26,53 +29,71 @@ COUPLED = ("spread/polytope/coupled", "spread/likelihood/coupled", "domain/coupl
 STEPPED = ("spread/polytope/steps",)
 EVERYTHING = (*TIED, *UNTIED, *REGIONS, *DOMAINS)
 
+ASKED = ("walk/polytope/cost", "walk/likelihood/most-cost", "walk/polytope/discounted", "walk/ellipsoid/late", "walk/polytope/coupled-cost")  # fmt: skip
+STEPS = ("walk/l1/cumulative", "walk/polytope/bounded")
+
 REGION = "learned.region"
 
 
 def narrow(share: float = 0.5) -> Forge:
-    """Bounds of expressions around the middle, and vectors that fit them."""
-
-    def forge(forgery: Forgery) -> None:
-        low, high = forgery["learned.lower"], forgery["learned.upper"]
-        middle, half = (low + high) / 2, (high - low) / 2 * share
-        forgery["learned.lower"], forgery["learned.upper"] = middle - half, middle + half
-        revalue(forgery)
-
-    return forge
+    """Vectors that fit narrower bounds of the transitions than the honest file proves, and their claim."""
+    return lambda forgery: revalue(forgery, share)
 
 
-def revalue(forgery: Forgery) -> None:
-    """Vectors of the claimed policy over the bounds of transitions in the file, and the claim that follows."""
+def revalue(forgery: Forgery, share: float = 1.0) -> None:
+    """Vectors of the claimed policy over the bounds that a file proves, drawn towards their middle."""
+    key = forgery.part("problem"), forgery.part("learned"), forgery.part("claims"), share
+    if key not in _REVALUED:
+        _REVALUED[key] = _vectors(forgery, share)
+    initial, vectors = forgery["problem.graph.initial"], _REVALUED[key]
+    for side, value in vectors.items():
+        forgery[f"values.0.{side}"] = value.copy()
+        if f"values.0.{side}_basis" in forgery:
+            forgery[f"values.0.{side}_basis"] = np.full(
+                len(forgery["problem.graph.transition_start"]) - 1, -1
+            )
+    claim(forgery, float(vectors["lower"][initial]), float(vectors["upper"][initial]))
+
+
+_REVALUED: dict[object, dict[str, np.ndarray]] = {}
+
+
+def proved_bounds(forgery: Forgery) -> tuple[np.ndarray, np.ndarray]:
+    """The bounds of every transition that the file proves, as the checker derives them."""
+    link = Learned(read(archive_bytes(forgery.members())).certificate, LONGDOUBLE)
+    assert all(one.passed for one in link.checks())
+    label = np.arange(len(link.expression)) if link.is_untied else link.expression
+    return link.lower[label], link.upper[label]
+
+
+def _vectors(forgery: Forgery, share: float) -> dict[str, np.ndarray]:
     start, transition_start = (
         forgery[f"problem.graph.{name}"] for name in ("choice_start", "transition_start")
     )
     successor, target = forgery["problem.graph.successor"], forgery["problem.objective.target"]
-    low, high = forgery["learned.lower"], forgery["learned.upper"]
-    if len(low) != len(successor):
-        low, high = low[forgery["problem.expression"]], high[forgery["problem.expression"]]
-    chosen, states = forgery["claims.0.choice"], len(start) - 1
+    low, high = proved_bounds(forgery)
+    middle, half = (low + high) / 2, (high - low) / 2 * share
+    low, high = middle - half, middle + half
+    chosen, states, found = forgery["claims.0.choice"], len(start) - 1, {}
     for side, order in (("lower", 1), ("upper", -1)):
         value = target.astype(np.float64)
         for _ in range(3000):
             backed = value.copy()
             for s in range(states):
                 span = slice(int(transition_start[chosen[s]]), int(transition_start[chosen[s] + 1]))
-                x, share = value[successor[span]], low[span].copy()
-                left = 1 - share.sum()
+                x, given = value[successor[span]], low[span].copy()
+                left = 1 - given.sum()
                 for i in np.argsort(order * x, kind="stable"):
-                    extra = min(left, high[span][i] - share[i])
-                    share[i] += extra
+                    extra = min(left, high[span][i] - given[i])
+                    given[i] += extra
                     left -= extra
-                backed[s] = 1.0 if target[s] else float(share @ x)
+                backed[s] = 1.0 if target[s] else float(given @ x)
             if np.abs(backed - value).max() < 1e-13:
                 break
             value = backed
         value[(value > 0) & ~target] -= order * 1e-9
-        forgery[f"values.0.{side}"] = value
-        if f"values.0.{side}_basis" in forgery:
-            forgery[f"values.0.{side}_basis"] = np.full(len(transition_start) - 1, -1)
-    initial = forgery["problem.graph.initial"]
-    claim(forgery, float(forgery["values.0.lower"][initial]), float(forgery["values.0.upper"][initial]))
+        found[side] = value
+    return found
 
 
 def narrowed(*more: Forge, share: float = 0.5) -> Forge:
@@ -80,12 +101,12 @@ def narrowed(*more: Forge, share: float = 0.5) -> Forge:
 
 
 def squeezed(path: str, share: float = 0.5) -> Forge:
-    """`path`_lower and `path`_upper meet halfway."""
+    """`path`.lower and `path`.upper meet halfway."""
 
     def forge(forgery: Forgery) -> None:
-        low, high = forgery[f"{path}_lower"], forgery[f"{path}_upper"]
+        low, high = forgery[f"{path}.lower"], forgery[f"{path}.upper"]
         middle, half = (low + high) / 2, (high - low) / 2 * share
-        forgery[f"{path}_lower"], forgery[f"{path}_upper"] = middle - half, middle + half
+        forgery[f"{path}.lower"], forgery[f"{path}.upper"] = middle - half, middle + half
 
     return forge
 
@@ -155,23 +176,24 @@ ATTACKS = [
     # From counts to intervals of events.
     Attack("bounds-narrowed", EVERYTHING, narrowed(), "bounds that nothing proves"),
     Attack("bounds-narrowed-a-little", ("walk/events/tied", "walk/anytime/tied", "walk/hoeffding/tied", "walk/polytope/expression", "walk/l1/expression", "walk/ellipsoid/expression"), narrowed(share=0.99), "tolerance where there should be none"),
-    Attack("events-narrowed", EVENTS, narrowed(squeezed("learned.event")), "event intervals are hints, not data"),
-    Attack("events-narrowed-a-little", (*TIED, "walk/polytope/expression"), narrowed(squeezed("learned.event", 0.999), share=0.999), "the tails are compared with room to spare"),
-    Attack("events-swapped", ("spread/polytope/rectangular",), narrowed(change("learned.event_lower", lambda a: a[::-1].copy()), change("learned.event_upper", lambda a: a[::-1].copy())), "intervals of other events"),
-    Attack("events-nan", EVENTS, narrowed(filled("learned.event_lower", np.nan)), "NaN violates no inequality"),
-    Attack("events-empty", EVENTS, narrowed(filled("learned.event_lower", 0.9), filled("learned.event_upper", 0.1)), "an empty interval proves everything"),
-    Attack("events-fewer", EVENTS, narrowed(change("learned.event_lower", lambda a: a[:-1]), change("learned.event_upper", lambda a: a[:-1])), "fewer events, a larger share of δ for each"),
-    Attack("events-more", EVENTS, narrowed(change("learned.event_lower", lambda a: np.append(a, 1.0)), change("learned.event_upper", lambda a: np.append(a, 1.0))), "an event of the forger's own: 1 − p with multiplicity −1 gave p ≥ 1"),
-    Attack("events-missing", EVENTS, narrowed(lambda f: (f.drop("learned.event_lower"), f.drop("learned.event_upper"))), "no intervals, nothing to check"),
-    Attack("events-for-a-region-without", (*BALLS, *ELLIPSOIDS, *LIKELY), narrowed(with_field("learned.event_lower", np.full(8, 0.5)), with_field("learned.event_upper", np.full(8, 0.5))), "intervals that nobody derives"),
+    Attack("events-narrowed", EVENTS, narrowed(squeezed("learned")), "event intervals are hints, not data"),
+    Attack("events-narrowed-a-little", (*TIED, "walk/polytope/expression"), narrowed(squeezed("learned", 0.999), share=0.999), "the tails are compared with room to spare"),
+    Attack("events-swapped", ("spread/polytope/rectangular",), narrowed(change("learned.lower", lambda a: a[::-1].copy()), change("learned.upper", lambda a: a[::-1].copy())), "intervals of other events"),
+    Attack("events-nan", EVENTS, narrowed(filled("learned.lower", np.nan)), "NaN violates no inequality"),
+    Attack("events-empty", EVENTS, narrowed(filled("learned.lower", 0.9), filled("learned.upper", 0.1)), "an empty interval proves everything"),
+    Attack("events-fewer", EVENTS, narrowed(change("learned.lower", lambda a: a[:-1]), change("learned.upper", lambda a: a[:-1])), "fewer events, a larger share of δ for each"),
+    Attack("events-more", EVENTS, narrowed(change("learned.lower", lambda a: np.append(a, 1.0)), change("learned.upper", lambda a: np.append(a, 1.0))), "an event of the forger's own: 1 − p with multiplicity −1 gave p ≥ 1"),
+    Attack("events-missing", EVENTS, narrowed(lambda f: (f.drop("learned.lower"), f.drop("learned.upper"))), "no intervals, nothing to check"),
+    Attack("events-for-a-region-without", (*BALLS, *ELLIPSOIDS, *LIKELY), narrowed(with_field("learned.lower", np.full(8, 0.5)), with_field("learned.upper", np.full(8, 0.5))), "intervals that nobody derives"),
     Attack("event-row-beyond", POLYTOPE, narrowed(rows_appended((1, 40, 0), (1, 40, 1))), "an event that is not there"),
-    Attack("untied-narrowed", UNTIED, narrowed(share=0.9), "each transition's own counts"),
+    Attack("untied-narrowed", UNTIED, narrowed(squeezed("learned", 0.9), share=0.9), "each transition's own counts"),
     Attack("untied-pooled", UNTIED, narrowed(change("learned.lower", lambda a: np.maximum(a, 0.4)), share=0.8), "counts of all choices pooled: not what untied says"),
     # The region's rows, boxes and bases.
-    Attack("box-narrowed", REGIONS, narrowed(squeezed(f"{REGION}.box", 0.3)), "stages that do not follow"),
-    Attack("box-stage-added", REGIONS, narrowed(lambda f: _stage(f, 0.3)), "one stage more, by a basis that proves nothing"),
-    Attack("box-turned-over", REGIONS, narrowed(lambda f: _stage(f, -1.0)), "lower above upper: an empty box proves everything"),
-    Attack("box-stage-of-infinities", REGIONS, narrowed(lambda f: _stage(f, 1e300)), "numbers that overflow when multiplied"),
+    Attack("box-narrowed", REGIONS, narrowed(lambda f: _small_box(f)), "the box is derived, and may only be made wider"),
+    Attack("box-stage-added", REGIONS, narrowed(lambda f: _stage(f, lambda a: a * 0)), "one stage more, by a basis that proves nothing"),
+    Attack("box-turned-over", REGIONS, narrowed(lambda f: _stage(f, lambda a: a[::-1])), "lower above upper: an empty box proves everything"),
+    Attack("box-stage-beyond", REGIONS, narrowed(lambda f: _stage(f, lambda a: a + 10_000)), "a stage by rows that are not there"),
+    Attack("box-stage-half", REGIONS, narrowed(lambda f: _stage(f, lambda a: a[1:])), "a stage that is not whole shifts all others"),
     Attack("rows-of-no-origin", REGIONS, narrowed(rows_appended((8, 0, 0), (99, 0, 0))), "an origin that nobody knows"),
     Attack("rows-in-a-circle", REGIONS, narrowed(rows_appended(*((5, e, part) for e in range(1, 4) for part in (0, 1)))), "EXPRESSION rows rest on the bounds that they should prove"),
     Attack("rows-of-a-split", REGIONS, narrowed(rows_appended((7, 0, 0), (7, 0, 1))), "half-spaces of cells outside of any cell"),
@@ -220,6 +242,12 @@ ATTACKS = [
     Attack("name-exchanged", ("walk/events/tied",), both(tight(), with_field("claims.0.name", "value")), "a learned bound sold as the value"),
     Attack("vectors-nan", EVERYTHING, both(filled("values.0.lower", np.nan), filled("values.0.upper", np.nan), tight()), "NaN violates no inequality"),
     Attack("lower-infinite", EVERYTHING, both(filled("values.0.lower", np.inf), tight()), "∞ ≤ p·∞"),
+    # Rewards, discounts, steps.
+    Attack("asked-claim", (*ASKED, *STEPS), tight(), "the claim is compared with vectors or steps"),
+    Attack("asked-lifted", ASKED, both(lambda f: _shifted(f, "lower", 0.25), tight()), "lower vectors that are not inductive"),
+    Attack("asked-lowered", ASKED, both(lambda f: _shifted(f, "upper", -0.25), tight()), "upper vectors that are not inductive"),
+    Attack("asked-infinite", ("walk/polytope/cost", "walk/likelihood/most-cost"), both(filled("values.0.lower", np.inf), lambda f: claim(f, np.inf, np.inf)), "all plays miss the target"),
+    Attack("asked-vectors-for-steps", STEPS, both(with_field("values.0.lower", np.full(5, 0.4)), with_field("values.0.upper", np.full(5, 0.5)), tight()), "vectors where steps are made"),
     # What the file may not say at all.
     Attack("a-share-of-its-own", EVERYTHING, narrowed(with_field("learned.gamma", 0.5)), "γ is derived, never read"),
     Attack("coordinates-of-its-own", REGIONS, narrowed(with_field("learned.free", [0, 1, -1])), "coordinates are derived, never read"),
@@ -274,17 +302,23 @@ ATTACKS = [
 ]  # fmt: skip
 
 
-def _stage(forgery: Forgery, share: float) -> None:
-    """One more stage of the box, `share` as wide as the last one."""
-    size = forgery[f"{REGION}.point"].shape[1]
-    low, high = forgery[f"{REGION}.box_lower"], forgery[f"{REGION}.box_upper"]
-    ends = (low[-1], high[-1]) if len(low) else (np.full(size, 0.1), np.full(size, 0.9))
-    middle, half = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2 * share
+def _shifted(forgery: Forgery, side: str, share: float) -> None:
+    """The vector of a bound moved towards the other one."""
+    width = forgery["values.0.upper"] - forgery["values.0.lower"]
+    forgery[f"values.0.{side}"] = forgery[f"values.0.{side}"] + share * width
+
+
+def _stage(forgery: Forgery, edit: Callable[[np.ndarray], np.ndarray]) -> None:
+    """One more stage of the box, by the bases of the last one, or by its own faces, as changed."""
     basis = forgery[f"{REGION}.box_basis"]
-    forgery[f"{REGION}.box_lower"] = np.vstack([low.reshape(-1, size), middle - half])
-    forgery[f"{REGION}.box_upper"] = np.vstack([high.reshape(-1, size), middle + half])
-    more = basis[-1:] if len(basis) else np.zeros((1, 2 * size, size), dtype=np.int64)
-    forgery[f"{REGION}.box_basis"] = np.concatenate([basis, more])
+    size = basis.shape[1]
+    last = basis[-2 * size :] if len(basis) else np.tile(np.arange(2 * size)[:, None], (1, size))
+    forgery[f"{REGION}.box_basis"] = np.concatenate([basis, edit(last)])
+
+
+def _small_box(forgery: Forgery) -> None:
+    size = forgery[f"{REGION}.point"].shape[1]
+    forgery[f"{REGION}.box_lower"] = forgery[f"{REGION}.box_upper"] = np.full(size, 0.5)
 
 
 def _models(forgery: Forgery) -> None:

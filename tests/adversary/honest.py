@@ -286,6 +286,26 @@ LEARNED.append(
 )
 """Coupled over steps: the robust policy depends on the step, the given one does not."""
 
+ASKED = {
+    "cost": (("--prop", 'R{"cost"}min=? [ F "done" ]'), ("polytope", "expression")),
+    "most-cost": (("--prop", 'R{"cost"}max=? [ F "done" ]'), ("likelihood", "expression")),
+    "discounted": (("--prop", 'R{"cost"}max=? [ C ]', "--discount", "0.9"), ("polytope", "rectangular")),
+    "cumulative": (("--prop", 'R{"cost"}max=? [ C<=4 ]'), ("l1", "expression")),
+    "bounded": (("--prop", 'Pmax=? [ F<=4 "goal" ]'), ("polytope", "expression")),
+    "late": (("--prop", 'Pmin=? [ F>=2 "goal" ]'), ("ellipsoid", "expression")),
+    "coupled-cost": (("--prop", 'R{"cost"}min=? [ F "done" ]'), ("polytope", "coupled")),
+}
+"""Learned results for other questions than reachability: what is asked, region and sets."""
+
+OTHERWISE = [
+    Honest(
+        f"walk/{region}/{name}", "learn", "walk.prism", WALK, (*WALK_DOMAIN, *question),
+        ("--delta", "0.05", "--region", region, "--sets", sets), DRAWN_WALK,
+    )
+    for name, (question, (region, sets)) in ASKED.items()
+]  # fmt: skip
+LEARNED += OTHERWISE
+
 DOMAINS = [
     Honest(
         f"domain/{sets}", "check", "spread.prism", SPREAD,

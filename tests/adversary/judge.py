@@ -15,11 +15,10 @@ import numpy as np
 
 from adversary.archive import Forgery, rationals
 from adversary.honest import Honest, quietly
-from adversary.truth_learning import best_range, range_of, steps_of
-from adversary.truth_values import Question, is_allowed
+from adversary.truth_learning import depends_on_step, range_of
+from adversary.truth_values import Question, is_allowed, objective_of
 from exact_reference import TinyModel
-from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.structure import RewardStructure
+from tightrope.model.objective import Direction
 
 Weights = tuple[tuple[Fraction, ...], ...]
 
@@ -76,9 +75,10 @@ def refutation(honest: Honest, forgery: Forgery) -> str | None:
     """Why a claim of the file is false of the honest problem, or None where nothing speaks against it."""
     for claim in claims_of(forgery):
         if honest.name.startswith(("walk", "spread", "domain")):
-            if claim.weights is None and steps_of(honest) is not None:
-                continue  # of a policy that depends on the step
-            low, high = best_range(honest) if claim.weights is None else range_of(honest, claim.weights)
+            low, high = range_of(honest, claim.weights)
+            if claim.weights is None and depends_on_step(honest):  # of some policy: no better than the best
+                maximises = forgery["problem.objective.agent"] == Direction.MAX.name
+                low, high = (low, Fraction(claim.lower)) if maximises else (Fraction(claim.upper), high)
             if not (
                 Fraction(claim.lower) <= low and (claim.upper == np.inf or Fraction(claim.upper) >= high)
             ):
@@ -139,42 +139,19 @@ def question_of(forgery: Forgery) -> Question:
     entries = list(zip(successor, low, high, strict=True))
     rows = [tuple(entries[a:b]) for a, b in pairwise(transition_start)]
     model = TinyModel(tuple(tuple(rows[a:b]) for a, b in pairwise(choice_start)))
-    return Question(model, _objective(forgery), forgery["problem.graph.initial"])
-
-
-def _objective(forgery: Forgery) -> Objective:
-    node = forgery["problem.objective"]
-    held = {
-        name: forgery.arrays.get(f"problem.objective.{name}")
-        for name in ("reward", "target", "allowed", "terminal")
-    }
-    reward = held.pop("reward")
-    return Objective(
-        ObjectiveKind[node["kind"]],
-        Direction[node["agent"]],
-        Direction[node["nature"] if node["nature"] in ("MAX", "MIN") else "MAX"],
-        reward=None if reward is None else RewardStructure(choice=reward),
-        lower_steps=node["lower_steps"],
-        upper_steps=node["upper_steps"],
-        discount=node["discount"],
-        complement=node["complement"],
-        **held,
-    )
+    return Question(model, objective_of(forgery), forgery["problem.graph.initial"])
 
 
 def _polynomials(forgery: Forgery) -> list[Fraction]:
-    """Every polynomial of the table at the point."""
+    """Every polynomial at the point."""
     theta = rationals(forgery["problem.theta"])
-    names = ("row_start", "monomial", "coefficient", "factor_start", "parameter", "exponent")
-    table = {name: forgery[f"problem.table.{name}"] for name in names}
-    monomials = []
-    for a, b in pairwise(table["factor_start"].tolist()):
-        value = Fraction(1)
-        for j in range(a, b):
-            value *= theta[int(table["parameter"][j])] ** int(table["exponent"][j])
-        monomials.append(value)
-    coefficient = rationals(table["coefficient"])
-    return [
-        sum((coefficient[i] * monomials[int(table["monomial"][i])] for i in range(a, b)), Fraction(0))
-        for a, b in pairwise(table["row_start"].tolist())
-    ]
+    values = []
+    for line in forgery["problem.polynomial"]:
+        total = Fraction(0)
+        for coefficient, *factors in (term.split("*") for term in line.split(" ") if term):
+            value = Fraction(coefficient)
+            for i, exponent in (factor.split("^") for factor in factors):
+                value *= theta[int(i)] ** int(exponent)
+            total += value
+        values.append(total)
+    return values

@@ -69,7 +69,7 @@ def recipe(value: Any, content: bytes | None = None, path: str = "values.0.lower
 
 def rational(text: str) -> Make:
     def make(forgery: Forgery) -> bytes:
-        forgery["problem.table.coefficient"] = [text, *forgery["problem.table.coefficient"][1:]]
+        forgery["problem.polynomial"] = [text, *forgery["problem.polynomial"][1:]]
         return archive_bytes(forgery.members())
 
     return make
@@ -238,10 +238,10 @@ MALFORMED: dict[str, Make] = {
     "bomb of truth values": bomb("problem.objective.target", 60, "bool"),
     "one body, ten thousand names": quoted_overlap,
     "many bombs": lambda f: zip_bytes([(f"m{i}", zeros(8 * MIB)) for i in range(34)]),
-    "sixty million rationals": lambda f: archive_bytes({**f.members(), "problem.table.coefficient": b"0\n" * (30 * MIB)}),
-    "thirty million rationals, counted": recipe(["text", "plain", [30 * MIB + 1]], b"0\n" * (30 * MIB) + b"0", "problem.table.coefficient"),
+    "sixty million rationals": lambda f: archive_bytes({**f.members(), "problem.polynomial": b"0\n" * (30 * MIB)}),
+    "thirty million rationals, counted": recipe(["text", "plain", [30 * MIB]], b"0\n" * (30 * MIB), "problem.polynomial"),
     "header: empty": raw_header(""),
-    "header: no JSON": raw_header("{'format': 4}"),
+    "header: no JSON": raw_header("{'format': 5}"),
     "header: null": raw_header("null"),
     "header: a list": raw_header("[]"),
     "header: a number": raw_header("4"),
@@ -251,20 +251,20 @@ MALFORMED: dict[str, Make] = {
     "header: deep objects": raw_header('{"a":' * 150_000),
     "header: deep in about": replaced_header('"about": ', '"about": ' + "[" * 3000 + "]" * 3000 + ', "aboot": '),
     "header: long": raw_header(" " * (32 * MIB) + "{}"),
-    "header: a number of a million digits": replaced_header('"format": 4', '"format": ' + "4" * 900_000),
+    "header: a number of a million digits": replaced_header('"format": 5', '"format": ' + "4" * 900_000),
     "header: NaN": edited(("claims.0.lower", float("nan"))),
     "header: Infinity": edited(("claims.0.lower", float("inf"))),
     "header: minus infinity": edited(("claims.0.lower", float("-inf"))),
-    "header: 1e999": replaced_header('"format": 4', '"format": 1e999'),
+    "header: 1e999": replaced_header('"format": 5', '"format": 1e999'),
     "header: -1e999 as a bound": lambda f: replaced_header(f'"lower": {f["claims.0.lower"]!r}', '"lower": -1e999')(f),
-    "header: format 4.0": edited(head={"format": 4.0}),
+    "header: format 5.0": edited(head={"format": 5.0}),
     "header: format true": edited(head={"format": True}),
-    "header: format in words": edited(head={"format": "4"}),
-    "header: format 5": edited(head={"format": 5}),
-    "header: format 3": edited(head={"format": 3}),
-    "header: format missing": replaced_header('"format": 4, ', ""),
+    "header: format in words": edited(head={"format": "5"}),
+    "header: format 6": edited(head={"format": 6}),
+    "header: format 4": edited(head={"format": 4}),
+    "header: format missing": replaced_header('"format": 5, ', ""),
     "header: format an object": edited(head={"format": {}}),
-    "header: a key twice": replaced_header('"format": 4', '"format": 4, "format": 4'),
+    "header: a key twice": replaced_header('"format": 5', '"format": 5, "format": 5'),
     "header: one field more": edited(head={"more": 1}),
     "header: arrays null": edited(head={"arrays": None}),
     "header: arrays a list": edited(head={"arrays": []}),
@@ -296,8 +296,8 @@ MALFORMED: dict[str, Make] = {
     "recipe: huge times nothing": recipe(["float64", "plain", [2**39, 0]], b""),
     "recipe: true": recipe(["float64", "plain", [True, 6]]),
     "recipe: a fraction": recipe(["float64", "plain", [6.0]]),
-    "recipe: text for numbers": recipe(["text", "plain", [6]], b"0\n0\n0\n0\n0\n0"),
-    "recipe: numbers for text": recipe(["int8", "plain", [3]], b"\0\0\0", "problem.table.coefficient"),
+    "recipe: text for numbers": recipe(["text", "plain", [6]], b"0\n0\n0\n0\n0\n0\n"),
+    "recipe: numbers for text": recipe(["int8", "plain", [3]], b"\0\0\0", "problem.polynomial"),
     "recipe: integers for reals": recipe(["int64", "plain", [6]]),
     "recipe: too long": recipe(["float64", "plain", [6]], bytes(56)),
     "a truth value of 2": recipe(["bool", "plain", [6]], b"\0\0\0\2\0\0", "problem.objective.target"),
@@ -307,7 +307,7 @@ MALFORMED: dict[str, Make] = {
     "rational: 1e100000000": rational("1e100000000"),
     "rational: 0.5": rational("0.5"),
     "rational: 1/0": rational("1/0"),
-    "rational: empty": rational(""),
+    "rational: empty": rational("*0^1"),
     "rational: spaces": rational(" 1"),
     "rational: plus": rational("+1"),
     "rational: underscores": rational("1_0"),
@@ -316,8 +316,15 @@ MALFORMED: dict[str, Make] = {
     "rational: hexadecimal": rational("0x10"),
     "rational: a hundred thousand digits": rational("1" * 100_000),
     "rational: a line feed at the end": rational("1\n"),
-    "exponent 10^8": edited(("problem.table.factor_start", np.array([0, 1])), ("problem.table.parameter", np.array([0])), ("problem.table.exponent", np.array([10**8]))),
-    "a billion parameters": edited(("problem.table.parameters", BIG)),
+    "exponent 10^8": rational("1*0^100000000"),
+    "exponent 4097": rational("1*0^4097"),
+    "exponent 0": rational("1*0^0"),
+    "a parameter twice": rational("1*0^1*0^1"),
+    "a monomial twice": rational("1/2 1/2"),
+    "a coefficient of 0": rational("0"),
+    "two spaces": rational("1/2  1/2*0^1"),
+    "a billion parameters": rational(f"1*{BIG}^1"),
+    "a parameter that is not there": rational("1*7^1"),
     "a billion steps": edited(("problem.objective.upper_steps", BIG)),
     "10^18 steps": edited(("problem.objective.upper_steps", 10**18)),
     "negative steps": edited(("problem.objective.upper_steps", -1)),
@@ -347,7 +354,7 @@ def _near_the_rate(count: int, width: float) -> Make:
     def make(forgery: Forgery) -> bytes:
         counts = forgery["problem.data.batch_count"]
         forgery["problem.data.batch_count"] = np.full_like(counts, count)
-        forgery["learned.event_lower"], forgery["learned.event_upper"] = (
+        forgery["learned.lower"], forgery["learned.upper"] = (
             np.array([0.5 - width]),
             np.array([0.5 + width]),
         )
@@ -361,9 +368,8 @@ def _power(degree: int) -> Make:
 
     def make(forgery: Forgery) -> bytes:
         forgery["problem.domain.coefficient"] = ["1", "1", "-1"]
-        exponent = forgery["problem.table.exponent"]
-        exponent[2] = degree
-        forgery["problem.table.exponent"] = exponent
+        lines = forgery["problem.polynomial"]
+        forgery["problem.polynomial"] = [line.replace("*2^1", f"*2^{degree}") for line in lines]
         return archive_bytes(forgery.members())
 
     return make
@@ -374,7 +380,6 @@ def _equalities(size: int) -> Make:
 
     def make(forgery: Forgery) -> bytes:
         digits = random.Random(1)
-        forgery["problem.table.parameters"] = size
         forgery["problem.domain.lower"], forgery["problem.domain.upper"] = ["0"] * size, ["1"] * size
         rows = [f"{digits.randint(1, 99)}/{digits.randint(1, 99)}" for _ in range(size * (size - 2))]
         forgery["problem.domain.coefficient"], forgery["problem.domain.bound"] = rows, ["1"] * (size - 2)

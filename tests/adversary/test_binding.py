@@ -15,8 +15,7 @@ from adversary.judge import verify
 STATEMENT = {
     "problem.data.delta",
     "problem.data.method",
-    "problem.data.budget",
-    "problem.data.sets",
+    "problem.data.shared_by",
     "problem.assumed_support",
 }
 """What the certificate itself decides, and the output says."""
@@ -31,8 +30,6 @@ NAMES = (
     "spread/likelihood/coupled",
     "domain/coupled",
 )
-WITHOUT_DATA = {f"problem.data.{name}" for name in ("design", "repeats", "censored", "episodes")}
-"""What has no meaning over a domain."""
 
 
 def cases() -> list[tuple[str, str]]:
@@ -41,9 +38,7 @@ def cases() -> list[tuple[str, str]]:
         (name, path)
         for name in NAMES
         for path in Forgery.of(ALL[name].certificate).fields()
-        if path.startswith("problem.")
-        and path not in STATEMENT
-        and not (name == "domain/coupled" and path in WITHOUT_DATA)
+        if path.startswith("problem.") and path not in STATEMENT
     ]
 
 

@@ -123,14 +123,27 @@ def test_no_steps_where_steps_have_no_meaning(name: str, tmp_path: Path) -> None
     assert verify(path).code == 2 and second_verdict(path) == 2
 
 
+@pytest.mark.parametrize("name", ["point/bounded", "interval/bounded"])
+def test_more_steps_than_anyone_waits_for_are_refused(name: str, tmp_path: Path) -> None:
+    """A small file must not ask for minutes of work."""
+    forgery = Forgery.of(ALL[name].certificate)
+    forgery["problem.objective.upper_steps"] = 60_000
+    path = forgery.save(tmp_path / "long.cert")
+    verdict = verify(path)
+    assert verdict.code == 2 and "60000 steps" in verdict.err and second_verdict(path) == 2
+    forgery["problem.objective.upper_steps"] = 45_000
+    exact = verify(forgery.save(path), "--exact")
+    assert exact.code == 2 and "too many for rationals" in exact.err
+
+
 @pytest.mark.parametrize(
     "other", [Fraction(11 * 10**29 // 2 - 1, 10**30), Fraction(27, 50), Fraction(14, 25)]
 )
 def test_rows_at_a_point_sum_to_1_exactly(other: Fraction, tmp_path: Path) -> None:
     """Also a row that misses 1 by 10⁻³⁰ is no distribution."""
     forgery = Forgery.of(ALL["point/reach"].certificate)
-    texts = forgery["problem.table.coefficient"]
-    forgery["problem.table.coefficient"] = [str(other) if text == "11/20" else text for text in texts]
+    texts = forgery["problem.polynomial"]
+    forgery["problem.polynomial"] = [str(other) if text == "11/20" else text for text in texts]
     path = forgery.save(tmp_path / "less.cert")
     assert not verify(path).accepted and not verify(path, "--exact").accepted and second_verdict(path) != 0
 

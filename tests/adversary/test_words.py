@@ -89,9 +89,6 @@ def test_a_support_that_was_assumed_is_said(tmp_path: Path) -> None:
     """p ≥ 0.6 by assumption alone: false of the data, and the output says what it rests on."""
     forgery = Forgery.of(ALL["walk/events/tied"].certificate)
     forgery["problem.assumed_support"] = 0.6
-    low = forgery["learned.lower"].copy()
-    low[forgery["learned.upper"] >= 0.6] = 0.6
-    forgery["learned.lower"] = low
     revalue(forgery)
     path = forgery.save(tmp_path / "assumed.cert")
     for options in ((), ("--exact",), ALL["walk/events/tied"].binding()):
@@ -149,6 +146,6 @@ def test_another_confidence_is_said(tmp_path: Path) -> None:
 
 def test_intervals_need_their_event_bounds(tmp_path: Path) -> None:
     forgery = Forgery.of(ALL["walk/events/tied"].certificate)
-    filled("learned.event_lower", 0.55)(forgery)
-    filled("learned.event_upper", 0.56)(forgery)
+    filled("learned.lower", 0.55)(forgery)
+    filled("learned.upper", 0.56)(forgery)
     assert not verify(forgery.save(tmp_path / "narrow.cert")).accepted

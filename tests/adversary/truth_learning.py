@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import csv
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import product
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import beta as beta_distribution
 
+from adversary.archive import Forgery
 from adversary.honest import SPREAD, Honest
-from exact_reference import INFINITE, chain_value
-from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from adversary.truth_values import Question, objective_of
+from exact_reference import INFINITE, TinyModel
+from tightrope.model.objective import Objective
 
 DELTA = 0.05
 SHRINK = 1e-7
@@ -333,66 +333,36 @@ def points_of(honest: Honest) -> tuple[Sketch, tuple[Point, ...]]:
     return sketch, tuple(tuple(Fraction(x).limit_denominator(10**9) for x in point) for point in found)
 
 
-GOAL = 3
-REACH = Objective(
-    ObjectiveKind.UNTIL, Direction.MAX, Direction.MIN, target=np.array([False, False, False, True, False])
-)
-
-
-def steps_of(honest: Honest) -> int | None:
-    """The bound on the steps of the question, if there is one."""
-    found = re.search(r"F<=(\d+)", " ".join(honest.options))
-    return int(found.group(1)) if found else None
-
-
-def _reached(rows: list[dict[int, Fraction]], steps: int | None) -> Fraction:
-    """The probability to reach the goal from the initial state of a chain."""
-    if steps is None:
-        return chain_value(rows, [Fraction(0)] * len(rows), REACH)[0]
-    value = [Fraction(int(s == GOAL)) for s in range(len(rows))]
-    for _ in range(steps):
-        value = [
-            Fraction(1) if s == GOAL else sum((p * value[t] for t, p in row.items()), Fraction(0))
-            for s, row in enumerate(rows)
-        ]
-    return value[0]
+Weights = tuple[tuple[Fraction, ...], ...]
 
 
 @cache
-def range_of(honest: Honest, weights: tuple[tuple[Fraction, ...], ...]) -> tuple[Fraction, Fraction]:
-    """The least and the greatest exact value of a policy over the points of the honest region."""
-    values = _values(honest, weights)
-    return min(values), max(values)
+def asked(honest: Honest) -> Objective:
+    """The question of the honest problem: probabilities, rewards, discounted or within steps."""
+    return objective_of(Forgery.of(honest.certificate))
+
+
+def depends_on_step(honest: Honest) -> bool:
+    """Whether the best policy does."""
+    return asked(honest).upper_steps is not None or asked(honest).lower_steps > 0
 
 
 @cache
-def best_range(honest: Honest) -> tuple[Fraction, Fraction]:
-    """The least and the greatest value of the best policy at each point."""
-    sketch, _ = points_of(honest)
-    tables = [
-        tuple(
-            tuple(Fraction(int(i == chosen)) for i in range(len(choices)))
-            for chosen, choices in zip(policy, sketch.choices, strict=True)
-        )
-        for policy in product(*(range(len(choices)) for choices in sketch.choices))
-    ]
-    best = [max(values) for values in zip(*(_values(honest, table) for table in tables), strict=True)]
-    return min(best), max(best)
-
-
-def _values(honest: Honest, weights: tuple[tuple[Fraction, ...], ...]) -> list[Fraction]:
-    """A policy's exact value at every point."""
+def range_of(honest: Honest, weights: Weights | None) -> tuple[Fraction, Fraction]:
+    """The least and the greatest exact value over the points of the honest region: of a policy, or of the
+    best one at each point.
+    """
     sketch, points = points_of(honest)
+    given = None if weights is None else [list(row) for row in weights]
     values = []
     for point in points:
         probability = sketch.exact(point)
-        rows = []
-        for choices, share in zip(sketch.choices, weights, strict=True):
-            row: dict[int, Fraction] = {}
-            for outcomes, weight in zip(choices, share, strict=True):
-                for t, name in outcomes:
-                    row[t] = row.get(t, Fraction(0)) + weight * probability[name]
-            rows.append({t: p for t, p in row.items() if p})
-        values.append(_reached(rows, steps_of(honest)))
+        model = TinyModel(
+            tuple(
+                tuple(tuple((t, probability[name], probability[name]) for t, name in one) for one in choices)
+                for choices in sketch.choices
+            )
+        )
+        values.append(Question(model, asked(honest), 0).value(given))
     assert max(values) < INFINITE
-    return values
+    return min(values), max(values)

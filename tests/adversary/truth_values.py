@@ -7,8 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from adversary.archive import Forgery
 from exact_reference import INFINITE, TinyModel, brute_force, vertices
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,27 @@ class Question:
             else:
                 result.append(sum((w * x for w, x in zip(weights[s], backed, strict=True)), Fraction(0)))
         return result
+
+
+def objective_of(forgery: Forgery) -> Objective:
+    """What a file asks."""
+    node = forgery["problem.objective"]
+    held = {
+        name: forgery.arrays.get(f"problem.objective.{name}")
+        for name in ("reward", "target", "allowed", "terminal")
+    }
+    reward = held.pop("reward")
+    return Objective(
+        ObjectiveKind[node["kind"]],
+        Direction[node["agent"]],
+        Direction[node["nature"] if node["nature"] in ("MAX", "MIN") else "MAX"],
+        reward=None if reward is None else RewardStructure(choice=reward),
+        lower_steps=node["lower_steps"],
+        upper_steps=node["upper_steps"],
+        discount=node["discount"],
+        complement=node["complement"],
+        **held,
+    )
 
 
 def is_allowed(lower: float, upper: float, truth: Fraction) -> bool:

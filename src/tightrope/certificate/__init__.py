@@ -1,1 +1,1 @@
-"""Certificates, and a checker that shares no code with the solver that made them."""
+"""Certificates, and the checker that shares no code with what it checks: `docs/trust.md` is the guide."""

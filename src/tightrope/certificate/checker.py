@@ -20,19 +20,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, Claim, checked
-from tightrope.certificate.game.nature import Boxes, Vector
-from tightrope.certificate.game.sets import boxes_of
+from tightrope.certificate.claim import Certificate, Claim
+from tightrope.certificate.format.fields import validate
+from tightrope.certificate.game.nature import Boxes, Vector, boxes_of
 from tightrope.certificate.game.theorem import prove
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE, Arithmetic, OutOfRange, as_fraction
 from tightrope.certificate.problem import Problem
+from tightrope.certificate.region.polynomials import values_at
 from tightrope.certificate.statistics.outcomes import Outcomes
-from tightrope.certificate.verdict import Check, Verdict
+from tightrope.certificate.verdict import Check, Verdict, assumptions
 from tightrope.errors import InputError
 
 MOST_EXACT_WORK = 20_000_000
-"""Transitions that --exact looks at, steps included."""
+"""Transitions that --exact looks at, steps included; small models count as 500 transitions."""
 
 _End = Fraction | float
 """A bound at the initial state, before `complement`; a float is +∞."""
@@ -40,75 +41,72 @@ _End = Fraction | float
 
 def check(certificate: Certificate, n: Arithmetic = LONGDOUBLE) -> Verdict:
     """All checks. An `InputError` where a field does not hold what it should."""
-    _require_small(checked(certificate).problem, n)
-    run = _Run(certificate, n)
+    validate(certificate)
+    problem = certificate.problem
+    _require_small(problem, n)
+    checks: list[Check] = []
+    learned = None
     with np.errstate(all="ignore"):
         try:
-            run.all()
+            learned = Learned(certificate, n) if problem.law == "domain" else None
+            _run(certificate, n, learned, checks)
         except OutOfRange:
-            run.checks.append(Check("range", False, "a number left the range of the arithmetic"))
+            checks.append(Check("range", False, "a number left the range of the arithmetic"))
         except (ValueError, ArithmeticError, LookupError) as error:
-            run.checks.append(Check("hints", False, f"they do not fit the problem: {error}"))
+            checks.append(Check("hints", False, f"they do not fit the problem: {error}"))
     values = {claim.name: (claim.lower, claim.upper) for claim in certificate.claims}
-    kind = "value" if certificate.learned is None else "learning"
-    return Verdict(tuple(run.checks), values, kind, tuple(run.assumes), run.nominal, unbound(certificate))
+    kind = "value" if problem.law != "domain" else "learning"
+    assumes, nominal = assumptions(problem, learned is not None and learned.planned)
+    return Verdict(tuple(checks), values, kind, tuple(assumes), nominal, unbound(certificate))
 
 
 def _require_small(problem: Problem, n: Arithmetic) -> None:
     steps = max(1, problem.objective.steps or 0, problem.objective.lower_steps)
-    if n.exact and steps * problem.graph.transitions > MOST_EXACT_WORK:
+    if n.exact and steps * max(problem.graph.transitions, 500) > MOST_EXACT_WORK:
         raise InputError(
             f"{problem.graph.transitions:,} transitions and {steps:,} steps are too many for rationals",
             hint="leave `exact=True` out: the rounding of the check is on the safe side",
         )
 
 
-class _Run:
-    """One check of a certificate: what has been found so far."""
+def _run(certificate: Certificate, n: Arithmetic, learned: Learned | None, checks: list[Check]) -> None:
+    """What holds of the sets, then of every claim; nothing rests on a check that failed."""
+    boxes = None
+    if learned is not None:
+        checks += learned.checks()
+    else:
+        boxes, proper_sets = boxes_of(certificate.problem, n)
+        checks += [proper_sets, *_sums_at_the_point(certificate.problem)]
+    for number, claim in enumerate(certificate.claims):
+        if all(one.passed for one in checks):
+            found = _proved(certificate, number, boxes, learned)
+            checks += [replace(one, name=f"{claim.name}: {one.name}") for one in found]
 
-    def __init__(self, certificate: Certificate, n: Arithmetic):
-        self.certificate, self.problem, self.n = certificate, certificate.problem, n
-        self.checks: list[Check] = []
-        self.assumes: list[str] = []
-        self.nominal = False
 
-    def all(self) -> None:
-        self.assumes = assumed_of_values(self.problem)
-        learned, boxes = None, None
-        if self.problem.law == "domain":
-            learned = Learned(self.certificate, self.n)
-            self.checks += learned.checks()
-            self.assumes, self.nominal = learned.assumes()
-        else:
-            boxes, proper_sets = boxes_of(self.problem, self.n)
-            self.checks += [proper_sets, *_sums_at_the_point(self.problem)]
-        for number in range(len(self.certificate.claims)):
-            if all(one.passed for one in self.checks):
-                self._claim(number, boxes, learned)
-
-    def _claim(self, number: int, boxes: Boxes | None, learned: Learned | None) -> None:
-        claim, hints = self.certificate.claims[number], self.certificate.values[number]
-        found: list[Check] = []
-        ends: list[_End] = []
-        for upward in (False, True):
-            if learned is not None:
-                boxes = learned.boxes(number, upward)
-            assert boxes is not None
-            proofs, bound = prove(self.problem, boxes, claim, hints, upward)
-            found += proofs
-            ends.append(_at(bound, self.problem.graph.initial))
-        if learned is not None and all(one.passed for one in found):
-            coupled, (ends[0], ends[1]) = learned.coupled(number, (ends[0], ends[1]))
-            found += coupled
-        found.append(_claimed(claim, ends[0], ends[1], self.problem.objective.complement))
-        self.checks += [replace(one, name=f"{claim.name}: {one.name}") for one in found]
+def _proved(
+    certificate: Certificate, number: int, boxes: Boxes | None, learned: Learned | None
+) -> list[Check]:
+    problem, claim, hints = certificate.problem, certificate.claims[number], certificate.values[number]
+    found: list[Check] = []
+    ends: list[_End] = []
+    for upward in (False, True):
+        sets = boxes if learned is None else learned.boxes(number, upward)
+        assert sets is not None
+        proofs, bound = prove(problem, sets, claim, hints, upward)
+        found += proofs
+        ends.append(_at(bound, problem.graph.initial))
+    low, high = ends
+    if learned is not None and all(one.passed for one in found):
+        coupled, (low, high) = learned.coupled(number, (low, high))
+        found += coupled
+    return [*found, _claimed(claim, low, high, problem.objective.complement)]
 
 
 def _sums_at_the_point(problem: Problem) -> list[Check]:
     """Are the probabilities of every choice at the point distributions, in rationals?"""
-    if problem.theta is None or problem.table is None:
+    if problem.theta is None or problem.polynomial is None:
         return []
-    value = problem.table.values(problem.theta)
+    value = values_at(problem.polynomial, problem.theta)
     groups = Outcomes.of(problem, np.zeros(problem.graph.transitions, dtype=np.int64))
     terms = [
         m * value[e] for e, m in zip(groups.expression.tolist(), groups.multiplicity.tolist(), strict=True)
@@ -116,13 +114,6 @@ def _sums_at_the_point(problem: Problem) -> list[Check]:
     wrong = [sum(terms[a:b]) != 1 for a, b in pairwise(groups.start.tolist())]
     name = "probabilities of every choice sum to 1"
     return [Check.everywhere(name, np.array(wrong, dtype=np.bool_), "kind of choice")]
-
-
-def assumed_of_values(problem: Problem) -> list[str]:
-    """What a value of this problem rests on beside the model, in words."""
-    if problem.assumed_support is None:
-        return []
-    return [f"a transition that can happen has at least probability {problem.assumed_support:g}"]
 
 
 def _at(vector: Vector, state: int) -> _End:
@@ -134,18 +125,15 @@ def _claimed(claim: Claim, low: _End, high: _End, complement: bool) -> Check:
     if complement:
         low, high = 1 - high, 1 - low
     failed = [end for end, fails in (("lower", claim.lower > low), ("upper", claim.upper < high)) if fails]
-    words = "the bounds at the initial state are those claimed, or tighter"
-    return Check(
-        "the claim", not failed, f"the {' and the '.join(failed)} end is not proved" if failed else words
-    )
+    words = f"the {' and the '.join(failed)} end is not proved" if failed else "what was proved, or less"
+    return Check("the claim", not failed, words)
 
 
 def unbound(certificate: Certificate) -> dict[str, bool | None]:
     """What a certificate could be tied to, and is not yet; None where it speaks of no such thing."""
-    data = certificate.problem.data
     return {
         "model": False,
         "property": False,
-        "data": None if data is None or data.method == "domain" else False,
+        "data": None if certificate.problem.data is None else False,
         "policy": None if all(claim.policy == "free" for claim in certificate.claims) else False,
     }

@@ -1,26 +1,36 @@
-"""What is claimed of a problem, and hints: numbers that help to check it, and prove nothing by themselves."""
+"""What is claimed of a problem, and hints: numbers that help to check it, and prove nothing by themselves.
+
+A wrong hint can only make a check fail. Sizes that depend on what the checker derives (events, coordinates)
+are compared where they are used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tightrope.certificate.format.fields import (
+    first_difference,
     integers,
+    is_offsets,
     part,
     parts,
     real,
     reals,
-    require_shapes,
     texts,
-    validate,
+    whole,
     word,
 )
-from tightrope.certificate.hints import LearnedHints
-from tightrope.certificate.problem import Problem, first_difference
+from tightrope.certificate.problem import Problem
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+
+MOST_CODES = 2**31
+MOST_POINTS = 20_000
+MOST_ENTRIES = 5 * 10**7
+MOST_WORK = 10**9
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +45,8 @@ class Claim:
     policy: str = word("free", "fixed", "randomised")
     lower: float = real(infinite=True)
     upper: float = real(infinite=True)
-    choice: OffsetArray | None = integers(optional=True)
-    weight: FloatArray | None = reals(0.0, 1.0, optional=True)
+    choice: OffsetArray | None = integers("STATES", optional=True)
+    weight: FloatArray | None = reals("CHOICES", least=0.0, most=1.0, optional=True)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Claim) and first_difference(self, other) is None
@@ -61,21 +71,140 @@ class ValueHints:
     `tightrope.certificate.game.theorem`.
 
     Where a bounded number of steps gives the value there are none: the checker makes the steps. For F>=k they
-    bound what is left after k steps.
-
-    * `witness`: the agent's choices where he is free. `upper_ranking` is `lower_ranking` where it is not
-      given.
-    * `lower_basis`, `upper_basis`: for every choice a basis of the region; −1 where the bounds of transitions
-      say it all.
+    bound what is left after k steps. `witness`: the choices of a free agent. `upper_ranking` is
+    `lower_ranking` where it is not given. `lower_basis`, `upper_basis`: for every choice a basis of the
+    region (0 for an ellipsoid); −1 where the bounds of transitions say it all.
     """
 
-    lower: FloatArray | None = reals(optional=True, infinite=True)
-    upper: FloatArray | None = reals(optional=True, infinite=True)
-    lower_ranking: OffsetArray | None = integers(optional=True)
-    upper_ranking: OffsetArray | None = integers(optional=True)
-    witness: OffsetArray | None = integers(optional=True)
-    lower_basis: OffsetArray | None = integers(-1, optional=True)
-    upper_basis: OffsetArray | None = integers(-1, optional=True)
+    lower: FloatArray | None = reals("STATES", optional=True, infinite=True)
+    upper: FloatArray | None = reals("STATES", optional=True, infinite=True)
+    lower_ranking: OffsetArray | None = integers("STATES", optional=True)
+    upper_ranking: OffsetArray | None = integers("STATES", optional=True)
+    witness: OffsetArray | None = integers("STATES", optional=True)
+    lower_basis: OffsetArray | None = integers("CHOICES", least=-1, optional=True)
+    upper_basis: OffsetArray | None = integers("CHOICES", least=-1, optional=True)
+
+
+@dataclass(frozen=True, eq=False)
+class RegionHints:
+    """Rows of the region and the bases behind what was projected from it.
+
+    * `row`: (origin, index, part), see `tightrope.certificate.region.rows`; `point`: points of tangents to
+      the likelihood, directions of tangents to an ellipsoid.
+    * A basis lists as many rows as there are coordinates: 2j is x_j ≤ upper_j, 2j + 1 is x_j ≥ lower_j, then
+      those of `row` in their order.
+    * `box_basis`: stage by stage, for the upper then the lower end of every coordinate. After the last stage
+      the box is made at least as wide as `box_lower`, `box_upper`, where these are given.
+    * bound_basis[j] proves a bound of expression bound_expression[j]: the upper one where bound_side[j] is 1.
+    * `choice_basis`: the bases that `lower_basis` and `upper_basis` of a claim's hints refer to.
+    """
+
+    row: OffsetArray = integers("rows", "3")
+    point: FloatArray = reals("points", "SIZE")
+    box_basis: OffsetArray = integers("stages", "SIZE", most=MOST_CODES)
+    bound_expression: OffsetArray = integers("bounds", most=MOST_CODES)
+    bound_side: OffsetArray = integers("bounds", most=1)
+    bound_basis: OffsetArray = integers("bounds", "SIZE", most=MOST_CODES)
+    choice_basis: OffsetArray = integers("bases", "SIZE", most=MOST_CODES)
+    box_lower: FloatArray | None = reals("SIZE", optional=True)
+    box_upper: FloatArray | None = reals("SIZE", optional=True)
+
+    def trouble(self) -> str | None:
+        size = self.point.shape[1]
+        bases = max(2 * size, len(self.bound_basis), len(self.choice_basis))
+        if len(self.row) * size > MOST_ENTRIES or bases * size**2 > MOST_ENTRIES:
+            return "there are more rows or bases than this program checks"
+        if size == 0 or len(self.box_basis) % (2 * size) != 0:
+            return "there are no coordinates, or a stage is not whole"
+        if len(self.box_basis) * (len(self.row) + 1) * size > 2 * MOST_WORK:
+            return "the box is shrunk in more stages than this program checks"
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledHints:
+    """Bounds of a claim's policy over the region itself: one x for the whole run.
+
+    * A tree of cells. Node 0 is the region; split i divides the node split_node[i] by split_direction[i]·x ≤
+      split_value[i] (node 2i + 1) and ≥ (node 2i + 2).
+    * Proof i is about the cell of node[i]. Its rows are row[row_start[i]:row_start[i+1]], its points
+      point[point_start[i]:point_start[i+1]] in the frame x = centre + axes·y; point k belongs to the simplex
+      of rows simplex[k], numbered as in a basis. A proof without points says that the cell is empty: its
+      rows, weighted by `multiplier`, contradict the cell's box.
+    * Models [proof, open state]: |V_s(x) − value − slope·y − yᵀ·curve·y| ≤ error; `curve` holds the entries
+      (j, k), j ≤ k, of symmetric matrices. For a bounded number of steps the checker makes the steps itself.
+    * `dual` [occupancy, open state]; `lower_dual`, `upper_dual`: those used by a proof, −1 for none.
+    * `state`: the open states, all that can be met before the value is decided.
+    """
+
+    claim: int = whole(most=3)
+    split_node: OffsetArray = integers("splits", most=MOST_CODES)
+    split_direction: FloatArray = reals("splits", "SIZE")
+    split_value: FloatArray = reals("splits")
+    node: OffsetArray = integers("proofs", most=MOST_CODES)
+    lower_dual: OffsetArray = integers("proofs", least=-1, most=MOST_CODES)
+    upper_dual: OffsetArray = integers("proofs", least=-1, most=MOST_CODES)
+    row_start: OffsetArray = integers("proofs+1")
+    row: OffsetArray = integers("rows", "3")
+    multiplier: FloatArray = reals("rows", least=0.0)
+    point_start: OffsetArray = integers("proofs+1")
+    point: FloatArray = reals("points", "SIZE")
+    simplex: OffsetArray = integers("points", "SIZE", most=MOST_CODES)
+    centre: FloatArray = reals("proofs", "SIZE")
+    axes: FloatArray = reals("proofs", "SIZE", "SIZE")
+    state: OffsetArray = integers("open", most=MOST_CODES)
+    value: FloatArray = reals("models", "open")
+    slope: FloatArray = reals("models", "open", "SIZE")
+    curve: FloatArray = reals("models", "open", "packed")
+    error: FloatArray = reals("models", "open")
+    dual: FloatArray = reals("duals", "open")
+
+    def trouble(self) -> str | None:
+        splits, size = len(self.split_node), self.point.shape[1]
+        if len(self.value) not in (0, len(self.node)) or self.curve.shape[2] != packed_size(size):
+            return "models do not fit the proofs"
+        for start, of in ((self.row_start, self.row), (self.point_start, self.point)):
+            if not is_offsets(start, len(of), rising=False):
+                return "rows or points of proofs do not fit"
+        points, rows = (int(np.diff(start).max(initial=0)) for start in (self.point_start, self.row_start))
+        if points > MOST_POINTS or max(points * size, rows) * size > MOST_ENTRIES:
+            return "a cell has more points or rows than this program checks"
+        if max(self.lower_dual.max(initial=-1), self.upper_dual.max(initial=-1)) >= len(self.dual):
+            return "an occupancy that is not there"
+        if np.any(np.diff(self.state) <= 0):
+            return "the open states do not rise"
+        if np.any(self.split_node > 2 * np.arange(splits)) or len(np.unique(self.split_node)) != splits:
+            return "a split of a cell that is not there, or was split before"
+        return "a proof about a cell that is not there" if self.node.max(initial=0) > 2 * splits else None
+
+    def rows_of(self, proof: int) -> Any:
+        return self.row[self.row_start[proof] : self.row_start[proof + 1]]
+
+    def points_of(self, proof: int) -> tuple[FloatArray, OffsetArray]:
+        """(points, simplices)."""
+        span = slice(int(self.point_start[proof]), int(self.point_start[proof + 1]))
+        return self.point[span], self.simplex[span]
+
+    def path(self, node: int) -> list[tuple[int, int]]:
+        """The splits (number, side) that lead to a node, the last one first; side 0 is ≤, side 1 is ≥."""
+        steps = []
+        while node > 0:
+            steps.append(divmod(node - 1, 2))
+            node = int(self.split_node[steps[-1][0]])
+        return steps
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedHints:
+    """Intervals of events (of transitions, where these share δ), and proofs from a region."""
+
+    lower: FloatArray | None = reals("intervals", least=0.0, most=1.0, optional=True)
+    upper: FloatArray | None = reals("intervals", least=0.0, most=1.0, optional=True)
+    region: RegionHints | None = part(RegionHints, optional=True)
+    coupled: tuple[CoupledHints, ...] = parts(CoupledHints, 4)
+
+    def trouble(self) -> str | None:
+        return None if (self.lower is None) == (self.upper is None) else "intervals without one of their ends"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,45 +234,28 @@ class Certificate:
         if (self.learned is not None) != (self.problem.law == "domain"):
             return "hints about sets are for models over a domain, and they need them"
         for number, (claim, hints) in enumerate(zip(self.claims, self.values, strict=True)):
-            trouble = _misfit(self.problem, claim, hints)
-            if trouble:
+            if trouble := _misfit(self.problem, claim, hints):
                 return f"claim {number}: {trouble}"
         return None
 
 
 def _misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
     """Why a claim and its hints do not fit the problem."""
-    graph, objective = problem.graph, problem.objective
-    per_state = dict.fromkeys(
-        ("lower", "upper", "lower_ranking", "upper_ranking", "witness"), (graph.states,)
-    )
-    trouble = require_shapes(hints, **per_state, lower_basis=(graph.choices,), upper_basis=(graph.choices,))
-    trouble = trouble or require_shapes(claim, choice=(graph.states,), weight=(graph.choices,))
-    if trouble:
-        return trouble
+    start, objective = problem.graph.choice_start, problem.objective
     for name, picked in (("policy", claim.choice), ("witness", hints.witness)):
-        if picked is not None and (
-            np.any(picked < graph.choice_start[:-1]) or np.any(picked >= graph.choice_start[1:])
-        ):
+        if picked is not None and (np.any(picked < start[:-1]) or np.any(picked >= start[1:])):
             return f"the {name} picks a choice that its state does not have"
     if claim.weight is not None:
-        total = np.add.reduceat(claim.weight, graph.choice_start[:-1])
+        total = np.add.reduceat(claim.weight, start[:-1])
         if np.any(np.abs(total - 1) > 2.0**-40):
             return "the policy's weights are not distributions"
-    has_vectors = objective.steps is None
-    if (hints.lower is not None) != has_vectors or (hints.upper is not None) != has_vectors:
+    if not (hints.lower is None) == (hints.upper is None) == (objective.steps is not None):
         return "vectors are for objectives without a bound on the steps, which need them"
-    if (
-        hints.lower is not None
-        and objective.kind not in ("REACH_REWARD", "TOTAL")
-        and np.isinf(hints.lower).any()
-    ):
+    finite = objective.kind not in ("REACH_REWARD", "TOTAL")
+    if hints.lower is not None and finite and np.isinf(hints.lower).any():
         return "a lower bound is infinite, the value is not"
-    depends_on_step = objective.steps is not None or objective.lower_steps > 0
-    named = {"value": "free", "given policy": "fixed, randomised", "robust policy": "fixed, randomised"}[
-        claim.name
-    ]
-    if claim.policy not in named and not (claim.name == "robust policy" and depends_on_step):
+    by_step = claim.name == "robust policy" and (objective.steps is not None or objective.lower_steps > 0)
+    if (claim.policy == "free") != (claim.name == "value") and not by_step:
         return f"a {claim.name} that is {claim.policy}"
     if claim.policy != "free" and hints.witness is not None:
         return "a witness beside a policy that is given"
@@ -152,7 +264,6 @@ def _misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
     return None
 
 
-def checked(certificate: Certificate) -> Certificate:
-    """The certificate, whose every field holds what it should; an `InputError` otherwise."""
-    validate(certificate)
-    return certificate
+def packed_size(size: int) -> int:
+    """How many entries (j, k), j ≤ k, a symmetric matrix has."""
+    return size * (size + 1) // 2

@@ -4,20 +4,20 @@ either.
 Arrays hold finite numbers only: dtype longdouble, or dtype object with rationals (python-flint's `fmpq` where
 it is installed, `Fraction` otherwise). `+`, `-`, `*`, comparisons, `abs`, `np.where`, `np.maximum`, sums and
 `reduceat` mean the same for both. After calculating, a check adds `n.error(operations, size)`, which bounds
-what rounding may have done and is 0 for rationals, and asks `n.is_finite`: a number that left the range of
-longdouble proves nothing.
+what rounding may have done and is 0 for rationals, and asks `n.require_finite`: a number that left the range
+of longdouble proves nothing.
 
 What is trusted of longdouble: each of + − · / and √ has a relative error of at most `epsilon` (in fact half
-of it), and np.log one of at most 4·epsilon, absolute near 1.
+of it), and np.log one of at most 4·epsilon, absolute near 1; conversions of integers are to the nearest. Of
+`decimal`: square roots and logarithms are rounded correctly.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -34,26 +34,27 @@ with suppress(ImportError):  # several times as fast, and the same numbers
 Numbers = npt.NDArray[Any]
 """An array in one of the two arithmetics."""
 
-_BITS = 160
-"""Bits of the fixed-point numbers in which logarithms are enclosed."""
+_WIDE = Context(prec=40, Emin=MIN_EMIN, Emax=MAX_EMAX)
+_UPWARD = Context(prec=40, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
+"""In which roots and logarithms of rationals are enclosed."""
 
 
 class OutOfRange(ArithmeticError):
     """A number left the range of the arithmetic: nothing follows from it."""
 
 
-class Arithmetic(ABC):
-    """One of the two: see `LONGDOUBLE` and `RATIONAL`."""
+class Arithmetic:
+    """LONGDOUBLE, and what RATIONAL has in common with it."""
 
-    exact: bool
-    name: str
-    dtype: Any
-    epsilon: Any
-    tiny: Any
+    exact: bool = False
+    dtype: Any = np.longdouble
+    epsilon: Any = np.finfo(np.longdouble).eps
+    tiny: Any = np.finfo(np.longdouble).tiny
 
-    @abstractmethod
     def array(self, values: Any) -> Numbers:
         """Doubles and integers as they are, fractions to the nearest number (relative error ≤ epsilon)."""
+        given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
+        return self._held(_nearest, given) if given.dtype == object else given.astype(np.longdouble)
 
     def zeros(self, shape: int | tuple[int, ...]) -> Numbers:
         return np.zeros(shape, dtype=self.dtype)
@@ -69,13 +70,15 @@ class Arithmetic(ABC):
         if not self.is_finite(*arrays):
             raise OutOfRange
 
-    @abstractmethod
     def fractions(self, array: Numbers) -> list[Fraction]:
         """The numbers held, exactly, as a flat list."""
+        self.require_finite(array)
+        return [as_fraction(value) for value in np.asarray(array, dtype=self.dtype).reshape(-1)]
 
-    @abstractmethod
     def floats(self, array: Numbers) -> FloatArray:
         """Doubles near the numbers: for searching, never for a proof."""
+        with np.errstate(over="ignore"):
+            return np.asarray(array, dtype=np.longdouble).astype(np.float64)
 
     def up(self, array: Numbers) -> FloatArray:
         """The smallest doubles that are not below the numbers."""
@@ -94,92 +97,51 @@ class Arithmetic(ABC):
         """(not above, not below) the fractions; equal where the fraction is a number of ours."""
         listed = list(values)
         near = self.array(listed)
-        if self.exact:
-            return near, near
         same = np.array([a == b for a, b in zip(self.fractions(near), listed, strict=True)], dtype=np.bool_)
         margin = np.where(same, 0, 2 * self.epsilon * np.abs(near) + self.tiny)
         below = near - margin
         return np.where((near >= 0) & (below < 0), 0, below), near + margin
 
-    @abstractmethod
     def root_up(self, array: Numbers) -> Numbers:
         """Not below the square roots."""
+        self.require_finite(array)
+        root: Numbers = np.sqrt(np.maximum(array, 0)) * (1 + 2 * self.epsilon)
+        return root
 
-    @abstractmethod
     def log_up(self, array: Numbers) -> Numbers:
         """Not below the logarithms of positive numbers."""
+        return self._log(array, 4)
 
-    @abstractmethod
     def log_down(self, array: Numbers) -> Numbers:
         """Not above them."""
+        return self._log(array, -4)
 
-
-class _LongDouble(Arithmetic):
-    exact, name, dtype = False, "longdouble", np.longdouble
-    epsilon = np.finfo(np.longdouble).eps
-    tiny = np.finfo(np.longdouble).tiny
-
-    def array(self, values: Any) -> Numbers:
-        given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-        if given.dtype != object:
-            return given.astype(np.longdouble)
-        flat = [_nearest(value) for value in given.reshape(-1).tolist()]
-        return np.array(flat, dtype=np.longdouble).reshape(given.shape)
-
-    def fractions(self, array: Numbers) -> list[Fraction]:
+    def _log(self, array: Numbers, units: int) -> Numbers:
         self.require_finite(array)
-        mantissa, exponent = np.frexp(np.asarray(array, dtype=np.longdouble).reshape(-1))
-        result = [Fraction(0)] * len(mantissa)
-        for part in range(5):  # 5 · 32 bits hold every mantissa
-            whole = np.trunc(np.ldexp(mantissa, 32))
-            mantissa = np.ldexp(mantissa, 32) - whole
-            for i, digits in enumerate(whole.astype(np.int64).tolist()):
-                if digits:
-                    result[i] += digits * Fraction(2) ** (int(exponent[i]) - 32 * (part + 1))
-        return result
-
-    def floats(self, array: Numbers) -> FloatArray:
-        with np.errstate(over="ignore"):
-            return np.asarray(array, dtype=np.longdouble).astype(np.float64)
-
-    def root_up(self, array: Numbers) -> Numbers:
-        self.require_finite(array)
-        root: Numbers = np.sqrt(np.maximum(array, 0))
-        return root + 2 * self.epsilon * root
-
-    def log_up(self, array: Numbers) -> Numbers:
-        value = self._log(array)
-        return value + 4 * self.epsilon * (np.abs(value) + 1)
-
-    def log_down(self, array: Numbers) -> Numbers:
-        value = self._log(array)
-        return value - 4 * self.epsilon * (np.abs(value) + 1)
-
-    def _log(self, array: Numbers) -> Numbers:
         if not np.all(array > 0):
             raise OutOfRange
-        self.require_finite(array)
-        return np.asarray(np.log(array))
+        value: Numbers = np.log(array)
+        value = value + units * self.epsilon * (np.abs(value) + 1)
+        return value
+
+    def _held(self, function: Callable[[Any], Any], array: Numbers) -> Numbers:
+        """What a function makes of every number."""
+        result = np.empty(np.size(array), dtype=self.dtype)
+        result[:] = [function(value) for value in np.asarray(array).reshape(-1).tolist()]
+        return result.reshape(np.shape(array))
 
 
 class _Rational(Arithmetic):
-    exact, name, dtype = True, "rational", np.dtype(object)
+    exact, dtype = True, np.dtype(object)
     epsilon: Any = 0
     tiny: Any = 0
 
     def array(self, values: Any) -> Numbers:
         given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-        result = np.empty(given.size, dtype=object)
-        result[:] = [_exactly(value) for value in given.reshape(-1).tolist()]
-        return result.reshape(given.shape)
+        return self._held(_exactly, given)
 
     def zeros(self, shape: int | tuple[int, ...]) -> Numbers:
-        result = np.empty(shape, dtype=object)
-        result[...] = _rational(0)
-        return result
-
-    def fractions(self, array: Numbers) -> list[Fraction]:
-        return [as_fraction(value) for value in np.asarray(array, dtype=object).reshape(-1).tolist()]
+        return np.full(shape, _rational(0), dtype=object)
 
     def floats(self, array: Numbers) -> FloatArray:
         near = [_to_double(value) for value in self.fractions(array)]
@@ -187,44 +149,38 @@ class _Rational(Arithmetic):
 
     def trim(self, array: Numbers, upward: bool | None = None) -> Numbers:
         """At most 128 bits of mantissa, so that long products and many steps stay short."""
-        short = [_trimmed(value, upward) for value in self.fractions(array)]
-        return self.array(np.array([*short, None], dtype=object)[:-1]).reshape(np.shape(array))
+        return self._each(array, lambda value: _trimmed(value, upward))
 
     def root_up(self, array: Numbers) -> Numbers:
         return self._each(array, _root_up)
 
     def log_up(self, array: Numbers) -> Numbers:
-        return self._each(array, lambda value: _log(value)[1])
+        return self._each(array, _log_up)
 
     def log_down(self, array: Numbers) -> Numbers:
-        return self._each(array, lambda value: _log(value)[0])
+        return self._each(array, lambda value: -_log_up(1 / value if value else value))
 
-    def _each(self, array: Numbers, function: Any) -> Numbers:
-        values = [function(value) for value in self.fractions(array)]
-        return self.array(np.array([*values, None], dtype=object)[:-1]).reshape(np.shape(array))
+    def _each(self, array: Numbers, function: Callable[[Fraction], Fraction]) -> Numbers:
+        return self._held(lambda value: _exactly(function(as_fraction(value))), array)
 
 
-LONGDOUBLE: Arithmetic = _LongDouble()
+LONGDOUBLE: Arithmetic = Arithmetic()
 RATIONAL: Arithmetic = _Rational()
 
 
 def as_fraction(value: Any) -> Fraction:
     """A number of either arithmetic, exactly."""
-    if isinstance(value, np.longdouble):
-        return LONGDOUBLE.fractions(np.array([value]))[0]
     if isinstance(value, Fraction | int | float):
         return Fraction(value)
+    if isinstance(value, np.longdouble):
+        return Fraction(*value.as_integer_ratio())
     return Fraction(int(value.p), int(value.q))
 
 
 def _exactly(value: Any) -> Any:
-    if isinstance(value, Fraction):
-        return _rational(value.numerator, value.denominator)
-    if isinstance(value, float):
+    if isinstance(value, float | np.longdouble):
         return _rational(*value.as_integer_ratio())
-    if isinstance(value, np.longdouble):
-        return _exactly(as_fraction(value))
-    return _rational(value)
+    return _rational(value.numerator, value.denominator) if isinstance(value, Fraction) else _rational(value)
 
 
 def _nearest(value: Any) -> np.longdouble:
@@ -232,16 +188,8 @@ def _nearest(value: Any) -> np.longdouble:
     if isinstance(value, float | np.longdouble):
         return np.longdouble(value)
     exact = as_fraction(value)
-    high = _to_double(exact)
-    if 1e-200 < abs(high) < 1e300:  # three doubles hold more bits than any longdouble
-        rest = exact - Fraction(high)
-        middle = float(rest)
-        return np.longdouble(high) + (np.longdouble(middle) + np.longdouble(float(rest - Fraction(middle))))
     mantissa, shift = _scaled(abs(exact), 128)
-    total = np.longdouble(0)
-    for part in range(5):
-        total += np.ldexp(np.longdouble((mantissa >> (32 * part)) & 0xFFFFFFFF), 32 * part)
-    near: np.longdouble = np.ldexp(total, -shift)
+    near: np.longdouble = np.ldexp(np.longdouble(mantissa), -shift)
     return -near if exact < 0 else near
 
 
@@ -272,34 +220,17 @@ def _trimmed(value: Fraction, upward: bool | None) -> Fraction:
 
 
 def _root_up(value: Fraction) -> Fraction:
-    if value <= 0:
-        return Fraction(0)
-    mantissa, shift = _scaled(value, 256)
-    if shift % 2:
-        mantissa, shift = mantissa * 2, shift + 1
-    return Fraction(isqrt(mantissa + 2) + 1) / Fraction(2) ** (shift // 2)
+    return Fraction(_WIDE.next_plus(_WIDE.sqrt(_decimal_up(value)))) if value > 0 else Fraction(0)
 
 
-def _log(value: Fraction) -> tuple[Fraction, Fraction]:
-    """Enclosure of log: value = m·2^e with 1/2 ≤ m ≤ 2, log m = 2·artanh((m − 1)/(m + 1)), in fixed point.
-
-    With |z| ≤ 1/3 each of the at most 52 terms is off by a few units, and so is ln 2.
-    """
+def _log_up(value: Fraction) -> Fraction:
+    """`decimal` rounds logarithms and roots correctly: the next number is beyond them; of 1 it is 0."""
     if value <= 0:
         raise OutOfRange
-    mantissa, shift = _scaled(value, _BITS)
-    exponent = mantissa.bit_length() - 1 - shift
-    fixed = mantissa << (_BITS + 1 - mantissa.bit_length())  # 1 ≤ fixed / 2^_BITS < 2
-    one = 1 << _BITS
-    total = _twice_artanh((fixed - one << _BITS) // (fixed + one)) + exponent * _twice_artanh(one // 3)
-    slack = 512 * (abs(exponent) + 1)
-    return Fraction(total - slack, one), Fraction(total + slack, one)
+    near = _WIDE.ln(_decimal_up(value))
+    return Fraction(_WIDE.next_plus(near)) if near else Fraction(0)
 
 
-def _twice_artanh(z: int) -> int:
-    total, power, square, k = 0, z, z * z >> _BITS, 1
-    while power:
-        total += 2 * power // k
-        power = power * square >> _BITS
-        k += 2
-    return total
+def _decimal_up(value: Fraction) -> Decimal:
+    """A decimal number not below a fraction."""
+    return _UPWARD.divide(Decimal(value.numerator), Decimal(value.denominator))

@@ -6,30 +6,27 @@ field with the one in a file. Three kinds of models:
 * `probability`: doubles p, each standing for a number within p·(1 ± (k+2)·2⁻⁵²), k the successors of the
   choice;
 * `lower`, `upper`: intervals, nature picks any distribution within them at every choice and step;
-* `expression`, `table`: exact polynomials over parameters, at a point `theta`, or over a `domain` of
+* `expression`, `polynomial`: exact polynomials over parameters, at a point `theta`, or over a `domain` of
   parameters: then the claim is about every instantiation in it, or with `data` about the true one, with
   probability 1 − δ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from tightrope.certificate.format.fields import (
+    Polynomial,
     integers,
     is_offsets,
     part,
+    polynomials,
     rationals,
-    real,
     reals,
-    require_shapes,
+    share,
     truth,
     truths,
     whole,
@@ -37,29 +34,28 @@ from tightrope.certificate.format.fields import (
 )
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
-Polynomial = Mapping[tuple[tuple[int, int], ...], Fraction]
-"""{monomial: coefficient}; a monomial is ((parameter, exponent ≥ 1), …), parameters rising; () is 1."""
-
 MOST_STATES = 2**31
-MOST_DEGREE = 4096
 MOST_STEPS = 1_000_000
 MOST_COUNTS = 2**50
 """Sums of counts, also over all outcomes, stay far below what int64 and doubles hold."""
 
-MOST_WORK = 10**10
-"""Steps times transitions of a bounded horizon; small models count as 10,000 transitions."""
+MOST_WORK = 10**9
+"""Steps times transitions of a bounded horizon; small models count as 20,000 transitions."""
 
 MOST_ELIMINATION = 4 * 10**7
 """Of the equalities of a domain: their number³ · parameters · bits of a coefficient."""
+
+MOST_BITS = 10**7
+"""Of all monomials at a point."""
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Choices of state s: choice_start[s] to choice_start[s+1]; transitions of a choice likewise."""
 
-    choice_start: OffsetArray = integers()
-    transition_start: OffsetArray = integers()
-    successor: OffsetArray = integers()
+    choice_start: OffsetArray = integers("STATES+1")
+    transition_start: OffsetArray = integers("CHOICES+1")
+    successor: OffsetArray = integers("TRANSITIONS")
     initial: int = whole()
 
     @property
@@ -79,9 +75,8 @@ class Graph:
             return "the choices of states do not fit"
         if not is_offsets(self.transition_start, self.transitions):
             return "the transitions of choices do not fit"
-        if self.successor.max() >= self.states or self.initial >= self.states:
-            return "a state's number is out of range"
-        return None
+        inside = self.successor.max() < self.states and self.initial < self.states
+        return None if inside else "a state's number is out of range"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +87,13 @@ class Objective:
     agent: str = word("MAX", "MIN")
     nature: str = word("MAX", "MIN", "ANY")
     complement: bool = truth()
-    lower_steps: int = whole(0, MOST_STEPS)
-    upper_steps: int | None = whole(0, MOST_STEPS, optional=True)
-    discount: float | None = real(0.0, 1.0, optional=True)
-    reward: FloatArray | None = reals(optional=True)
-    target: BoolArray | None = truths(optional=True)
-    allowed: BoolArray | None = truths(optional=True)
-    terminal: FloatArray | None = reals(optional=True)
+    lower_steps: int = whole(most=MOST_STEPS)
+    upper_steps: int | None = whole(most=MOST_STEPS, optional=True)
+    discount: float | None = share(optional=True)
+    reward: FloatArray | None = reals("CHOICES", optional=True)
+    target: BoolArray | None = truths("STATES", optional=True)
+    allowed: BoolArray | None = truths("STATES", optional=True)
+    terminal: FloatArray | None = reals("STATES", optional=True)
 
     @property
     def steps(self) -> int | None:
@@ -107,116 +102,44 @@ class Objective:
 
     def trouble(self) -> str | None:
         """Every field is there where the kind has a meaning for it, and nowhere else."""
-        is_event = self.kind in ("UNTIL", "NEXT")
-        has_target = is_event or self.kind == "REACH_REWARD"
-        if (self.discount is not None) != (self.kind == "DISCOUNTED") or self.discount in (0.0, 1.0):
-            return "the discount factor does not fit the objective"
-        if self.upper_steps is None and self.kind == "CUMULATIVE":
-            return "a cumulative reward without its number of steps"
-        if self.upper_steps is not None and self.kind not in ("UNTIL", "CUMULATIVE"):
-            return f"a bound on the steps has no meaning for {self.kind}"
+        required, possible = _FIELDS[self.kind]
+        named = ("upper_steps", "discount", "reward", "target", "allowed", "terminal")
+        given = {name for name in named if getattr(self, name) is not None}
+        if not required <= given <= required | possible:
+            return f"{', '.join(sorted(given))}: not the fields of {self.kind}"
         if self.lower_steps > 0 and self.kind != "UNTIL":
             return f"a lower bound on the steps has no meaning for {self.kind}"
         if self.upper_steps is not None and self.lower_steps > self.upper_steps:
             return "the bounds on the steps leave none"
-        if (self.target is not None) != has_target or (self.reward is None) != is_event:
-            return f"target or rewards do not fit {self.kind}"
-        if self.allowed is not None and self.kind != "UNTIL":
-            return f"allowed states have no meaning for {self.kind}"
-        if self.terminal is not None and self.kind != "REACH_REWARD":
-            return f"values of target states have no meaning for {self.kind}"
-        if self.complement and not is_event:
-            return "only a probability has a complement"
-        return None
+        is_event = self.kind in ("UNTIL", "NEXT")
+        return "only a probability has a complement" if self.complement and not is_event else None
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """The distinct polynomials: term i of row r is coefficient[i] times monomial[i], of row_start[r] ≤ i <
-    row_start[r+1]; monomial m is the product of parameter[j]^exponent[j], factor_start[m] ≤ j <
-    factor_start[m+1].
-    """
-
-    parameters: int = whole(0, 10_000)
-    row_start: OffsetArray = integers()
-    monomial: OffsetArray = integers()
-    coefficient: tuple[Fraction, ...] = rationals()
-    factor_start: OffsetArray = integers()
-    parameter: OffsetArray = integers()
-    exponent: OffsetArray = integers(1, MOST_DEGREE)
-
-    def __len__(self) -> int:
-        return len(self.row_start) - 1
-
-    def trouble(self) -> str | None:
-        if len(self.parameter) != len(self.exponent) or len(self.monomial) != len(self.coefficient):
-            return "factors or terms do not fit each other"
-        if not is_offsets(self.factor_start, len(self.parameter), rising=False):
-            return "the factors of monomials do not fit"
-        if len(self) < 1 or not is_offsets(self.row_start, len(self.monomial), rising=False):
-            return "the terms of polynomials do not fit"
-        if self.monomial.max(initial=-1) >= len(self.factor_start) - 1:
-            return "a monomial's number is out of range"
-        if self.parameter.max(initial=-1) >= self.parameters:
-            return "a parameter's number is out of range"
-        degree = np.add.reduceat(np.append(self.exponent, 0), self.factor_start[:-1])[
-            np.diff(self.factor_start) > 0
-        ]
-        if degree.max(initial=0) > MOST_DEGREE:
-            return f"a monomial has a degree beyond {MOST_DEGREE}"
-        for name, start, value in (
-            ("parameters", self.factor_start, self.parameter),
-            ("monomials", self.row_start, self.monomial),
-        ):
-            falls = np.flatnonzero(np.diff(value) <= 0) + 1
-            if not np.isin(falls, start).all():
-                return f"{name} do not rise strictly"
-        if any(value == 0 for value in self.coefficient) or len(set(self._monomials)) != len(self._monomials):
-            return "a coefficient is 0, or a monomial is listed twice"
-        return None
-
-    @cached_property
-    def _monomials(self) -> list[tuple[tuple[int, int], ...]]:
-        factors = list(zip(self.parameter.tolist(), self.exponent.tolist(), strict=True))
-        return [tuple(factors[a:b]) for a, b in pairwise(self.factor_start.tolist())]
-
-    @cached_property
-    def polynomials(self) -> list[Polynomial]:
-        names = self._monomials
-        terms = [(names[m], c) for m, c in zip(self.monomial.tolist(), self.coefficient, strict=True)]
-        return [dict(terms[a:b]) for a, b in pairwise(self.row_start.tolist())]
-
-    def values(self, theta: tuple[Fraction, ...]) -> list[Fraction]:
-        """Every polynomial at a point."""
-        power: dict[tuple[int, int], Fraction] = {}
-        values = []
-        for monomial in self._monomials:
-            value = Fraction(1)
-            for factor in monomial:
-                if factor not in power:
-                    power[factor] = theta[factor[0]] ** factor[1]
-                value *= power[factor]
-            values.append(value)
-        terms = [values[m] * c for m, c in zip(self.monomial.tolist(), self.coefficient, strict=True)]
-        return [sum(terms[a:b], Fraction(0)) for a, b in pairwise(self.row_start.tolist())]
+_FIELDS: dict[str, tuple[set[str], set[str]]] = {
+    "UNTIL": ({"target"}, {"upper_steps", "allowed"}),
+    "NEXT": ({"target"}, set()),
+    "REACH_REWARD": ({"reward", "target"}, {"terminal"}),
+    "CUMULATIVE": ({"reward", "upper_steps"}, set()),
+    "TOTAL": ({"reward"}, set()),
+    "DISCOUNTED": ({"reward", "discount"}, set()),
+}
+"""What each kind needs, and what it may have beside that."""
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
     """lower ≤ θ ≤ upper, and for every row r: Σ coefficient[r·n + i]·θ_i ≤ bound[r] (= if is_equality[r])."""
 
-    lower: tuple[Fraction, ...] = rationals()
-    upper: tuple[Fraction, ...] = rationals()
-    coefficient: tuple[Fraction, ...] = rationals()
-    bound: tuple[Fraction, ...] = rationals()
-    is_equality: BoolArray = truths()
+    lower: tuple[Fraction, ...] = rationals("PARAMETERS")
+    upper: tuple[Fraction, ...] = rationals("PARAMETERS")
+    coefficient: tuple[Fraction, ...] = rationals("coefficients")
+    bound: tuple[Fraction, ...] = rationals("rows")
+    is_equality: BoolArray = truths("rows")
 
     def trouble(self) -> str | None:
         size = len(self.lower)
-        if len(self.upper) != size or len(self.coefficient) != size * len(self.bound):
-            return "the domain's numbers do not fit each other"
-        if len(self.bound) != len(self.is_equality):
-            return "the domain's constraints do not fit each other"
+        if len(self.coefficient) != size * len(self.bound):
+            return "the domain's constraints do not fit its parameters"
         equal = [row for row in self.constraints if row[2]]
         longest = max((_bits(c) for row in equal for c in row[0]), default=0)
         if len(equal) ** 3 * size * longest > MOST_ELIMINATION:
@@ -237,39 +160,41 @@ class Data:
     """What was seen, in time-ordered batches, how it was sampled, and the statement that is made of it.
 
     Batch b saw batch_transition[i] batch_count[i] times, batch_start[b] ≤ i < batch_start[b+1]. Methods that
-    do not use the order have one batch. Without data (`method` "domain") δ is 0 and there is no batch.
+    do not use the order have one batch. `shared_by`: for intervals, whose δ is shared: events, g and 1 − g
+    being one; outcomes, each g; or transitions, each with its own counts.
     """
 
-    delta: float = real(0.0, 1.0)
-    method: str = word(
-        "domain", "clopper-pearson", "hoeffding", "beta-binomial", "weissman", "likelihood", "ellipsoid"
-    )
-    budget: str = word("tied", "paper")
-    sets: str = word("untied", "tied", "parameter", "expression", "rectangular")
+    delta: float = share()
+    method: str = word("clopper-pearson", "hoeffding", "beta-binomial", "weissman", "likelihood", "ellipsoid")
+    shared_by: str = word("events", "outcomes", "transitions")
     design: str = word("generative-fixed", "trajectories", "adaptive")
     repeats: bool = truth()
     censored: bool = truth()
-    batch_start: OffsetArray = integers()
-    batch_transition: OffsetArray = integers()
-    batch_count: OffsetArray = integers(1, MOST_COUNTS)
+    batch_start: OffsetArray = integers("batches+1")
+    batch_transition: OffsetArray = integers("counts")
+    batch_count: OffsetArray = integers("counts", least=1, most=MOST_COUNTS)
     episodes: int | None = whole(optional=True)
     planned: int | None = whole(optional=True)
 
     def trouble(self) -> str | None:
         if not is_offsets(self.batch_start, len(self.batch_transition), rising=False):
             return "the batches do not fit"
-        if len(self.batch_transition) != len(self.batch_count):
-            return "the batches' transitions and counts do not fit each other"
         falls = np.flatnonzero(np.diff(self.batch_transition) <= 0) + 1
         if not np.isin(falls, self.batch_start).all():
             return "the transitions of a batch do not rise strictly"
         if self.batch_count.astype(np.float64).sum() > MOST_COUNTS:
             return f"there are more than {MOST_COUNTS} counts"
-        if self.method == "domain" and not (self.delta == 0 and self.batches == 0):
-            return "data, or a confidence, beside a statement about the whole domain"
-        if self.method != "domain" and not 0 < self.delta < 1:
-            return "the confidence is not between 0 and 1"
-        return None
+        plain = self.shared_by == "events" or self.has_intervals
+        return None if plain else f"{self.method} shares its confidence in one way only"
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether the statement is one interval for each event, outcome or transition."""
+        return self.method in ("clopper-pearson", "hoeffding", "beta-binomial")
+
+    @property
+    def is_untied(self) -> bool:
+        return self.shared_by == "transitions"
 
     @property
     def batches(self) -> int:
@@ -286,15 +211,15 @@ class Problem:
 
     graph: Graph = part(Graph)
     objective: Objective = part(Objective)
-    probability: FloatArray | None = reals(0.0, 1.0, optional=True)
-    lower: FloatArray | None = reals(0.0, 1.0, optional=True)
-    upper: FloatArray | None = reals(0.0, 1.0, optional=True)
-    expression: OffsetArray | None = integers(optional=True)
-    table: Table | None = part(Table, optional=True)
-    theta: tuple[Fraction, ...] | None = rationals(optional=True)
+    probability: FloatArray | None = reals("TRANSITIONS", least=0.0, most=1.0, optional=True)
+    lower: FloatArray | None = reals("TRANSITIONS", least=0.0, most=1.0, optional=True)
+    upper: FloatArray | None = reals("TRANSITIONS", least=0.0, most=1.0, optional=True)
+    expression: OffsetArray | None = integers("TRANSITIONS", optional=True)
+    polynomial: tuple[Polynomial, ...] | None = polynomials("expressions", optional=True)
+    theta: tuple[Fraction, ...] | None = rationals("PARAMETERS", optional=True)
     domain: Domain | None = part(Domain, optional=True)
     data: Data | None = part(Data, optional=True)
-    assumed_support: float | None = real(0.0, 1.0, optional=True)
+    assumed_support: float | None = share(optional=True)
 
     @property
     def law(self) -> str:
@@ -304,54 +229,31 @@ class Problem:
         return "interval" if self.lower is not None else "point" if self.theta is not None else "domain"
 
     def trouble(self) -> str | None:
-        states, choices, transitions = self.graph.states, self.graph.choices, self.graph.transitions
-        given = [
-            name
-            for name in ("probability", "lower", "upper", "expression", "table", "theta", "domain", "data")
-            if getattr(self, name) is not None
-        ]
+        names = ("probability", "lower", "upper", "expression", "polynomial", "theta", "domain", "data")
+        given = " ".join(name for name in names if getattr(self, name) is not None)
         if given not in _LAWS:
-            return f"{', '.join(given) or 'nothing'}: not what labels the transitions of one model"
-        shape = (transitions,)
-        trouble = require_shapes(self, probability=shape, lower=shape, upper=shape, expression=shape)
-        trouble = trouble or require_shapes(
-            self.objective, reward=(choices,), target=(states,), allowed=(states,), terminal=(states,)
-        )
+            return f"{given or 'nothing'}: not what labels the transitions of one model"
         if (self.law == "interval") == (self.objective.nature == "ANY"):
-            trouble = trouble or "nature's direction does not fit the model"
-        if self.assumed_support is not None and (
-            self.law not in ("interval", "domain") or self.assumed_support in (0.0, 1.0)
-        ):
-            trouble = trouble or "an assumption about supports that does not fit the model"
-        return trouble or self._parametric_trouble() or self._work_trouble()
+            return "nature's direction does not fit the model"
+        if self.assumed_support is not None and self.law not in ("interval", "domain"):
+            return "an assumption about supports that does not fit the model"
+        steps = (self.objective.upper_steps or 0) + self.objective.lower_steps
+        if steps * max(self.graph.transitions, 20_000) > MOST_WORK:
+            return f"{steps} steps and {self.graph.transitions} transitions are more than this program checks"
+        return None if self.polynomial is None else self._parametric_trouble(self.polynomial)
 
-    def _parametric_trouble(self) -> str | None:
-        if self.expression is None or self.table is None:
-            return None
-        if self.expression.max(initial=0) >= len(self.table):
+    def _parametric_trouble(self, polynomial: tuple[Polynomial, ...]) -> str | None:
+        assert self.expression is not None
+        known = self.theta or (() if self.domain is None else self.domain.lower)
+        monomials = {monomial for one in polynomial for monomial in one}
+        if any(i >= len(known) for monomial in monomials for i, _ in monomial):
+            return "a parameter's number is out of range"
+        if self.expression.max(initial=0) >= len(polynomial):
             return "an expression's number is out of range"
-        known = self.theta if self.domain is None else self.domain.lower
-        if known is None or len(known) != self.table.parameters:
-            return "the numbers of parameters do not fit"
         if self.data is not None and self.data.batch_transition.max(initial=-1) >= self.graph.transitions:
             return "a count of a transition that is not there"
-        if self.theta is not None:
-            bits = [_bits(value) for value in self.theta]
-            work = sum(
-                bits[i] * e
-                for i, e in zip(self.table.parameter.tolist(), self.table.exponent.tolist(), strict=True)
-            )
-            if work > 10**7:
-                return "the expressions are too large to be evaluated at the point"
-        return None
-
-    def _work_trouble(self) -> str | None:
-        steps = (self.objective.upper_steps or 0) + self.objective.lower_steps
-        if steps * max(self.graph.transitions, 10_000) > MOST_WORK:
-            return (
-                f"{steps} steps over {self.graph.transitions} transitions are more than this program checks"
-            )
-        return None
+        work = sum(_bits(self.theta[i]) * e for m in monomials for i, e in m) if self.theta else 0
+        return "the expressions are too large to be evaluated at the point" if work > MOST_BITS else None
 
 
 def _bits(value: Fraction) -> int:
@@ -359,33 +261,9 @@ def _bits(value: Fraction) -> int:
 
 
 _LAWS = (
-    ["probability"],
-    ["lower", "upper"],
-    ["expression", "table", "theta"],
-    ["expression", "table", "domain", "data"],
+    "probability",
+    "lower upper",
+    "expression polynomial theta",
+    "expression polynomial domain",
+    "expression polynomial domain data",
 )
-
-
-def first_difference(given: Any, own: Any, path: str = "") -> str | None:
-    """The name of the first field in which two problems differ, or None."""
-    for one in fields(given):
-        here, ours = getattr(given, one.name), getattr(own, one.name)
-        name = f"{path}{one.name}"
-        if hasattr(here, "__dataclass_fields__") and hasattr(ours, "__dataclass_fields__"):
-            inner = first_difference(here, ours, f"{name}.")
-            if inner is not None:
-                return inner
-        elif isinstance(here, np.ndarray) and isinstance(ours, np.ndarray):
-            if here.dtype != ours.dtype or not np.array_equal(here, ours):
-                return name
-        elif isinstance(here, tuple) and isinstance(ours, tuple) and _all_parts(here + ours):
-            pairs = [first_difference(*pair, f"{name}.") for pair in zip(here, ours, strict=False)]
-            if len(here) != len(ours) or any(pairs):
-                return next((pair for pair in pairs if pair), name)
-        elif type(here) is not type(ours) or here != ours:
-            return name
-    return None
-
-
-def _all_parts(entries: tuple[Any, ...]) -> bool:
-    return all(hasattr(entry, "__dataclass_fields__") for entry in entries)

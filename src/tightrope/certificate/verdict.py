@@ -1,11 +1,16 @@
-"""What a check found."""
+"""What a check found, and what that rests on: every word is the checker's own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tightrope.certificate.problem import Problem
 from tightrope.numerics.arrays import BoolArray
+
+FIXED = "the visits of every event were fixed in advance, independently of outcomes"
+PLANNED = "the amount of data was fixed in advance; the policy may have been adaptive"
+ANY = "any policy, any stopping rule, at all times at once"
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Verdict:
 
     `nominal`: the data were not collected in the way that the confidence needs.
     `bound` says of "model", "property", "data" and "policy" whether what is in the file was found to be the
-    user's own (None: there is no such thing in it).
+    user's own (None: there is no such thing in it); the checker itself ties a certificate to nothing.
 
     >>> Verdict((Check("rows", True, ""),), {"value": (0.25, 0.5)}, "value", ()).valid
     True
@@ -56,3 +61,38 @@ class Verdict:
     @property
     def not_tied(self) -> tuple[str, ...]:
         return tuple(name for name, tied in self.bound.items() if tied is False)
+
+
+def assumptions(problem: Problem, planned: bool) -> tuple[list[str], bool]:
+    """(what is assumed, in words; whether the confidence is nominal), derived from method and design.
+
+    * FIXED (Clopper–Pearson, Hoeffding, Weissman's balls). Holds of draws from a generative model, and of
+      trajectories that meet an event at most once each (never a choice twice, and events that pool no
+      choices): whether one meets it is decided before its outcome is drawn.
+    * PLANNED (likelihood whose pilot follows a plan), ANY (beta-binomial, ellipsoid, likelihood otherwise).
+
+    Rows that were left out by their outcomes (censored data) satisfy none of them.
+    """
+    data = problem.data
+    words: list[str] = []
+    if problem.assumed_support is not None:
+        words.append(f"a transition that can happen has at least probability {problem.assumed_support:g}")
+    if data is None:
+        return words, False
+    if data.method in ("clopper-pearson", "hoeffding", "weissman"):
+        assumed = FIXED
+        once = data.design == "trajectories" and not data.repeats and data.is_untied
+        holds = data.design == "generative-fixed" or once
+    else:
+        assumed = PLANNED if data.method == "likelihood" and planned else ANY
+        holds = assumed == ANY or data.design != "adaptive"
+    words.append(f"{assumed} (the data say: {data.design})")
+    if data.method == "likelihood":
+        words.append("batches were cut without looking at outcomes")
+        if data.design == "adaptive" and data.planned is not None:
+            words.append(f"{data.planned} episodes were planned before the first one")
+    if data.censored:
+        words.insert(0, "NOMINAL: rows were left out by their outcomes; nothing is guaranteed")
+    if not holds:
+        words.insert(0, "NOMINAL: the data were not collected as the method needs; nothing is guaranteed")
+    return words, data.censored or not holds

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from tightrope.certificate.checker import check
+from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import Loaded, load
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.verdict import Verdict
@@ -166,11 +167,24 @@ def _answer(verdict: Verdict, loaded: Loaded, seconds: float) -> VerifyAnswer:
         policies=values,
         delta=UNSET if data is None else data.delta,
         method=UNSET if data is None else data.method,
-        sets=UNSET if data is None else data.sets,
+        sets=sets_of(loaded.certificate),
         digest=loaded.digest,
         about=dict(loaded.certificate.about),
         seconds=round(seconds, 6),
     )
+
+
+def sets_of(certificate: Certificate) -> str | UnsetType:
+    """The sets over which the proofs of a learned certificate run, as `learn --sets` calls them."""
+    hints, data = certificate.learned, certificate.problem.data
+    if hints is None:
+        return UNSET
+    if data is not None and data.is_untied:
+        return "untied"
+    if hints.coupled:
+        return "coupled"
+    joint = any(one.lower_basis is not None or one.upper_basis is not None for one in certificate.values)
+    return "rectangular" if joint else "tied" if hints.region is None else "expression"
 
 
 def _about_something_else(
@@ -197,7 +211,7 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
         typer.echo(f"about your {', '.join(name for name, tied in verdict.bound.items() if tied)}")
     title = "; ".join(f"{name} in [{low:.9g}, {high:.9g}]" for name, (low, high) in verdict.values.items())
     data = loaded.certificate.problem.data
-    if data is not None and data.delta > 0:
+    if data is not None:
         title += f" with confidence {1 - data.delta:.9g}{' (NOMINAL)' if verdict.nominal else ''}"
     rows = [(one.name, "holds" if one.passed else "FAILS", one.detail) for one in verdict.checks]
     rows += [("assumes", "", line) for line in verdict.assumes]

@@ -6,14 +6,15 @@ import io
 import json
 import zipfile
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, checked
+from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import FORMAT, TYPES, digest_of, most_memory, unpacked_size
-from tightrope.certificate.format.fields import declared
+from tightrope.certificate.format.fields import declared, validate
 from tightrope.formats.atomic import atomic_write_bytes
 
 
@@ -44,11 +45,12 @@ def save_certificate(certificate: Certificate, path: str | Path) -> str:
 
 def as_file(certificate: Certificate) -> CertificateFile:
     """The bytes of the file, and its digest."""
+    validate(certificate)
     members: dict[str, bytes] = {}
     arrays: dict[str, list[Any]] = {}
     head = {
         "format": FORMAT,
-        "certificate": _part(checked(certificate), "", arrays, members),
+        "certificate": _part(certificate, "", arrays, members),
         "arrays": arrays,
     }
     members["header.json"] = json.dumps(head, ensure_ascii=True).encode("ascii")
@@ -72,7 +74,7 @@ def _zipped(members: dict[str, bytes], how: int) -> bytes:
 def _part(value: Any, path: str, arrays: dict[str, list[Any]], members: dict[str, bytes]) -> dict[str, Any]:
     """What the header says of a part; its arrays become members."""
     node: dict[str, Any] = {}
-    for name, spec in declared(type(value)):
+    for name, spec in declared(value):
         held = getattr(value, name)
         here = f"{path}{name}"
         if spec.is_array:
@@ -88,9 +90,9 @@ def _part(value: Any, path: str, arrays: dict[str, list[Any]], members: dict[str
 
 
 def _packed(array: Any) -> tuple[list[Any], bytes]:
-    """How an array or a tuple of fractions is stored: what the header says of it, and its bytes."""
+    """How an array or a list of exact numbers is stored: what the header says of it, and its bytes."""
     if isinstance(array, tuple):
-        return ["text", "plain", [len(array)]], "\n".join(str(one) for one in array).encode("ascii")
+        return ["text", "plain", [len(array)]], "".join(f"{_line(one)}\n" for one in array).encode("ascii")
     if array.dtype == np.bool_:
         return ["bool", "plain", list(array.shape)], array.astype(np.uint8).tobytes()
     if array.dtype == np.float64:
@@ -100,6 +102,14 @@ def _packed(array: Any) -> tuple[list[Any], bytes]:
     if array.ndim == 1 and difference != "int64" and TYPES[difference] <= TYPES[plain]:
         return [difference, "difference", list(array.shape)], _bytes(steps, difference)
     return [plain, "plain", list(array.shape)], _bytes(array, plain)
+
+
+def _line(exact: Any) -> str:
+    """A fraction, or the terms of a polynomial."""
+    if isinstance(exact, Fraction):
+        return str(exact)
+    terms = (str(c) + "".join(f"*{i}^{e}" for i, e in monomial) for monomial, c in sorted(exact.items()))
+    return " ".join(terms)
 
 
 def _narrowest(array: Any) -> str:

@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, Claim
+from tightrope.certificate.claim import Certificate, Claim, CoupledHints, packed_size
 from tightrope.certificate.coupled.check import CoupledCheck
-from tightrope.certificate.hints import CoupledHints, packed_size
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.certificate.region.rows import Origin as Kind

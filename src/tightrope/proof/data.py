@@ -13,7 +13,7 @@ from tightrope.uncertainty.sets import SetsKind
 LIKELIHOOD = "likelihood"
 
 
-def to_data(counts: Counts, delta: float, method: str, budget: str, sets: str) -> certified.Data:
+def to_data(counts: Counts, delta: float, method: str, shared_by: str) -> certified.Data:
     """Batches in time order where the method uses the order; one batch of everything otherwise."""
     design, batches = counts.design, counts.batches
     if method == LIKELIHOOD and batches is not None:
@@ -25,8 +25,7 @@ def to_data(counts: Counts, delta: float, method: str, budget: str, sets: str) -
     return certified.Data(
         delta=float(delta),
         method=method,
-        budget=budget,
-        sets=sets,
+        shared_by=shared_by,
         design=design.kind.value,
         repeats=bool(design.repeats),
         censored=bool(design.censored),
@@ -38,32 +37,23 @@ def to_data(counts: Counts, delta: float, method: str, budget: str, sets: str) -
     )
 
 
-def domain_data(sets: str) -> certified.Data:
-    """No data: what is said holds for every instantiation in the domain."""
-    none = np.zeros(0, dtype=np.int64)
-    return certified.Data(
-        delta=0.0,
-        method="domain",
-        budget="tied",
-        sets=sets,
-        design="adaptive",
-        repeats=True,
-        censored=False,
-        batch_start=np.zeros(1, dtype=np.int64),
-        batch_transition=none,
-        batch_count=none,
-    )
-
-
-def data_of(result: LearningResult, counts: Counts, sets: str) -> certified.Data:
-    """The data behind a result, whose sets are called `sets`."""
+def data_of(result: LearningResult, counts: Counts) -> certified.Data | None:
+    """The data behind a result; None where it is about the whole domain."""
     ledger = result.ledger
     if ledger.delta == 0:
-        return domain_data(sets)
+        return None
     region = result.region if result.verdict is None else None
     method = ledger.method
     if region is not None and result.sets.kind not in (SetsKind.UNTIED, SetsKind.TIED):
         named = {RegionKind.LIKELIHOOD: LIKELIHOOD, RegionKind.ELLIPSOID: "ellipsoid"}
         method = named.get(region.kind, method)
-    budget = ledger.budget if ledger.budget in ("tied", "paper") else "tied"
-    return to_data(counts, ledger.delta, method, budget, sets)
+    return to_data(counts, ledger.delta, method, _shared_by(result, method))
+
+
+def _shared_by(result: LearningResult, method: str) -> str:
+    """Whose intervals share δ."""
+    if method not in ("clopper-pearson", "hoeffding", "beta-binomial"):
+        return "events"
+    if result.sets.kind is SetsKind.UNTIED:
+        return "transitions"
+    return "outcomes" if result.ledger.budget == "paper" else "events"

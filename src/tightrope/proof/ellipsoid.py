@@ -12,20 +12,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate
-from tightrope.certificate.hints import RegionHints
+from tightrope.certificate.claim import Certificate, RegionHints
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.arrays import FloatArray
-from tightrope.proof.region import prove_ends, region_of, show, started, with_stages
+from tightrope.proof.region import Wanted, open_ends, prove_ends, region_of, show, started, with_stages
 from tightrope.proof.rows import domain_names, envelope_names
 from tightrope.region.ellipsoid import Ellipsoid
 
 _NOTHING_LEFT = 1e-12
 
 
-def ellipsoid_proof(result: LearningResult, region: Ellipsoid, draft: Certificate) -> Learned:
+def ellipsoid_proof(result: LearningResult, region: Ellipsoid, draft: Certificate, wanted: Wanted) -> Learned:
     """Tangents, the box and a basis for every bound that was projected from an ellipsoid.
 
     They are handed out in the certificate of the chain of checks that they were made for.
@@ -37,14 +36,14 @@ def ellipsoid_proof(result: LearningResult, region: Ellipsoid, draft: Certificat
     show(link, _with_tangents(region_of(link), np.concatenate([np.eye(size), -np.eye(size)])))
     with_stages(link, 1)
     link.written()
-    open_ends = link.unproved()
-    if not open_ends:
+    wide = open_ends(link, wanted)
+    if not wide:
         return link
     linear = coordinates.functions(result.model.expressions).linear
-    directions = np.array([linear[e] if side else -linear[e] for e, side in open_ends])
+    directions = np.array([linear[e] if side else -linear[e] for e, side in wide])
     show(link, _with_tangents(region_of(link), _tangents(region, directions)))
     link.written()
-    prove_ends(link, result, open_ends)
+    prove_ends(link, result, wide)
     return link
 
 

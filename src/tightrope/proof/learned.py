@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, Claim, ValueHints
-from tightrope.certificate.hints import LearnedHints
+from tightrope.certificate.claim import Certificate, Claim, LearnedHints, ValueHints
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.data.counts import Counts
@@ -35,7 +34,7 @@ from tightrope.proof.coupled import with_coupled_proofs
 from tightrope.proof.data import data_of
 from tightrope.proof.ellipsoid import ellipsoid_proof
 from tightrope.proof.problem import to_problem
-from tightrope.proof.region import prune, region_proof, with_choice_bases, with_region
+from tightrope.proof.region import Wanted, open_ends, prune, region_proof, with_choice_bases, with_region
 from tightrope.proof.rows import EventMap, row_names
 from tightrope.proof.solved import to_claim, to_words, value_hints
 from tightrope.region.ellipsoid import Ellipsoid
@@ -43,6 +42,7 @@ from tightrope.region.polytope import Polytope
 from tightrope.region.region import RegionKind
 from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.solution import Solution
+from tightrope.statistics.estimates import IntervalMethod, transition_intervals
 from tightrope.statistics.ledger import Assumption
 from tightrope.uncertainty.sets import Sets, SetsKind
 
@@ -73,18 +73,18 @@ def certificate_of(
         )
     first = result.robust.solutions[0]
     sets = replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
-    draft, events = _draft(result, counts, sets)
+    draft, events = _draft(result, counts)
+    wanted = _expression_bounds(draft, sets)
     if region is None:
         link = Learned(draft, LONGDOUBLE)
         link.statistics()
-        if sets.kind is not SetsKind.UNTIED:
-            link.written()
+        link.written()
     elif isinstance(region, Ellipsoid):
-        link = ellipsoid_proof(result, region, draft)
+        link = ellipsoid_proof(result, region, draft, wanted)
     else:
-        link = region_proof(result, draft, events)
+        link = region_proof(result, draft, events, wanted)
     draft = link.certificate
-    widened = _widened(link, sets)
+    widened = _widened(link, sets, wanted)
     values = [("given policy", result.value)] if result.value is not None else []
     if result.value is not result.robust:
         values.insert(0, ("robust policy", result.robust))
@@ -93,15 +93,13 @@ def certificate_of(
     solved = widened or sets
     if relaxed:
         solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
-        draft = replace(draft, problem=_problem(result, counts, solved))
-    if widened is not None:
-        draft = _with_bounds(draft, widened)
     if widened is not None or by_step:
         values = [(name, _again(result, name, value, solved)) for name, value in values]
     initial = result.model.initial
     claims, hints = zip(*(_claimed(initial, name, value) for name, value in values), strict=True)
     draft = replace(draft, claims=claims, values=hints, about=to_words(about or {}))
-    draft = with_choice_bases(link, draft, result)
+    if solved.kind is SetsKind.RECTANGULAR:
+        draft = with_choice_bases(link, draft, result)
     if draft.learned is not None and draft.learned.region is not None:
         draft = with_region(draft, prune(draft.learned.region))
     coupled = [value.coupled for _, value in values]
@@ -120,47 +118,35 @@ def domain_certificate(result: LearningResult, about: Mapping[str, Any] | None =
     return certificate_of(result, counts, about)
 
 
-def _draft(result: LearningResult, counts: Counts, sets: Sets) -> tuple[Certificate, EventMap | None]:
-    """The problem and the bounds of events and transitions, without claims."""
-    problem = _problem(result, counts, sets)
-    nothing = np.zeros(0)
-    draft = Certificate(problem, learned=LearnedHints(nothing, nothing))
-    draft = _with_bounds(draft, sets)
-    assert problem.data is not None and draft.learned is not None
-    if problem.data.method not in ("clopper-pearson", "hoeffding", "beta-binomial"):
+def _draft(result: LearningResult, counts: Counts) -> tuple[Certificate, EventMap | None]:
+    """The problem and the intervals of events or transitions, without claims."""
+    data = data_of(result, counts)
+    problem = to_problem(result.model, result.objective, data=data, assumed_support=result.assumed_support)
+    draft = Certificate(problem, learned=LearnedHints())
+    if data is None or not data.has_intervals:
         return draft, None
-    if sets.kind is SetsKind.UNTIED:
-        return draft, None
+    if data.is_untied:
+        method = IntervalMethod(data.method)
+        own = transition_intervals(result.model, counts, data.delta, method)
+        return replace(draft, learned=LearnedHints(own.lower, own.upper)), None
     assert result.intervals is not None
     events = EventMap(result.intervals, Learned(draft, LONGDOUBLE).events)
-    lower, upper = events.bounds()
-    return replace(draft, learned=replace(draft.learned, event_lower=lower, event_upper=upper)), events
+    return replace(draft, learned=LearnedHints(*events.bounds())), events
 
 
-def _problem(result: LearningResult, counts: Counts, sets: Sets) -> Any:
-    data = data_of(result, counts, sets.kind.value)
-    return to_problem(result.model, result.objective, data=data, assumed_support=result.assumed_support)
+def _expression_bounds(draft: Certificate, sets: Sets) -> Wanted:
+    """The bounds of sets by expression."""
+    assert draft.problem.polynomial is not None and draft.problem.expression is not None
+    size = len(draft.problem.polynomial)
+    lower, upper = np.zeros(size), np.ones(size)
+    np.maximum.at(lower, draft.problem.expression, sets.lower)
+    np.minimum.at(upper, draft.problem.expression, sets.upper)
+    return np.minimum(lower, upper), np.maximum(lower, upper)
 
 
-def _with_bounds(draft: Certificate, sets: Sets) -> Certificate:
-    """The bounds of transitions as hints: by expression, unless each transition was learned alone."""
-    assert draft.learned is not None and draft.problem.table is not None
-    assert draft.problem.expression is not None
-    lower, upper = sets.lower, sets.upper
-    if sets.kind is not SetsKind.UNTIED:
-        lower, upper = np.zeros(len(draft.problem.table)), np.ones(len(draft.problem.table))
-        np.maximum.at(lower, draft.problem.expression, sets.lower)
-        np.minimum.at(upper, draft.problem.expression, sets.upper)
-        lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
-    low, high = (np.array(bound, dtype=np.float64) for bound in (lower, upper))
-    return replace(draft, learned=replace(draft.learned, lower=low, upper=high))
-
-
-def _widened(link: Learned, sets: Sets) -> Sets | None:
+def _widened(link: Learned, sets: Sets, wanted: Wanted) -> Sets | None:
     """Sets moved outward to what is proved, or None where everything is proved as it is."""
-    if sets.kind is SetsKind.UNTIED:
-        return None
-    wrong = link.unproved()
+    wrong = [] if sets.kind is SetsKind.UNTIED else open_ends(link, wanted)
     if not wrong:
         return None
     lower, upper = sets.lower.copy(), sets.upper.copy()

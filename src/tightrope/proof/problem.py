@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
 from tightrope.certificate import problem as certified
+from tightrope.certificate.format.fields import Polynomial
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import OffsetArray
 from tightrope.solver.interval_kernel import IntervalKernel
 
 
@@ -28,15 +29,15 @@ def to_problem(
     """The problem of a plain or interval model, of a parametric one at `theta` or over its domain."""
     graph, asked = to_graph(model.structure), to_objective(objective, model)
     if isinstance(model, ParametricMDP):
-        table, expression = to_table(model), model.expression.astype(np.int64)
+        polynomial, expression = to_polynomials(model), model.expression.astype(np.int64)
         if theta is not None:
             point = tuple(Fraction(value) for value in theta)
-            return certified.Problem(graph, asked, expression=expression, table=table, theta=point)
+            return certified.Problem(graph, asked, expression=expression, polynomial=polynomial, theta=point)
         return certified.Problem(
             graph,
             asked,
             expression=expression,
-            table=table,
+            polynomial=polynomial,
             domain=to_domain(model.parameters),
             data=data,
             assumed_support=assumed_support,
@@ -79,23 +80,15 @@ def to_objective(objective: Objective, model: MDP | IntervalMDP | ParametricMDP)
     )
 
 
-def to_table(model: ParametricMDP) -> certified.Table:
-    """The expressions; monomials rise within a polynomial, as the table of a certificate wants it."""
+def to_polynomials(model: ParametricMDP) -> tuple[Polynomial, ...]:
+    """The expressions, each with its monomials in order."""
     source = model.expressions
-    start = source.row_start.astype(np.int64)
-    owner = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    order = np.lexsort((source.monomial, owner))
-    coefficients = source.coefficient.to_fractions()
-    factors = [tuple(monomial) for monomial in source.monomials]
-    return certified.Table(
-        len(model.parameters.names),
-        start,
-        source.monomial[order].astype(np.int64),
-        tuple(Fraction(coefficients[i]) for i in order.tolist()),
-        _starts([len(factor) for factor in factors]),
-        np.array([p for monomial in factors for p, _ in monomial], dtype=np.int64),
-        np.array([e for monomial in factors for _, e in monomial], dtype=np.int64),
-    )
+    names = [tuple((int(i), int(e)) for i, e in monomial) for monomial in source.monomials]
+    terms = [
+        (names[m], Fraction(c))
+        for m, c in zip(source.monomial.tolist(), source.coefficient.to_fractions(), strict=True)
+    ]
+    return tuple(dict(sorted(terms[a:b])) for a, b in pairwise(source.row_start.tolist()))
 
 
 def to_domain(parameters: Parameters) -> certified.Domain:
@@ -107,9 +100,3 @@ def to_domain(parameters: Parameters) -> certified.Domain:
         tuple(Fraction(row.bound) for row in rows),
         np.array([row.is_equality for row in rows], dtype=np.bool_),
     )
-
-
-def _starts(lengths: list[int]) -> OffsetArray:
-    result = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=result[1:])
-    return result

@@ -11,17 +11,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate
-from tightrope.certificate.hints import RegionHints
+from tightrope.certificate.claim import Certificate, RegionHints
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE
-from tightrope.certificate.region.coordinates import Box, Space
-from tightrope.certificate.region.duality import upper_bounds
-from tightrope.certificate.region.polynomials import product_range
+from tightrope.certificate.region.coordinates import Box
+from tightrope.certificate.region.projection import next_box
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.errors import CannotCertify
 from tightrope.learning.result import LearningResult
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.proof.bases import BasisFinder
 from tightrope.proof.choices import Choices, find_choice_bases, with_expression_rows
 from tightrope.proof.rows import EventMap, Name, domain_names, envelope_names, row_names
@@ -32,7 +30,13 @@ from tightrope.uncertainty.sets import SetsKind
 _EXTRA_ROUNDS = 2
 
 
-def region_proof(result: LearningResult, draft: Certificate, events: EventMap | None) -> Learned:
+Wanted = tuple[FloatArray, FloatArray]
+"""(lower, upper) of every expression, or of every coordinate, as a result has them."""
+
+
+def region_proof(
+    result: LearningResult, draft: Certificate, events: EventMap | None, wanted: Wanted
+) -> Learned:
     """Boxes and bases for everything that was projected from the region.
 
     They are handed out in the certificate of the chain of checks that they were made for.
@@ -50,7 +54,7 @@ def region_proof(result: LearningResult, draft: Certificate, events: EventMap | 
         rounds = region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1
         with_stages(link, rounds, region.bounding_box)
     link.written()
-    prove_ends(link, result, link.unproved(without_region=True))
+    prove_ends(link, result, open_ends(link, wanted, without_region=True))
     return link
 
 
@@ -60,9 +64,7 @@ def started(draft: Certificate, coordinates: Coordinates, names: list[Name], poi
     proof = RegionHints(
         row=np.array(names, dtype=np.int64).reshape(-1, 3),
         point=np.asarray(points, dtype=np.float64),
-        box_lower=np.zeros((0, size)),
-        box_upper=np.zeros((0, size)),
-        box_basis=np.zeros((0, 2 * size, size), dtype=np.int64),
+        box_basis=np.zeros((0, size), dtype=np.int64),
         bound_expression=np.zeros(0, dtype=np.int64),
         bound_side=np.zeros(0, dtype=np.int64),
         bound_basis=np.zeros((0, size), dtype=np.int64),
@@ -91,6 +93,21 @@ def show(link: Learned, proof: RegionHints) -> None:
     link.show(with_region(link.certificate, proof))
 
 
+def open_ends(link: Learned, wanted: Wanted, without_region: bool = False) -> list[tuple[int, int]]:
+    """(expression, side) of the bounds that the checker does not derive; side 1 is the upper one."""
+    found = []
+    least = link.problem.assumed_support
+    for e in link.used:
+        low, high = (Fraction(float(bound[e])) for bound in wanted)
+        assumed = least is not None and not link.constant[e] and low <= min(Fraction(least), high)
+        for side, end in ((0, low), (1, high)):
+            plain = link.bounds.without_region(e, side)
+            proved = (min(plain) if side else max(plain)) if without_region else link.bounds.proved(e, side)
+            if (proved > end) if side else (proved < end and not assumed):
+                found.append((e, side))
+    return found
+
+
 def prove_ends(link: Learned, result: LearningResult, ends: list[tuple[int, int]]) -> None:
     """Bases for these ends (expression, side), over the rows that are written."""
     assert link.rows is not None and result.region is not None
@@ -106,72 +123,39 @@ def prove_ends(link: Learned, result: LearningResult, ends: list[tuple[int, int]
     link.written()
 
 
-def with_stages(link: Learned, rounds: int, wanted: tuple[FloatArray, FloatArray] | None = None) -> None:
+def with_stages(link: Learned, rounds: int, wanted: Wanted | None = None) -> None:
     """Bound tightening once more, each round with the bases that prove it.
 
-    Where the region's own box is `wanted`, the last stage claims just that as far as it is proved: rows that
-    depend on the box are then the region's, and so are the bases that its results rest on.
+    Where the region's own box is `wanted`, it is left as wide as that: rows that depend on the box are then
+    the region's, and so are the bases that its results rest on.
     """
-    space, proof = link.space, region_of(link)
-    size = space.size
-    box: Box = space.start_box()
+    proof, size = region_of(link), link.space.size
+    box: Box = link.space.start_box()
     directions = np.zeros((2 * size, size))
     for j in range(size):
         directions[2 * j, j], directions[2 * j + 1, j] = 1.0, -1.0
-    lower, upper, bases = [], [], []
-    for stage in range(rounds):
-        rows = link.writer.rows(proof.row, box)
-        basis = BasisFinder(rows).find(directions)
-        best = upper_bounds(rows, directions.astype(np.longdouble), basis)
-        best_upper = np.minimum(LONGDOUBLE.up(best[::2]), [_float(v, 1) for v in box[1]])
-        best_lower = np.maximum(-LONGDOUBLE.up(best[1::2]), [_float(v, -1) for v in box[0]])
-        new = _stage_box(space, best_lower, best_upper, None)
-        reached = False
-        if wanted is not None:
-            outer = _stage_box(space, best_lower, best_upper, wanted)
-            reached = np.array_equal(outer, wanted)
-            new = outer if reached or stage == rounds - 1 else new
-        if np.any(new[0] > new[1]):
+    bases: list[OffsetArray] = []
+    for _ in range(rounds):
+        basis = BasisFinder(link.writer.rows(proof.row, box)).find(directions)
+        smaller = next_box(link.writer, proof.row, box, basis)
+        if any(low > high for low, high in zip(*smaller, strict=True)):
             break
-        lower.append(new[0])
-        upper.append(new[1])
         bases.append(basis)
-        if reached:
+        box = smaller
+        if wanted is not None and _contains(wanted, box):
             break
-        box = ([Fraction(float(v)) for v in new[0]], [Fraction(float(v)) for v in new[1]])
-    proof = replace(
-        proof,
-        box_lower=np.array(lower).reshape(-1, size),
-        box_upper=np.array(upper).reshape(-1, size),
-        box_basis=np.array(bases, dtype=np.int64).reshape(-1, 2 * size, size),
-    )
+    proof = replace(proof, box_basis=np.array(bases, dtype=np.int64).reshape(-1, size))
+    if wanted is not None:
+        low, high = (np.array(end, dtype=np.float64) for end in wanted)
+        proof = replace(proof, box_lower=low, box_upper=high)
     show(link, proof)
 
 
-def _stage_box(
-    space: Space, lower: FloatArray, upper: FloatArray, wanted: tuple[FloatArray, FloatArray] | None
-) -> tuple[FloatArray, FloatArray]:
-    """The box that follows from bounds of coordinates and from products; no smaller than what is wanted."""
-    low, high = lower.copy(), upper.copy()
-    for z in range(space.size):
-        if z >= len(space.free):
-            left, right = space.products[z - len(space.free)]
-            least, most = product_range(
-                (Fraction(float(low[left])), Fraction(float(high[left]))),
-                (Fraction(float(low[right])), Fraction(float(high[right]))),
-                left == right,
-            )
-            low[z], high[z] = max(low[z], _float(least, -1)), min(high[z], _float(most, 1))
-        if wanted is not None:
-            low[z], high[z] = min(low[z], wanted[0][z]), max(high[z], wanted[1][z])
-    return low, high
-
-
-def _float(value: Fraction, side: int) -> float:
-    nearest = float(value)
-    if (nearest < value) if side > 0 else (nearest > value):
-        return float(np.nextafter(nearest, side * np.inf))
-    return nearest
+def _contains(outer: Wanted, box: Box) -> bool:
+    low, high = outer
+    return all(a <= b for a, b in zip(low.tolist(), box[0], strict=True)) and all(
+        a >= b for a, b in zip(high.tolist(), box[1], strict=True)
+    )
 
 
 def with_choice_bases(link: Learned, draft: Certificate, result: LearningResult) -> Certificate:
@@ -179,20 +163,25 @@ def with_choice_bases(link: Learned, draft: Certificate, result: LearningResult)
 
     `link` is the chain of checks of the draft, which has claims and vectors already.
     """
-    assert draft.learned is not None and draft.problem.data is not None
+    assert draft.learned is not None
     proof, data = draft.learned.region, draft.problem.data
-    if proof is None or data.sets != "rectangular" or data.method == "ellipsoid":
-        return draft  # an ellipsoid is in closed form at every choice
+    if proof is None:
+        return draft
+    if data is not None and data.method == "ellipsoid":  # in closed form at every choice
+        joint = np.where(np.diff(draft.problem.graph.transition_start) >= 3, 0, -1)
+        hints = [replace(one, lower_basis=joint, upper_basis=joint) for one in draft.values]
+        return replace(draft, values=tuple(hints))
     assert link.rows is not None and result.region is not None
     constant = np.asarray(result.model.expressions.is_constant)
     functions = result.region.coordinates.functions(result.model.expressions)
     choices = Choices(draft.problem.graph, link.expression, functions, constant)
     if result.region.coordinates.is_lifted:
-        bounds = draft.learned.lower, draft.learned.upper
-        proof = with_expression_rows(proof, link.rows, choices, *bounds)
+        proof = with_expression_rows(proof, link.rows, choices, link.lower, link.upper)
     link.show(with_region(draft, proof))
     link.written()
     bases, values = find_choice_bases(link.rows, choices, draft.claims, draft.values)
+    if len(bases) == 0:
+        return draft
     return replace(with_region(draft, replace(proof, choice_basis=bases)), values=tuple(values))
 
 

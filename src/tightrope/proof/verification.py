@@ -18,8 +18,9 @@ import numpy as np
 from tightrope.certificate.checker import check, unbound
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import load
+from tightrope.certificate.format.fields import first_difference
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
-from tightrope.certificate.problem import Problem, first_difference
+from tightrope.certificate.problem import Problem
 from tightrope.certificate.verdict import Verdict
 from tightrope.errors import CannotCertify, InputError, check_type
 
@@ -137,15 +138,9 @@ def _data_difference(problem: Problem, counts: Counts) -> str | None:
     from tightrope.proof.data import to_data
 
     statement = problem.data
-    if statement is None or statement.method == "domain":
+    if statement is None:
         return "no data"
-    found = to_data(
-        counts,
-        delta=statement.delta,
-        method=statement.method,
-        budget=statement.budget,
-        sets=statement.sets,
-    )
+    found = to_data(counts, statement.delta, statement.method, statement.shared_by)
     return _differs("other data", first_difference(statement, found))
 
 

@@ -1,10 +1,8 @@
-"""Smoothed maximum likelihood inside the domain, by damped Newton steps.
+"""Smoothed maximum likelihood inside the domain (`tightrope.numerics.smoothed_likelihood`).
 
-maximise Σ K_f·log f(θ) + ½·Σ log(slack of each face of the domain). The second term keeps the estimate
-strictly inside the domain, so that no possible outcome gets probability 0 (an expression that is
-non-negative on the domain vanishes only on its boundary, up to degenerate polynomials); for a single coin
-on [0, 1] it is the Krichevsky–Trofimov estimate (K + ½)/(N + 1). Where it ends up matters for width only:
-any point of the domain is a sound plug-in.
+The estimate stays strictly inside the domain, so that no possible outcome gets probability 0 (an expression
+that is non-negative on the domain vanishes only on its boundary, up to degenerate polynomials). Where it ends
+up matters for width only: any point of the domain is a sound plug-in.
 """
 
 from __future__ import annotations
@@ -17,11 +15,8 @@ import numpy as np
 
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.remember import remembered
+from tightrope.numerics.smoothed_likelihood import SMOOTHING, SmoothedLikelihood
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
-
-_SMOOTHING = 0.5
-_STEPS = 60
-_CLOSE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,43 +77,18 @@ class LikelihoodMaximiser:
 
     def estimate(self, weight: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """The smoothed estimate for weights K_f (one an expression of the table)."""
-        t = (self.start if start is None else start).copy()
-        used = np.flatnonzero(weight > 0.0)
-        linear, constant, count = self.functions.linear[used], self.functions.constant[used], weight[used]
-        rows, bounds = self.faces
-        value = self._objective(t, linear, constant, count, rows, bounds)
-        if not np.isfinite(value):
-            return t
-        for _ in range(_STEPS):
-            slope = linear @ self.jacobian(t)
-            probability = linear @ self.lifted(t) + constant
-            room = bounds - rows @ t
-            gradient = slope.T @ (count / probability) - _SMOOTHING * (rows.T @ (1.0 / room))
-            bend = (slope * (count / probability**2)[:, None]).T @ slope
-            bend += _SMOOTHING * (rows * (1.0 / room**2)[:, None]).T @ rows
-            step = np.linalg.lstsq(bend, gradient, rcond=None)[0]
-            decrement = float(gradient @ step)
-            length = 1.0
-            while length > 1e-12:
-                trial = t + length * step
-                trial_value = self._objective(trial, linear, constant, count, rows, bounds)
-                if trial_value >= value + 0.1 * length * decrement or (
-                    decrement <= _CLOSE and trial_value > -np.inf
-                ):
-                    break
-                length *= 0.5
-            else:
-                break
-            t, value = trial, trial_value
-            if not decrement > _CLOSE:  # the last step: what is left of the way is below rounding
-                break
-        return t
+        return self._search.maximise(self.start if start is None else start, weight)
+
+    @cached_property
+    def _search(self) -> SmoothedLikelihood:
+        linear, constant = self.functions.linear, self.functions.constant
+        return SmoothedLikelihood(self.coordinates.products, linear, constant, *self.faces)
 
     def smoothing_at(self, t: FloatArray) -> FloatArray:
         """Minus the Hessian of the smoothing at t."""
         rows, bounds = self.faces
         room = np.maximum(bounds - rows @ t, 1e-150)
-        bend: FloatArray = _SMOOTHING * (rows * (1.0 / room**2)[:, None]).T @ rows
+        bend: FloatArray = SMOOTHING * (rows * (1.0 / room**2)[:, None]).T @ rows
         return bend
 
     def jacobian(self, t: FloatArray) -> FloatArray:
@@ -129,18 +99,3 @@ class LikelihoodMaximiser:
         for left, right in self.coordinates.products:
             rows.append(rows[left] * x[right] + rows[right] * x[left])
         return np.array(rows)
-
-    def _objective(
-        self,
-        t: FloatArray,
-        linear: FloatArray,
-        constant: FloatArray,
-        count: FloatArray,
-        rows: FloatArray,
-        bounds: FloatArray,
-    ) -> float:
-        room = bounds - rows @ t
-        probability = linear @ self.lifted(t) + constant
-        if np.any(room <= 1e-13 * (1.0 + np.abs(bounds))) or np.any(probability <= 0.0):
-            return -np.inf
-        return float(count @ np.log(probability) + _SMOOTHING * np.log(room).sum())

@@ -1,20 +1,10 @@
-"""Cells of a region: what bounds them, and points whose convex hull contains them.
+"""Cells of a region: what bounds them, and points whose convex hull contains them (`docs/trust.md`).
 
 A cell is the region met with the half-spaces of its path in the tree of splits. Its rows are named like those
 of the region; SPLIT rows are the half-spaces of the path, and McCormick's envelopes are written down in the
-cell's own box: the region's box met with the splits along free coordinates, and with the range of every
-product.
-
-*Covering.* Let simplices of rows be given, as many rows in each as there are coordinates, such that the rows
-of each are independent and every face of every simplex (all its rows but one) belongs to exactly one other
-simplex, whose additional row has a negative weight at the missing row when written as a combination of the
-simplex's rows. Then the cones spanned by the simplices' rows cover all directions: walk from inside a cone
-towards any direction, avoiding faces of codimension two; the last point covered would lie inside a face that
-another cone continues on the other side.
-
-*Hull.* If point p_k satisfies a_i·p_k ≥ b_i for all rows i of simplex k, then for x in the cell and a
-direction g = Σ λ_i a_i of that cone, λ ≥ 0, g·x ≤ Σ λ_i b_i ≤ g·p_k. All directions are covered, so x lies in
-the hull.
+cell's own box. Simplices of rows, each face of which belongs to exactly one other simplex on its other side,
+span cones that cover all directions. If point p_k satisfies a_i·p_k ≥ b_i for all rows i of simplex k, then
+for x in the cell and a direction g = Σ λ_i a_i of that cone, g·x ≤ Σ λ_i b_i ≤ g·p_k: x is in the hull.
 """
 
 from __future__ import annotations
@@ -24,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.hints import CoupledHints
+from tightrope.certificate.claim import CoupledHints
 from tightrope.certificate.numbers import Arithmetic, Numbers
-from tightrope.certificate.region.coordinates import Box
+from tightrope.certificate.region.coordinates import Box, Row
 from tightrope.certificate.region.duality import Rows
-from tightrope.certificate.region.rows import Origin, Row, Writer
+from tightrope.certificate.region.rows import Origin, Writer
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 

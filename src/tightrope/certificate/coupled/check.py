@@ -18,12 +18,11 @@ from math import inf
 
 import numpy as np
 
-from tightrope.certificate.claim import Claim, ValueHints
+from tightrope.certificate.claim import Claim, CoupledHints, ValueHints
 from tightrope.certificate.coupled.cells import Cells, hull_misfit
 from tightrope.certificate.coupled.models import Frame, Model, Walk, after_steps, bounded_model, model_misfit
 from tightrope.certificate.coupled.values import Ends, occupancy_ends, polynomial_ends
 from tightrope.certificate.game.theorem import boundary_of
-from tightrope.certificate.hints import CoupledHints
 from tightrope.certificate.numbers import Numbers
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.region.coordinates import Box
@@ -128,8 +127,8 @@ class CoupledCheck:
     def _forms(self, walk: Walk) -> tuple[Numbers, Numbers]:
         """The expressions of a walk as linear·x + constant."""
         if id(walk) not in self._known:
-            assert self.problem.table is not None
-            forms = [self.cells.space.affine(self.problem.table.polynomials[e]) for e in walk.used.tolist()]
+            assert self.problem.polynomial is not None
+            forms = [self.cells.space.affine(self.problem.polynomial[e]) for e in walk.used.tolist()]
             linear = self.n.array([a for a, _ in forms]).reshape(len(forms), self.cells.space.size)
             self._known[id(walk)] = linear, self.n.array([c for _, c in forms])
         return self._known[id(walk)]

@@ -1,22 +1,10 @@
 """Taylor models of a policy's value over a cell: is every polynomial as close to the value as its error says?
 
-The policy's chain at coordinates x = centre + axes·y is P(y) = Σ ω f(y), affine in y, and V(y) = r +
-γP(y)V(y) at open states, V known at decided ones. A model gives W_s(y) = value + slope·y + yᵀ·curve·y and e_s
-> 0 (at decided states the value itself and 0). Then q_s(y) = r_s + γ(P(y)W(y))_s − W_s(y) is a cubic whose
-coefficients are worked out here, and on |y| ≤ ϱ, a ball that contains the cell's points,
-
-    |q_s(y)| ≤ |q⁰| + ϱ‖q¹‖ + ϱ²‖q²‖_F + ϱ³‖q³‖_F =: R_s   (q² and q³ symmetric).
-
-Checked: e_s ≥ R_s + γ max_{|y| ≤ ϱ} (P(y)e)_s, the maximum being Σω m e + ϱ‖Σω g e‖ for f = m + g·y, and e_s
-> γ(P(y)e)_s.
-
-*Why this suffices.* On the open states e > 0 and e > γP(y)e, so γP(y) restricted to them has spectral radius
-below 1: the equation has one solution, which is the value (it is finite, by the bounds over the sets, and
-solves it). D = V − W − e satisfies D ≤ γP(y)D on open states and D ≤ 0 on decided ones, hence D ≤ (γP)ⁿD → 0;
-likewise from below. So |V_s(x) − W_s(y)| ≤ e_s, at every x of the cell and every open state.
-
-*Steps.* For a bounded number of steps the steps are made here: each takes a model of the value that is left
-to r + γP(y)W(y) up to second order; the cubic part, rounding and γP(y)e become its error.
+On x = centre + axes·y the policy's chain P(y) is affine, and V = r + γPV at open states. With W(y) = value +
+slope·y + yᵀ·curve·y and e > 0, the residual r + γPW − W is a cubic, on the ball |y| ≤ ϱ of the cell's points
+at most R in size. Checked: e ≥ R + γ max (P(y)e) and e > γ max (P(y)e). Then γP restricted to open states
+has spectral radius below 1, so V is the only solution and |V − W| ≤ e (`docs/trust.md`). For a bounded number
+of steps the steps are made here, the cubic part, rounding and γP(y)e becoming the error.
 
 Coefficients of n terms are off by less than (n + 20)·ε times the sum of the terms' sizes (`rounding`).
 """
@@ -28,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Claim
-from tightrope.certificate.hints import packed_size
+from tightrope.certificate.claim import Claim, packed_size
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.problem import Objective, Problem
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray

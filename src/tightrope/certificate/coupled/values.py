@@ -1,20 +1,11 @@
-"""What a Taylor model says of the value at the initial state, over the hull of a cell's points.
+"""What a Taylor model says of the value at the initial state, over the hull of a cell's points Y_k.
 
-*By the polynomial.* A quadratic over a hull of points Y_k is bounded by its Bernstein coefficients: with y =
-Σ μ_k Y_k,
+*By the polynomial.* With y = Σ μ_k Y_k, W(y) = Σ_kl μ_k μ_l B_kl, B_kl = value + ½ slope·(Y_k + Y_l) +
+Y_kᵀ·curve·Y_l: W lies between the least and the largest B_kl, and V within the error of that.
 
-    W(y) = Σ_kl μ_k μ_l B_kl,   B_kl = value + ½ slope·(Y_k + Y_l) + Y_kᵀ·curve·Y_l,
-
-so W lies between the least and the largest B_kl, and V within the error of that.
-
-*By an occupancy.* For any weights η of the open states and the true V at any x,
-
-    V_0 = η·r + a(y)·V,   a(y) = 1_0 − η + γ ηP(y),
-
-an identity, as V = r + γPV. With η the expected visits at one of the points, a vanishes there, and the value
-at that point bounds the cell where a(y)·V does not change sign. V = W¹ ± d, where W¹ is the part of W up to
-first order and d = |curve|·ϱ² + error; so a(y)·V ≥ Σ_kl μ_k μ_l ½[a_k·W¹_l + a_l·W¹_k − |a_k|·d − |a_l|·d]
-over points k, l.
+*By an occupancy.* For any weights η of the open states V_0 = η·r + a(y)·V, a(y) = 1_0 − η + γ ηP(y), as V =
+r + γPV. With η the expected visits at one of the points, a vanishes there. V = W¹ ± d, W¹ being W up to first
+order and d = |curve|·ϱ² + error; so a(y)·V ≥ Σ_kl μ_k μ_l ½[a_k·W¹_l + a_l·W¹_k − |a_k|·d − |a_l|·d].
 """
 
 from __future__ import annotations

@@ -1,17 +1,7 @@
 """From the bytes of a file to a certificate: every cap is asked before memory is taken.
 
-The file is a zip archive (stored or deflated members) of `header.json`, `digest`, and one member for every
-array.
-
-* `digest`: 64 hexadecimal digits, SHA-256 over all other members in the order of their names, each as its
-  name, a line feed, its length in decimal digits, a line feed, and its bytes. It names the certificate and
-  covers every byte in it.
-* `header.json`: {"format": 4, "arrays": {member: [type, coding, [length, …]]}, "certificate": {…}}. The
-  certificate is an object of the fields that are no arrays (`tightrope.certificate.claim`), parts within each
-  other, exactly those that are declared; a field that may be missing is null. +∞ is the text "inf".
-* an array: little-endian numbers of its type (int8, int16, int32, int64, float64; bool: bytes 0 and 1), rows
-  first. With the coding "difference" (int8, int16 and int32 in one dimension) the array is the running sum of
-  what is stored. Type "text": rationals, "p" or "p/q" in decimal digits, one a line.
+The file is a zip archive of `header.json`, `digest`, and one member for every array, as `docs/trust.md`
+describes it. The digest, SHA-256 over all other members, names the certificate and covers every byte in it.
 """
 
 from __future__ import annotations
@@ -31,15 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, checked
-from tightrope.certificate.format.fields import Field, declared
+from tightrope.certificate.claim import Certificate
+from tightrope.certificate.format.fields import Field, Polynomial, declared, validate
 from tightrope.errors import InputError, Location
 
-FORMAT = 4
+FORMAT = 5
 MOST_MEMBERS = 1000
 MOST_HEADER = 1 << 20
-MOST_DIGITS = 4000
-MOST_RATIONALS = 1_000_000
+MOST_LINES = 1_000_000
 MOST_BYTES = 1 << 31
 INFLATION = 40
 """A file may come to so many times its own size in memory, or to ROOM if that is more."""
@@ -48,26 +37,23 @@ ROOM = 1 << 28
 TYPES = {"int8": 1, "int16": 2, "int32": 4, "int64": 8, "float64": 8, "bool": 1, "text": 1}
 """The types of members, and the bytes of one entry."""
 
-_RATIONAL = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?\Z")
-_HEX = re.compile(r"[0-9a-f]{64}\Z")
+_STORED = {"integers": ("int8", "int16", "int32", "int64"), "reals": ("float64",), "truths": ("bool",)}
+_NUMBER = "-?[0-9]{1,4000}(?:/[0-9]{1,4000})?"
+_TERM = rf"{_NUMBER}(?:\*[0-9]{{1,5}}\^[0-9]{{1,4}})*"
+_LINE = {
+    "rationals": re.compile(rf"{_NUMBER}\Z"),
+    "polynomials": re.compile(rf"(?:{_TERM}(?: {_TERM})*)?\Z"),
+}
+
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, struct.error, ValueError, OSError, EOFError, RuntimeError, LookupError,
+    ArithmeticError,
+)  # fmt: skip
+"""What zipfile and zlib raise on files that are not what they should be."""
 
 
 class _Malformed(ValueError):
     """Why the bytes are no certificate."""
-
-
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    ValueError,
-    OSError,
-    EOFError,
-    RuntimeError,
-    LookupError,
-    OverflowError,
-)
-"""What zipfile and zlib raise on files that are not what they should be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +66,13 @@ class Loaded:
 
 def load(path: str | Path) -> Loaded:
     """Read a file; an `InputError` says why it is no certificate."""
-    place = Location(str(path))
+    place, file = Location(str(path)), Path(path)
     try:
-        if not Path(path).is_file() and Path(path).exists():
+        if not file.is_file() and file.exists():
             raise InputError("this is not a certificate: it is no regular file", place)
-        if Path(path).stat().st_size > MOST_BYTES:
+        if file.stat().st_size > MOST_BYTES:
             raise InputError(f"this is not a certificate: it has more than {MOST_BYTES:,} bytes", place)
-        data = Path(path).read_bytes()
+        data = file.read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", place) from error
     try:
@@ -100,10 +86,12 @@ def read(data: bytes) -> Loaded:
     try:
         members = _members(data)
         digest = _digest(members)
-        return Loaded(checked(_certificate(members, len(data))), digest)
+        certificate = _certificate(members, len(data))
     except _DAMAGE as error:
         words = f": {error}" if isinstance(error, _Malformed) else ""
         raise InputError(f"this is not a certificate, or it is damaged{words}") from error
+    validate(certificate)
+    return Loaded(certificate, digest)
 
 
 def _members(data: bytes) -> dict[str, bytes]:
@@ -111,18 +99,16 @@ def _members(data: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
         names = [entry.filename for entry in entries]
-        if len(entries) > MOST_MEMBERS or len(set(names)) != len(names):
-            raise _Malformed("too many members, or two of one name")
-        if sum(entry.file_size for entry in entries) > most_memory(len(data)):
-            raise _Malformed(f"it would take more than {INFLATION} times its own size in memory")
+        _require(len(set(names)) == len(names) <= MOST_MEMBERS, "too many members, or two of one name")
+        small = sum(entry.file_size for entry in entries) <= most_memory(len(data))
+        _require(small, f"it would take more than {INFLATION} times its own size in memory")
         result = {}
         for entry in entries:
-            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or entry.flag_bits & 1:
-                raise _Malformed("a member is encrypted or compressed in another way")
+            known = entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            _require(known and not entry.flag_bits & 1, "a member is encrypted or compressed in another way")
             with archive.open(entry) as file:
                 result[entry.filename] = file.read(entry.file_size + 1)
-            if len(result[entry.filename]) != entry.file_size:
-                raise _Malformed("a member has another length than it says")
+            _require(len(result[entry.filename]) == entry.file_size, "a member has another length")
     return result
 
 
@@ -138,13 +124,10 @@ def unpacked_size(arrays: dict[str, Any]) -> int:
 
 def _digest(members: dict[str, bytes]) -> str:
     found = members.pop("digest", b"").decode("ascii", "replace")
-    if not _HEX.match(found) or "header.json" not in members:
-        if "header.npy" in members:
-            raise InputError(
-                "a certificate of an earlier format, this version reads format 4",
-                hint="make the certificate again with this version, or verify it with the one that made it",
-            )
-        raise _Malformed("there is no header or no digest")
+    if "header.npy" in members:
+        raise _of_another_format()
+    whole = re.match(r"[0-9a-f]{64}\Z", found) and "header.json" in members
+    _require(bool(whole), "there is no header or no digest")
     if found != digest_of(members):
         raise InputError("the file's contents do not match its digest: it was changed after it was written")
     return found
@@ -159,99 +142,83 @@ def digest_of(members: dict[str, bytes]) -> str:
     return hashed.hexdigest()
 
 
+def _of_another_format() -> InputError:
+    return InputError(
+        f"a certificate of another format: this version reads format {FORMAT}",
+        hint="make the certificate again with this version, or verify it with the one that made it",
+    )
+
+
 def _certificate(members: dict[str, bytes], size: int) -> Certificate:
-    head = _header(members.pop("header.json"))
-    if head.get("format") != FORMAT or type(head["format"]) is not int:
-        raise InputError(
-            f"the certificate's format is not {FORMAT}, the one that this version reads",
-            hint="make the certificate again with this version, or verify it with the one that made it",
-        )
-    if head.keys() != {"format", "arrays", "certificate"} or not isinstance(head["arrays"], dict):
-        raise _Malformed("the header has other fields")
-    if head["arrays"].keys() != members.keys():
-        raise _Malformed("the header lists other members")
-    recipes = {name: _recipe(name, recipe, members[name]) for name, recipe in head["arrays"].items()}
-    if unpacked_size(head["arrays"]) > most_memory(size):
-        raise _Malformed("it would take too much memory")
-    reader = _Reader(members, recipes)
-    certificate = reader.part(Certificate, head["certificate"], "")
-    if reader.members:
-        raise _Malformed(f"nobody asked for the member '{_plain(next(iter(reader.members)))}'")
-    assert isinstance(certificate, Certificate)
-    return certificate
-
-
-def _header(content: bytes) -> dict[str, Any]:
-    if len(content) > MOST_HEADER:
-        raise _Malformed(f"the header is longer than {MOST_HEADER} bytes")
+    content = members.pop("header.json")
+    _require(len(content) <= MOST_HEADER, f"the header is longer than {MOST_HEADER} bytes")
     try:
         head = json.loads(content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise _Malformed("the header is no JSON text of ours") from error
-    if not isinstance(head, dict):
-        raise _Malformed("the header is no object")
-    return head
+    _require(isinstance(head, dict), "the header is no object")
+    if head.get("format") != FORMAT or type(head["format"]) is not int:
+        raise _of_another_format()
+    _require(head.keys() == {"format", "arrays", "certificate"}, "the header has other fields")
+    recipes = head["arrays"]
+    _require(isinstance(recipes, dict) and recipes.keys() == members.keys(), "it lists other members")
+    for name, recipe in recipes.items():
+        _require(_describes(recipe, members[name]), f"the array '{_plain(name)}' is not as it is described")
+    _require(unpacked_size(recipes) <= most_memory(size), "it would take too much memory")
+    reader = _Reader(members, recipes)
+    certificate = reader.part(Certificate, head["certificate"], "")
+    _require(not members, f"nobody asked for the member '{_plain(next(iter(members), ''))}'")
+    assert isinstance(certificate, Certificate)
+    return certificate
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
-    if len(result) != len(pairs):
-        raise ValueError("a name is there twice")
+    _require(len(result) == len(pairs), "a name is there twice")
     return result
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise _Malformed(f"{name} is no number")
 
 
-_Recipe = tuple[str, str, tuple[int, ...]]
-
-
-def _recipe(name: str, recipe: Any, content: bytes) -> _Recipe:
-    """(type, coding, shape) of an array, which its bytes fit."""
+def _describes(recipe: Any, content: bytes) -> bool:
+    """Whether [type, coding, shape] describes an array of these bytes."""
     if not isinstance(recipe, list) or len(recipe) != 3 or not isinstance(recipe[2], list):
-        raise _Malformed(f"the array '{_plain(name)}' is not described")
+        return False
     kind, coding, shape = recipe
-    if type(kind) is not str or type(coding) is not str:
-        raise _Malformed(f"the array '{_plain(name)}' is not described")
-    if kind not in TYPES or coding not in ("plain", "difference") or not 1 <= len(shape) <= 3:
-        raise _Malformed(f"the array '{_plain(name)}' is of another type")
+    if type(kind) is not str or kind not in TYPES or coding not in ("plain", "difference"):
+        return False
+    if not 1 <= len(shape) <= 3 or not all(type(n) is int and 0 <= n < 2**40 for n in shape):
+        return False
     if coding == "difference" and (kind not in ("int8", "int16", "int32") or len(shape) != 1):
-        raise _Malformed(f"the array '{_plain(name)}' cannot be stored by differences")
-    if not all(type(n) is int and 0 <= n < 2**40 for n in shape):
-        raise _Malformed(f"the shape of '{_plain(name)}' is none")
-    if kind != "text" and prod(shape) * TYPES[kind] != len(content):
-        raise _Malformed(f"the array '{_plain(name)}' has another length")
-    return kind, coding, tuple(shape)
+        return False
+    return kind == "text" or prod(shape) * TYPES[kind] == len(content)
 
 
 class _Reader:
     """Takes the members one by one, as the dataclasses of a certificate ask for them."""
 
-    def __init__(self, members: dict[str, bytes], recipes: dict[str, _Recipe]):
+    def __init__(self, members: dict[str, bytes], recipes: dict[str, Any]):
         self.members, self.recipes = members, recipes
 
-    def part(self, of: type, node: Any, path: str) -> Any:
-        specs = dict(declared(of))
-        wanted = {name for name, spec in specs.items() if not spec.is_array}
-        if not isinstance(node, dict) or node.keys() != wanted:
-            raise _Malformed(f"the fields of '{path[:-1]}' are others" if path else "the fields are others")
-        values = {
-            name: self._array(spec, path + name)
-            if spec.is_array
-            else self._value(spec, node[name], path + name)
-            for name, spec in specs.items()
-        }
-        return of(**values)
+    def part(self, of: Any, node: Any, path: str) -> Any:
+        wanted = {name for name, spec in declared(of) if not spec.is_array}
+        _require(isinstance(node, dict) and node.keys() == wanted, f"the fields of '{path[:-1]}' are others")
+        return of(
+            **{
+                name: self._array(spec, path + name)
+                if spec.is_array
+                else self._value(spec, node[name], path + name)
+                for name, spec in declared(of)
+            }
+        )
 
     def _value(self, spec: Field, node: Any, path: str) -> Any:
         if spec.kind == "part" and node is not None:
-            assert spec.of is not None
             return self.part(spec.of, node, f"{path}.")
         if spec.kind == "parts":
-            assert spec.of is not None
-            if not isinstance(node, list) or len(node) > spec.most:
-                raise _Malformed(f"'{path}' is no list, or too long")
+            _require(isinstance(node, list) and len(node) <= spec.most, f"'{path}' is no list, or too long")
             return tuple(self.part(spec.of, one, f"{path}.{i}.") for i, one in enumerate(node))
         return float("inf") if spec.kind == "real" and node == "inf" else node
 
@@ -259,37 +226,42 @@ class _Reader:
         if path not in self.members:
             return None
         content, (kind, coding, shape) = self.members.pop(path), self.recipes[path]
-        if (spec.kind == "rationals") != (kind == "text"):
-            raise _Malformed(f"'{path}' is of another type")
-        if spec.kind == "rationals":
-            return _rationals(content, shape, path)
-        fits = kind == {"reals": "float64", "truths": "bool"}.get(spec.kind, kind) and kind in _OF[spec.kind]
-        if not fits:
-            raise _Malformed(f"'{path}' is of another type")
+        _require(kind in _STORED.get(spec.kind, ("text",)), f"'{path}' is of another type")
+        if kind == "text":
+            return _lines(content, shape, spec.kind, path)
         if kind == "bool":
             raw = np.frombuffer(content, dtype=np.uint8).reshape(shape)
-            if raw.max(initial=0) > 1:
-                raise _Malformed(f"'{path}' has an entry that is neither true nor false")
+            _require(raw.max(initial=0) <= 1, f"'{path}' has an entry that is neither true nor false")
             return raw.astype(np.bool_)
         stored = np.frombuffer(content, dtype=np.dtype(kind).newbyteorder("<")).reshape(shape)
-        if spec.kind == "reals":
+        if kind == "float64":
             return stored.astype(np.float64)
         return np.cumsum(stored, dtype=np.int64) if coding == "difference" else stored.astype(np.int64)
 
 
-_OF = {"integers": ("int8", "int16", "int32", "int64"), "reals": ("float64",), "truths": ("bool",)}
+def _lines(content: bytes, shape: list[int], kind: str, path: str) -> tuple[Any, ...]:
+    """Rationals or polynomials, each on a line that ends with a line feed."""
+    _require(content.count(b"\n") <= MOST_LINES, f"'{path}' has more than {MOST_LINES} lines")
+    *lines, rest = content.decode("ascii", "replace").split("\n")
+    fits = shape == [len(lines)] and rest == "" and all(map(_LINE[kind].match, lines))
+    _require(fits, f"'{path}' is no list of {kind}")
+    return tuple(map(Fraction if kind == "rationals" else _polynomial, lines))
 
 
-def _rationals(content: bytes, shape: tuple[int, ...], path: str) -> tuple[Fraction, ...]:
-    if content.count(b"\n") >= MOST_RATIONALS:
-        raise _Malformed(f"'{path}' has more than {MOST_RATIONALS} rationals")
-    lines = content.decode("ascii", "replace").split("\n") if content else []
-    if shape != (len(lines),) or not all(_RATIONAL.match(line) for line in lines):
-        raise _Malformed(f"'{path}' is no list of rationals")
-    try:
-        return tuple(Fraction(line) for line in lines)
-    except ZeroDivisionError:
-        raise _Malformed(f"'{path}' divides by 0") from None
+def _polynomial(line: str) -> Polynomial:
+    """Terms `c*i^e*…` between single spaces: c times the e-th power of parameter i, and so on."""
+    terms = [term.split("*") for term in line.split(" ") if term]
+    result: dict[tuple[tuple[int, int], ...], Fraction] = {}
+    for coefficient, *factors in terms:
+        pairs = [factor.split("^") for factor in factors]
+        result[tuple((int(i), int(e)) for i, e in pairs)] = Fraction(coefficient)
+    _require(len(result) == len(terms), "a polynomial has a monomial twice")
+    return result
+
+
+def _require(holds: bool, words: str) -> None:
+    if not holds:
+        raise _Malformed(words)
 
 
 def _plain(text: str) -> str:

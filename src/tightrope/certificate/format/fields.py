@@ -3,20 +3,24 @@ these.
 
     @dataclass(frozen=True, eq=False)
     class Graph:
-        initial: int = whole(0)
-        successor: OffsetArray = integers(least=0)
+        initial: int = whole()
+        successor: OffsetArray = integers("TRANSITIONS")
 
 A field holds exactly the type declared: arrays are int64, float64 or bool (never unsigned, never narrower),
-numbers are within their range, texts are among the words listed. Whatever else is asked of fields together, a
-dataclass says in its method `trouble`. `validate` asks all of it, of values read from a file and of values
+numbers are within their range, texts are among the words listed. Lengths of arrays have names, and a name is
+one length: within a part, or in capitals in the whole certificate. Whatever else is asked of fields together,
+a dataclass says in its method `trouble`. `validate` asks all of it, of values read from a file and of values
 made in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -26,127 +30,79 @@ from tightrope.errors import InputError
 MOST = 2**62
 """No integer of a certificate is larger; sums are bounded where they are made."""
 
+MOST_DEGREE = 4096
+_LARGEST = float(np.finfo(np.float64).max)
+_DTYPES = {"integers": np.int64, "reals": np.float64, "truths": np.bool_}
+_TYPES = {"whole": int, "real": float, "truth": bool, "word": str}
+
+Polynomial = Mapping[tuple[tuple[int, int], ...], Fraction]
+"""{monomial: coefficient}; a monomial is ((parameter, exponent ≥ 1), …), parameters rising; () is 1."""
+
+Polynomials = Sequence[Polynomial]
+
 
 @dataclass(frozen=True)
 class Field:
-    """What one field may hold; `shape` is a number of dimensions, `of` the dataclass of a part."""
+    """What one field may hold: a number, array or list within [least, most], words, or parts `of` a class."""
 
     kind: str
-    optional: bool
-    least: float = -float("inf")
-    most: float = float("inf")
-    dimensions: int = 1
-    infinite: bool = False
+    shape: tuple[str, ...] = ()
+    least: float = -_LARGEST
+    most: float = _LARGEST
+    optional: bool = False
     words: tuple[str, ...] = ()
-    of: type | None = None
+    of: Any = None
 
     @property
     def is_array(self) -> bool:
         """Whether it is a member of the archive; everything else stands in the header."""
-        return self.kind in ("integers", "reals", "truths", "rationals")
+        return self.kind in (*_DTYPES, "rationals", "polynomials")
 
-    def wrong(self, value: Any) -> str | None:
-        """Why it cannot hold the value, or None."""
+    def wrong(self, value: Any, lengths: dict[str, int]) -> str | None:
+        """Why it cannot hold the value, or None; lengths that are met first become known."""
         if value is None:
             return None if self.optional else "is missing"
-        if self.kind in _DTYPES:
-            return self._wrong_array(value)
-        if self.kind == "rationals":
-            fits = isinstance(value, tuple) and all(type(one) is Fraction for one in value)
-            return None if fits else "is no list of rationals"
-        if self.kind == "word":
-            return None if type(value) is str and value in self.words else "is none of its words"
-        if self.kind == "texts":
-            fits = isinstance(value, dict) and len(value) <= 64 and all(map(_is_text, value.items()))
-            return None if fits else "is no short list of texts"
         if self.kind in ("part", "parts"):
             listed = value if self.kind == "parts" else (value,)
-            if not isinstance(listed, tuple) or len(listed) > self.most:
-                return "is no list of parts, or too long"
-            return None if all(type(one) is self.of for one in listed) else "is another part"
-        wanted: type = {"whole": int, "real": float, "truth": bool}[self.kind]
-        if type(value) is not wanted:
-            return f"is no {self.kind} number" if self.kind != "truth" else "is not true or false"
-        return "is out of range" if _outside(value, self.least, self.most) else None
-
-    def _wrong_array(self, value: Any) -> str | None:
-        if not isinstance(value, np.ndarray) or value.dtype != _DTYPES[self.kind]:
-            return f"is no array of {np.dtype(_DTYPES[self.kind])}"
-        if value.ndim != self.dimensions:
-            return f"has {value.ndim} dimensions, not {self.dimensions}"
-        if self.kind == "truths" or value.size == 0:
-            return None
-        if self.kind == "reals":
-            finite = np.isfinite(value)
-            if not (finite | (value == np.inf) if self.infinite else finite).all():
-                return "has an entry that is no number, or infinite"
-        if value.min() < self.least or value.max() > self.most:
-            return "has an entry that is out of range"
+            fits = isinstance(listed, tuple) and len(listed) <= self.most
+            return None if fits and all(type(one) is self.of for one in listed) else "is another part"
+        if not self._is_of_kind(value):
+            return f"is not of the kind '{self.kind}'"
+        if self.is_array:
+            given = np.shape(value) if self.kind in _DTYPES else (len(value),)
+            if len(given) != len(self.shape):
+                return f"has {len(given)} dimensions, not {len(self.shape)}"
+            for wanted, length in zip(self.shape, given, strict=True):
+                name, more, _ = wanted.partition("+1")
+                if lengths.setdefault(name, length - len(more) // 2) != length - len(more) // 2:
+                    return f"has the length {length}, which does not fit the others"
+        measured = self.kind in ("whole", "real", "integers", "reals") and np.size(value) > 0
+        if measured and not (self.least <= np.min(value) and np.max(value) <= self.most):
+            return "is out of range, or has an entry that is"
         return None
 
-
-def _outside(value: Any, least: float, most: float) -> bool:
-    return not least <= value <= most
-
-
-_DTYPES = {"integers": np.int64, "reals": np.float64, "truths": np.bool_}
-
-
-def word(*words: str) -> Any:
-    return _field(Field("word", False, words=words))
-
-
-def whole(least: int = 0, most: int = MOST, optional: bool = False) -> Any:
-    return _field(Field("whole", optional, least, most))
+    def _is_of_kind(self, value: Any) -> bool:
+        if self.kind in _DTYPES:
+            return isinstance(value, np.ndarray) and value.dtype == _DTYPES[self.kind]
+        if self.kind == "rationals":
+            return isinstance(value, tuple) and all(type(one) is Fraction for one in value)
+        if self.kind == "polynomials":
+            return isinstance(value, tuple) and all(map(_is_polynomial, value))
+        if self.kind == "texts":
+            return type(value) is dict and len(value) <= 64 and all(map(_is_text, value.items()))
+        return type(value) is _TYPES[self.kind] and (self.kind != "word" or value in self.words)
 
 
-def real(
-    least: float = -1.7e308, most: float = 1.7e308, optional: bool = False, infinite: bool = False
-) -> Any:
-    """A double; `infinite` allows +∞."""
-    return _field(Field("real", optional, least, np.inf if infinite else most))
-
-
-def truth() -> Any:
-    return _field(Field("truth", False))
-
-
-def integers(least: int = 0, most: int = MOST, dimensions: int = 1, optional: bool = False) -> Any:
-    return _field(Field("integers", optional, least, most, dimensions))
-
-
-def reals(
-    least: float = -np.inf,
-    most: float = np.inf,
-    dimensions: int = 1,
-    optional: bool = False,
-    infinite: bool = False,
-) -> Any:
-    """Doubles, none of them NaN or −∞; +∞ only where `infinite`."""
-    return _field(Field("reals", optional, least, most, dimensions, infinite))
-
-
-def truths(optional: bool = False) -> Any:
-    return _field(Field("truths", optional))
-
-
-def rationals(optional: bool = False) -> Any:
-    """Exact numbers, a tuple of fractions."""
-    return _field(Field("rationals", optional))
-
-
-def part(of: type, optional: bool = False) -> Any:
-    return _field(Field("part", optional, of=of))
-
-
-def parts(of: type, most: int) -> Any:
-    """At most so many parts, in a tuple."""
-    return _field(Field("parts", False, most=most, of=of))
-
-
-def texts() -> Any:
-    """A few words for people, by name."""
-    return field(default_factory=dict, metadata={"spec": Field("texts", False)})
+def _is_polynomial(value: Any) -> bool:
+    """No coefficient 0, no exponent 0, parameters rising: the one way to write it."""
+    return type(value) is dict and all(
+        type(c) is Fraction
+        and c != 0
+        and all(a < b for (a, _), (b, _) in pairwise(monomial))
+        and all(i >= 0 and e >= 1 for i, e in monomial)
+        and sum(e for _, e in monomial) <= MOST_DEGREE
+        for monomial, c in value.items()
+    )
 
 
 def _is_text(entry: tuple[Any, Any]) -> bool:
@@ -154,44 +110,66 @@ def _is_text(entry: tuple[Any, Any]) -> bool:
     return type(name) is str and type(text) is str and len(name) <= 64 and len(text) <= 4096
 
 
-def _field(spec: Field) -> Any:
-    if spec.kind == "parts":
-        return field(default=(), metadata={"spec": spec})
-    return field(default=None, metadata={"spec": spec}) if spec.optional else field(metadata={"spec": spec})
+def _declare(kind: str, *shape: str, infinite: bool = False, **more: Any) -> Any:
+    """A field of a dataclass; `infinite` allows +∞."""
+    if infinite:
+        more["most"] = inf
+    metadata = {"spec": Field(kind, shape, **more)}
+    if kind == "parts":
+        return field(default=(), metadata=metadata)
+    if kind == "texts":
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=None, metadata=metadata) if more.get("optional") else field(metadata=metadata)
 
 
-def declared(of: type) -> Iterator[tuple[str, Field]]:
+whole = partial(_declare, "whole", least=0, most=MOST)
+real = partial(_declare, "real")
+share = partial(_declare, "real", least=5e-324, most=1 - 2.0**-53)
+"""Strictly between 0 and 1."""
+truth = partial(_declare, "truth")
+texts = partial(_declare, "texts")
+integers = partial(_declare, "integers", least=0, most=MOST)
+reals = partial(_declare, "reals")
+truths = partial(_declare, "truths")
+rationals = partial(_declare, "rationals")
+polynomials = partial(_declare, "polynomials")
+
+
+def word(*words: str) -> Any:
+    return _declare("word", words=words)
+
+
+def part(of: type, optional: bool = False) -> Any:
+    return _declare("part", of=of, optional=optional)
+
+
+def parts(of: type, most: int) -> Any:
+    """At most so many parts, in a tuple."""
+    return _declare("parts", of=of, most=most)
+
+
+def declared(of: Any) -> Iterator[tuple[str, Field]]:
     """The fields of a dataclass of a certificate."""
-    for one in fields(of):
-        yield one.name, one.metadata["spec"]
+    return ((one.name, one.metadata["spec"]) for one in fields(of))
 
 
-def validate(value: Any, path: str = "") -> None:
-    """Raise an `InputError` that names the first field which does not hold what it should."""
-    assert is_dataclass(value) and not isinstance(value, type)
-    for name, spec in declared(type(value)):
-        here = f"{path}{name}"
-        held = getattr(value, name)
-        wrong = spec.wrong(held)
-        if wrong:
+def validate(value: Any, path: str = "", lengths: dict[str, int] | None = None) -> dict[str, int]:
+    """The lengths that are known; an `InputError` names the first field that does not hold what it should."""
+    lengths = {"3": 3} if lengths is None else lengths
+    for name, spec in declared(value):
+        held, here = getattr(value, name), f"{path}{name}"
+        if wrong := spec.wrong(held, lengths):
             raise InputError(f"this is no certificate: '{here}' {wrong}")
         if held is not None and spec.kind in ("part", "parts"):
             several = spec.kind == "parts"
             for number, one in enumerate(held if several else (held,)):
-                validate(one, f"{here}.{number}." if several else f"{here}.")
-    trouble = getattr(value, "trouble", lambda: None)()
-    if trouble:
+                shared = {key: length for key, length in lengths.items() if not key.islower()}
+                known = validate(one, f"{here}.{number}." if several else f"{here}.", shared)
+                lengths |= {key: length for key, length in known.items() if key.isupper()}
+    if trouble := getattr(value, "trouble", lambda: None)():
         where = f"'{path[:-1]}': " if path else ""
         raise InputError(f"this is no certificate: {where}{trouble}")
-
-
-def require_shapes(owner: Any, **shapes: tuple[int, ...]) -> str | None:
-    """Why one of these arrays of `owner`, where it is there, has another shape; None where all fit."""
-    for name, shape in shapes.items():
-        array = getattr(owner, name)
-        if array is not None and np.shape(array) != shape:
-            return f"'{name}' has the shape {np.shape(array)}, not {shape}"
-    return None
+    return lengths
 
 
 def is_offsets(start: Any, total: int, rising: bool = True) -> bool:
@@ -200,3 +178,22 @@ def is_offsets(start: Any, total: int, rising: bool = True) -> bool:
         return False
     steps = np.diff(start)
     return bool(np.all(steps > 0) if rising else np.all(steps >= 0))
+
+
+def first_difference(given: Any, own: Any, path: str = "") -> str | None:
+    """The name of the first field in which two certificates, or parts of them, differ, or None."""
+    for name, _ in declared(given):
+        here, ours, inner = getattr(given, name), getattr(own, name), f"{path}{name}"
+        if type(here) is not type(ours):
+            return inner
+        if isinstance(here, np.ndarray):
+            if here.dtype != ours.dtype or not np.array_equal(here, ours):
+                return inner
+        elif is_dataclass(here) or (isinstance(here, tuple) and any(map(is_dataclass, here))):
+            mine, yours = ((here,), (ours,)) if is_dataclass(here) else (here, ours)
+            found = [first_difference(a, b, f"{inner}.") for a, b in zip(mine, yours, strict=False)]
+            if len(mine) != len(yours) or any(found):
+                return next(filter(None, found), inner)
+        elif here != ours:
+            return inner
+    return None

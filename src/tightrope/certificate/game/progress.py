@@ -9,7 +9,6 @@ At a choice with box P(c) and a set A of transitions that count as progress:
 
 Nature is asked the second way where she is an owner, the first way where she is not or where the box encloses
 one distribution; likewise the agent: his witness where he owns the bound, all his choices where he does not.
-Sums of nature's bounds are compared with 1 exactly.
 """
 
 from __future__ import annotations

@@ -1,36 +1,10 @@
-"""Bounds of a game's value: what suffices for which objective, and why.
+"""Bounds of a game's value: what suffices for which objective. Why is proved in `docs/trust.md`.
 
-Write Φ_c(x) = r(c) + γ·opt_{p ∈ P(c)} p·x for one choice and Φ(x)(s) for the agent's optimum over the choices
-of s (the given policy's alone, or its mixture). *Owners* of a bound are those who want it: maximisers own the
-lower bound L, minimisers the upper bound U. Where the agent is an owner, his witness alone counts, otherwise
-all choices do. Nature ANY is nobody's owner: L holds against her minimum, U against her maximum.
-
-1. L ≤ Φ(L) and Φ(U) ≤ U away from the boundary, and L ≤ boundary value ≤ U on it, with rounding on the safe
-side.
-   Boundary: targets (1, or their terminal value), and for `allowed U target` the states that are neither (0).
-2. What else is needed depends on the objective.
-   * UNTIL. V is the least fixpoint, so Φ(U) ≤ U, U ≥ 0 gives V ≤ U (Tarski). For L: at every state with L > 0
-     off the boundary the owners make progress, that is move with positive probability to a smaller rank, a
-     target or a state with L ≤ 0, whatever the others do. P(c) is compact, so the play meets a target, a
-     state with L ≤ 0 or one that is not allowed almost surely, and L along the play until then is a bounded
-     submartingale: L ≤ V.
-   * REACH_REWARD, r ≥ 0. U finite: minimisers make progress towards the targets on {U < ∞}, which no play
-     leaves since Φ(U) ≤ U < ∞; U plus the reward so far is a supermartingale: V ≤ U. L finite: a play that
-     misses the target counts ∞, one that reaches it satisfies L ≤ E[reward + terminal], L being bounded. L =
-     ∞: maximisers, against every answer, either reach a smaller rank within {L = ∞} with positive probability
-     or stay within ranks no larger surely; by induction on the rank the target is missed with positive
-     probability.
-   * TOTAL, r ≥ 0. V is the least fixpoint above 0: U ≥ 0 with Φ(U) ≤ U suffices. L finite: progress as for
-     UNTIL, where a choice with positive reward counts as progress too: it is left after finitely many steps
-     or the total is infinite. L = ∞: with the layer of s being ranking[s] // (|S| + 1): a smaller layer is
-     reached with positive probability, or the layer is never left and (r > 0 or a smaller rank within the
-     layer follows with positive probability).
-   * DISCOUNTED: Φ is a contraction; 1 suffices.
-3. A bounded number of steps: the backups are made here, from what counts after the last one. `F>=k` makes k
-backups
-   within the allowed states from the bounds of what is left.
-
-`r ≥ 0` is asked of the choices that can be taken: all of states off the boundary, or the given policy's.
+*Owners* of a bound are those who want it: maximisers own the lower bound L, minimisers the upper bound U.
+Where the agent is an owner, his witness alone counts, otherwise all choices do. Nature ANY is nobody's owner:
+L holds against her minimum, U against her maximum. Off the boundary L ≤ Φ(L) and Φ(U) ≤ U, on it L ≤ value ≤
+U, and beside that, by objective, what keeps a play from going on without end where the inequality alone would
+let it: a ranking along which the owners make progress.
 """
 
 from __future__ import annotations

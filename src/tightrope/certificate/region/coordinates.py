@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tightrope.certificate.problem import Domain, Polynomial
+from tightrope.certificate.format.fields import Polynomial, Polynomials
+from tightrope.certificate.problem import Domain
 from tightrope.certificate.region.polynomials import (
     ONE,
     ZERO,
@@ -30,6 +31,9 @@ MOST_COORDINATES = 400
 Affine = tuple[list[Fraction], Fraction]
 """linear·x + constant."""
 
+Row = tuple[list[Fraction], Fraction]
+"""a·x ≤ b."""
+
 Box = tuple[list[Fraction], list[Fraction]]
 """(lower, upper) of every coordinate."""
 
@@ -37,7 +41,7 @@ Box = tuple[list[Fraction], list[Fraction]]
 class Space:
     """Parameters with their domain, and the coordinates x built from the free ones."""
 
-    def __init__(self, domain: Domain, polynomials: Sequence[Polynomial]):
+    def __init__(self, domain: Domain, polynomials: Polynomials):
         self.domain, self.parameters = domain, len(domain.lower)
         self.free, self.substitution = _solved(domain)
         self._known: dict[Monomial, Terms] = {}
@@ -75,7 +79,7 @@ class Space:
             total = added(total, self._in_free(monomial), coefficient)
         return total
 
-    def domain_rows(self) -> list[tuple[list[Fraction], Fraction] | None]:
+    def domain_rows(self) -> list[Row | None]:
         """Rows a·x ≤ b by 2·number + part: parameters (upper, lower), then constraints (≤, ≥ if equal)."""
         forms: list[tuple[Affine, Fraction, Fraction | None]] = [
             (self.affine({((i, 1),): ONE}), high, low) for i, (low, high) in enumerate(self._ends())
@@ -83,7 +87,7 @@ class Space:
         for coefficients, bound, is_equality in self.domain.constraints:
             form = self.affine({((i, 1),): c for i, c in enumerate(coefficients) if c})
             forms.append((form, bound, bound if is_equality else None))
-        rows: list[tuple[list[Fraction], Fraction] | None] = []
+        rows: list[Row | None] = []
         for (linear, constant), high, low in forms:
             rows.append((linear, high - constant))
             rows.append(None if low is None else ([-a for a in linear], constant - low))

@@ -13,9 +13,9 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from tightrope.certificate.game.nature import Boxes, Vector, rows_of
+from tightrope.certificate.format.fields import Polynomials
+from tightrope.certificate.game.nature import Boxes, Vector
 from tightrope.certificate.numbers import Numbers
-from tightrope.certificate.problem import Polynomial
 from tightrope.certificate.region.coordinates import Space
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -30,9 +30,10 @@ class Support(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RegionBoxes(Boxes):
-    """Boxes, and at choices with a basis (≥ 0) also the region. Expression e is linear[e]·x + constant[e]."""
+    """Boxes by expression, and at choices with a basis (≥ 0) also the region: expression e is linear[e]·x +
+    constant[e], of size at most extent[e].
+    """
 
-    expression: OffsetArray
     linear: Numbers
     constant: Numbers
     extent: Numbers
@@ -41,27 +42,22 @@ class RegionBoxes(Boxes):
 
     @staticmethod
     def of(
-        boxes: Boxes,
-        expression: OffsetArray,
-        space: Space,
-        polynomials: list[Polynomial],
-        reach: Numbers,
-        support: Support,
+        boxes: Boxes, space: Space, polynomials: Polynomials, reach: Numbers, support: Support,
         basis: OffsetArray,
-    ) -> RegionBoxes:
+    ) -> RegionBoxes:  # fmt: skip
         n = boxes.n
         linear, constant = n.zeros((len(polynomials), space.size)), n.zeros(len(polynomials))
         joint = np.repeat(basis >= 0, np.diff(boxes.transition_start))
-        for e in np.unique(expression[joint]).tolist():
+        for e in np.unique(boxes.label[joint]).tolist():
             form, level = space.affine(polynomials[e])
             linear[e], constant[e] = n.array(form), n.array([level])[0]
         extent = np.abs(linear) @ reach + np.abs(constant)
-        return RegionBoxes(**vars(boxes), expression=expression, linear=linear, constant=constant,
-                           extent=extent, support=support, basis=basis)  # fmt: skip
+        return RegionBoxes(
+            **vars(boxes), linear=linear, constant=constant, extent=extent, support=support, basis=basis
+        )
 
     def only(self, choices: OffsetArray) -> Self:
-        _, taken = rows_of(self.transition_start, choices)
-        return replace(super().only(choices), expression=self.expression[taken], basis=self.basis[choices])
+        return replace(super().only(choices), basis=self.basis[choices])
 
     def bound(self, values: Vector, maximise: bool, upward: bool) -> Vector:
         result = super().bound(values, maximise, upward)
@@ -84,7 +80,7 @@ class RegionBoxes(Boxes):
         table = self.transition_start[choices][:, None] + np.arange(k)
         v = values.take(self.successor[table])
         usable: BoolArray = ~np.any(v.infinite, axis=1)
-        number, e = v.number if maximise else -v.number, self.expression[table]
+        number, e = v.number if maximise else -v.number, self.label[table]
         delta = number - number[:, :1]
         direction = np.einsum("nk,nkd->nd", delta, self.linear[e])
         level = number[:, 0] + (delta * self.constant[e]).sum(axis=1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import comb
+from math import comb, prod
 
-from tightrope.certificate.problem import Polynomial
+from tightrope.certificate.format.fields import Polynomial
 
 Monomial = tuple[tuple[int, int], ...]
 Terms = dict[Monomial, Fraction]
@@ -114,3 +114,11 @@ def _blossom(degree: int, k: int, low: Fraction, high: Fraction) -> list[Fractio
         for e in range(degree, 0, -1):
             sums[e] += sums[e - 1] * point
     return [total / comb(degree, e) for e, total in enumerate(sums)]
+
+
+def values_at(polynomials: Sequence[Polynomial], theta: Sequence[Fraction]) -> list[Fraction]:
+    """Every polynomial at a point."""
+    known: dict[Monomial, Fraction] = {}
+    for monomial in {monomial for polynomial in polynomials for monomial in polynomial}:
+        known[monomial] = prod((theta[i] ** e for i, e in monomial), start=ONE)
+    return [sum((c * known[m] for m, c in polynomial.items()), ZERO) for polynomial in polynomials]

@@ -1,14 +1,14 @@
-"""Do the bounds of every expression contain its true value, given that the statistics hold?
+"""What is proved of every expression, given that the statistics hold: its least and its largest value.
 
-Each end follows from one of these:
+Each end is the best of these:
 
-* f is a number, or the end is 0 or 1, or it was assumed (the smallest probability of what can happen);
+* f itself where it is a number, 0 or 1 otherwise;
 * an event's interval: f = g/m or f = (1 − g)/m;
-* a basis of the region (`tightrope.certificate.region.duality`);
-* the range of f over the domain's box, or over the region's box where it was shrunk.
+* what a basis of the region proves (`tightrope.certificate.region.duality`);
+* the range of f over the domain's box, and over the region's box where it was shrunk.
 
-The region's box is shrunk in stages: every new bound follows from a basis of the rows in the old box, from
-the old box, or from the new bounds of a product's factors.
+The region's box is shrunk in stages: every new bound is the best of what a basis of the rows in the old box
+proves, of the old bound, and of the new bounds of a product's factors.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.hints import RegionHints
-from tightrope.certificate.problem import Polynomial
+from tightrope.certificate.claim import RegionHints
+from tightrope.certificate.format.fields import Polynomials
+from tightrope.certificate.numbers import RATIONAL
 from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import Rows, upper_bounds
-from tightrope.certificate.region.polynomials import Interval, is_constant, polynomial_range, product_range
+from tightrope.certificate.region.polynomials import Interval, is_constant, polynomial_range
 from tightrope.certificate.region.rows import Writer
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 Links = Mapping[int, Sequence[tuple[int, int, bool]]]
 """For every expression the events (number, multiplicity, flipped) that speak of it."""
@@ -34,34 +35,30 @@ Ends = dict[tuple[int, int], Fraction]
 """Proved bounds by (expression, side); side 1 is the upper one."""
 
 
-def shrunk_box(writer: Writer, names: Any, hints: RegionHints) -> tuple[Box, str | None]:
-    """The region's box after all stages, and what is wrong with one of them."""
-    n, space = writer.n, writer.space
-    box = space.start_box()
-    directions = n.zeros((2 * space.size, space.size))
-    for j in range(space.size):
-        directions[2 * j, j], directions[2 * j + 1, j] = 1, -1
-    for stage in range(len(hints.box_lower)):
-        best = n.fractions(upper_bounds(writer.rows(names, box), directions, hints.box_basis[stage]))
-        claimed = _exact_list(hints.box_lower[stage]), _exact_list(hints.box_upper[stage])
-        for j in range(space.size):
-            low, high = max(-best[2 * j + 1], box[0][j]), min(best[2 * j], box[1][j])
-            if j >= len(space.free):
-                left, right = space.products[j - len(space.free)]
-                factors = [(claimed[0][i], claimed[1][i]) for i in (left, right)]
-                least, most = product_range(factors[0], factors[1], left == right)
-                low, high = max(low, least), min(high, most)
-            if claimed[0][j] > low or claimed[1][j] < high:
-                return box, f"stage {stage}: the box of coordinate {j} does not follow"
-        box = claimed
-    return box, None
+def shrunk_box(writer: Writer, names: OffsetArray, hints: RegionHints) -> Box:
+    """The region's box after all stages, no smaller than the file wants it."""
+    (lower, upper), size = writer.space.start_box(), writer.space.size
+    for basis in hints.box_basis.reshape(-1, 2 * size, size):
+        lower, upper = next_box(writer, names, (lower, upper), basis)
+    if hints.box_lower is not None and hints.box_upper is not None:
+        lower = [min(a, Fraction(b)) for a, b in zip(lower, hints.box_lower.tolist(), strict=True)]
+        upper = [max(a, Fraction(b)) for a, b in zip(upper, hints.box_upper.tolist(), strict=True)]
+    return lower, upper
 
 
-def _exact_list(values: FloatArray) -> list[Fraction]:
-    return [Fraction(value) for value in values.tolist()]
+def next_box(writer: Writer, names: OffsetArray, box: Box, basis: OffsetArray) -> Box:
+    """The box after one more stage, in doubles where it became smaller."""
+    n, size = writer.n, writer.space.size
+    directions = n.zeros((2 * size, size))
+    directions[np.arange(0, 2 * size, 2), np.arange(size)] = 1
+    directions[np.arange(1, 2 * size, 2), np.arange(size)] = -1
+    best = n.up(upper_bounds(writer.rows(names, box), directions, basis)).tolist()
+    lower = [max(-Fraction(new), old) for new, old in zip(best[1::2], box[0], strict=True)]
+    upper = [min(Fraction(new), old) for new, old in zip(best[::2], box[1], strict=True)]
+    return writer.space.with_products(lower, upper)
 
 
-def proved_by_bases(rows: Rows, space: Space, polynomials: list[Polynomial], hints: RegionHints) -> Ends:
+def proved_by_bases(rows: Rows, space: Space, polynomials: Polynomials, hints: RegionHints) -> Ends:
     """The bounds that the listed bases prove."""
     n, ends = rows.n, Ends()
     names = list(zip(hints.bound_expression.tolist(), hints.bound_side.tolist(), strict=True))
@@ -86,35 +83,38 @@ class Bounds:
     """What is proved of the ends of expressions; `bases` and `box` are added when they are known."""
 
     def __init__(
-        self, space: Space, polynomials: list[Polynomial], links: Links, lower: Any = (), upper: Any = ()
+        self, space: Space, polynomials: Polynomials, links: Links, lower: Any = (), upper: Any = ()
     ):
         self.space, self.polynomials, self.links = space, polynomials, links
-        self.event_lower, self.event_upper = lower, upper
+        self.event_ends = lower, upper
         self.bases: Ends = {}
         self.box: Box | None = None
         self._ranges: dict[int, Interval] = {}
 
-    def holds(self, expression: int, side: int, end: Fraction, without_region: bool = False) -> bool:
-        """Whether the true value of the expression is on the right side of this end."""
-        ways = (self.plainly, self._by_event) if without_region else self._ways
-        found = (proved for way in ways if (proved := way(expression, side)) is not None)
-        return any(proved <= end if side else end <= proved for proved in found)
+    def doubles(self, used: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """(lower, upper) of the expressions that are used, rounded outward; [0, 1] of all others."""
+        lower, upper = np.zeros(len(self.polynomials)), np.ones(len(self.polynomials))
+        lower[used] = RATIONAL.down(RATIONAL.array([self.proved(e, 0) for e in used]))
+        upper[used] = RATIONAL.up(RATIONAL.array([self.proved(e, 1) for e in used]))
+        return lower, upper
 
     def proved(self, expression: int, side: int) -> Fraction:
         """The best end that is proved."""
-        found = [proved for way in self._ways if (proved := way(expression, side)) is not None]
-        best: Fraction = min(found) if side else max(found)
-        return best
+        found = [*self.without_region(expression, side), self._range(expression)[side]]
+        if (expression, side) in self.bases:
+            found.append(self.bases[expression, side])
+        return min(found) if side else max(found)
 
-    @property
-    def _ways(self) -> Any:
-        return self.plainly, self._by_event, lambda e, side: self.bases.get((e, side)), self._by_range
-
-    def plainly(self, expression: int, side: int) -> Fraction | None:
+    def without_region(self, expression: int, side: int) -> list[Fraction]:
+        """What is plain, and what events say."""
         polynomial = self.polynomials[expression]
-        return polynomial.get((), Fraction(0)) if is_constant(polynomial) else Fraction(side)
+        found = [polynomial.get((), Fraction(0)) if is_constant(polynomial) else Fraction(side)]
+        for event, times, flipped in self.links.get(expression, ()):
+            end = Fraction(float(self.event_ends[side != flipped][event]))
+            found.append((1 - end if flipped else end) / times)
+        return found
 
-    def _by_range(self, expression: int, side: int) -> Fraction:
+    def _range(self, expression: int) -> Interval:
         if expression not in self._ranges:
             polynomial, domain = self.polynomials[expression], self.space.domain
             low, high = polynomial_range(polynomial, domain.lower, domain.upper)
@@ -122,13 +122,4 @@ class Bounds:
                 least, most = polynomial_range(self.space.in_free(polynomial), *self.box)
                 low, high = max(low, least), min(high, most)
             self._ranges[expression] = low, high
-        return self._ranges[expression][side]
-
-    def _by_event(self, expression: int, side: int) -> Fraction | None:
-        found: list[Fraction] = []
-        for event, times, flipped in self.links.get(expression, ()):
-            ends = Fraction(float(self.event_lower[event])), Fraction(float(self.event_upper[event]))
-            found.append((1 - ends[1 - side] if flipped else ends[side]) / times)
-        if not found:
-            return None
-        return min(found) if side else max(found)
+        return self._ranges[expression]

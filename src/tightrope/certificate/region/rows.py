@@ -1,20 +1,16 @@
-"""Rows a·x ≤ b that hold at the true coordinates, written down from their origins.
+"""Rows a·x ≤ b that hold at the true coordinates, written down from their names (origin, index, part).
 
-A file names rows, it does not carry them. A name is (origin, index, part):
-
-* DOMAIN    parameter `index` within its bounds (part 0 upper, 1 lower), or constraint `index` − parameters
-            (part 1: the other side of an equality).
-* EVENT     event `index` is at most its upper bound (part 0), at least its lower one (part 1).
-* ENVELOPE  product `index`, z = x·y in the current box: parts 0 to 3 are McCormick's (x − x̲)(y − y̲) ≥ 0,
-            (x̄ − x)(ȳ − y) ≥ 0, (x̄ − x)(y − y̲) ≥ 0, (x − x̲)(ȳ − y) ≥ 0; part 4 is (x − m)² ≥ 0 for a
-            square, m the middle.
-* CUT       the likelihood's tangent at the file's point `index`.
-* L1        choice `index`, the set of outcomes in the bits of `part`.
-* TANGENT   the ellipsoid in the direction that is the file's point `index`.
-* EXPRESSION expression `index` is at most its upper bound (part 0), at least its lower one (part 1): only for
-  what
-            comes after these bounds were proved.
-* SPLIT     split `index` of a tree of cells, part 0 the half-space below it, part 1 the one above.
+* DOMAIN      parameter `index` within its bounds (part 0 upper, 1 lower), or constraint `index` − parameters
+              (part 1: the other side of an equality).
+* EVENT       event `index` is at most its upper bound (part 0), at least its lower one (part 1).
+* ENVELOPE    product `index`, z = x·y in the current box: parts 0 to 3 are McCormick's, (x − x̲)(y − y̲) ≥ 0,
+              (x̄ − x)(ȳ − y) ≥ 0, (x̄ − x)(y − y̲) ≥ 0, (x − x̲)(ȳ − y) ≥ 0; part 4 is (x − m)² ≥ 0 for a
+              square, m the middle.
+* CUT         the likelihood's tangent at the file's point `index`.
+* L1          choice `index`, the set of outcomes in the bits of `part`.
+* EXPRESSION  as EVENT, of expression `index`: only for what comes after these bounds were proved.
+* TANGENT     the ellipsoid in the direction that is the file's point `index`.
+* SPLIT       split `index` of a tree of cells, part 0 the half-space below it, part 1 the one above.
 
 All are rational but for logarithms and roots, which are rounded to the safe side.
 """
@@ -26,13 +22,11 @@ from enum import IntEnum
 from fractions import Fraction
 from typing import Any, Protocol
 
+from tightrope.certificate.format.fields import Polynomial
 from tightrope.certificate.numbers import Arithmetic
-from tightrope.certificate.problem import Polynomial
-from tightrope.certificate.region.coordinates import Box, Space
+from tightrope.certificate.region.coordinates import Box, Row, Space
 from tightrope.certificate.region.duality import Rows
 from tightrope.certificate.region.polynomials import ZERO
-
-Row = tuple[list[Fraction], Fraction]
 
 
 class Origin(IntEnum):
@@ -67,24 +61,25 @@ class Writer:
         )
 
     def row(self, origin: int, index: int, part: int, box: Box) -> Row:
-        name = (origin, index, part)
         if origin == Origin.ENVELOPE:
             return self._envelope(index, part, box)
+        if origin == Origin.EXPRESSION and origin in self.sources:  # what is proved may have become better
+            return self.sources[Origin.EXPRESSION].row(index, part)
+        name = (origin, index, part)
         if name not in self._known:
             if origin == Origin.DOMAIN:
-                row = (
-                    self._domain[2 * index + part]
-                    if part in (0, 1) and 2 * index < len(self._domain)
-                    else None
-                )
-            elif origin not in self.sources:
-                raise ValueError(f"rows of origin {origin} where there are none")
+                self._known[name] = self._of_domain(index, part)
+            elif origin in self.sources:
+                self._known[name] = self.sources[Origin(origin)].row(index, part)
             else:
-                row = self.sources[Origin(origin)].row(index, part)
-            if row is None:
-                raise ValueError("no such row of the domain")
-            self._known[name] = row
+                raise ValueError(f"rows of origin {origin} where there are none")
         return self._known[name]
+
+    def _of_domain(self, index: int, part: int) -> Row:
+        row = self._domain[2 * index + part] if part in (0, 1) and 2 * index < len(self._domain) else None
+        if row is None:
+            raise ValueError("no such row of the domain")
+        return row
 
     def _envelope(self, index: int, part: int, box: Box) -> Row:
         space = self.space

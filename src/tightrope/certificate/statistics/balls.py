@@ -11,11 +11,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from tightrope.certificate.format.fields import Polynomials
 from tightrope.certificate.numbers import Arithmetic
-from tightrope.certificate.problem import Polynomial
-from tightrope.certificate.region.coordinates import Space
+from tightrope.certificate.region.coordinates import Row, Space
 from tightrope.certificate.region.polynomials import Terms, added, is_constant
-from tightrope.certificate.region.rows import Row
 from tightrope.certificate.statistics.intervals import log_below
 from tightrope.certificate.statistics.outcomes import Outcomes
 
@@ -24,7 +23,7 @@ class Balls:
     """The balls of all groups at level γ each."""
 
     def __init__(
-        self, n: Arithmetic, space: Space, polynomials: list[Polynomial], outcomes: Outcomes, delta: Fraction
+        self, n: Arithmetic, space: Space, polynomials: Polynomials, outcomes: Outcomes, delta: Fraction
     ):
         self.n, self.space, self.polynomials, self.outcomes = n, space, polynomials, outcomes
         unknown = np.array([not is_constant(p) for p in polynomials])[outcomes.expression]
@@ -44,9 +43,10 @@ class Balls:
         radius = n.root_up(2 * log_sets / trials * (1 + 8 * n.epsilon)) * (1 + 8 * n.epsilon)
         total: Terms = {}
         share = 0
-        for j in range(width):
-            if part >> j & 1:
-                e, m = int(outcomes.expression[first + j]), int(outcomes.multiplicity[first + j])
-                total, share = added(total, self.polynomials[e], m), share + int(outcomes.seen[first + j])
+        for o in range(first, last):
+            if part >> (o - first) & 1:
+                polynomial = self.polynomials[int(outcomes.expression[o])]
+                total = added(total, polynomial, int(outcomes.multiplicity[o]))
+                share += int(outcomes.seen[o])
         linear, constant = self.space.affine(total)
         return linear, Fraction(share, trials) + n.fractions(radius)[0] / 2 - constant

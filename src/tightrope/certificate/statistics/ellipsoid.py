@@ -1,24 +1,11 @@
 """The confidence ellipsoid of least squares, worked out from counts and exact expressions.
 
-A visit to a choice is one observation: the indicators Y of its outcomes, with mean c + B·y at the true
-coordinates y = (x − origin)/half of the domain's box, |y| ≤ 1. With λ = 1/10, V = λ·1 + Σ BᵀB and
-V·ŷ = Σ Bᵀ(Y − c) over all visits, at all times together with probability at least 1 − δ,
-
-    ‖y − ŷ‖_V ≤ β = √(½·log(det V/λᵈ) + log(1/δ)) + √(λ·d)
-
-(Abbasi-Yadkori, Pál and Szepesvári 2011; z·Bᵀ(Y − c − By) has range at most √2·‖Bz‖, so that Hoeffding's
-lemma gives noise R = 1/√2). V and Σ Bᵀ(Y − c) are sums of rationals weighted by counts, and exact.
-
-Whatever the lower triangular G, M = G·V·Gᵀ is worked out exactly. With ε ≥ ‖M − 1‖ in Frobenius' norm and
-Hadamard's inequality,
-
-    det V ≤ ∏ M_ii / ∏ G_ii²,        ‖q‖²_{V⁻¹} = (Gq)ᵀM⁻¹(Gq) ≤ ‖Gq‖²/(1 − ε),
-
-and a centre that misses V·ŷ by ρ is off by ‖ρ‖_{V⁻¹}, which is added to β. G is the inverse Cholesky factor
-with more digits than float64 has; a worse one would give a larger ellipsoid, never a wrong one.
-
-So g·x ≤ g·origin + q·ŷ + β·‖q‖_{V⁻¹}, q = g·half, for every direction g: rows of the region (TANGENT) for the
-directions in the file, and nature's problem at every choice of rectangular sets.
+With y = (x − origin)/half in the domain's box and λ = 1/10, V = λ·1 + Σ BᵀB and V·ŷ = Σ Bᵀ(Y − c) over all
+visits, Y the outcomes with mean c + B·y: ‖y − ŷ‖_V ≤ β = √(½·log(det V/λᵈ) + log(1/δ)) + √(λ·d) at all times
+with probability at least 1 − δ (Abbasi-Yadkori, Pál and Szepesvári 2011; noise 1/√2). V is exact. Whatever
+the lower triangular G, M = G·V·Gᵀ bounds det V ≤ ∏ M_ii / ∏ G_ii² (Hadamard) and ‖q‖²_{V⁻¹} ≤ ‖Gq‖²/(1 − ε)
+with ε ≥ ‖M − 1‖: a bad G gives a larger ellipsoid, never a wrong one, and a centre that misses V·ŷ by ρ adds
+‖ρ‖_{V⁻¹} to β. So g·x ≤ g·origin + q·ŷ + β·‖q‖_{V⁻¹}, q = g·half: rows (TANGENT), and nature's problem.
 """
 
 from __future__ import annotations
@@ -28,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.certificate.format.fields import Polynomials
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, Arithmetic, Numbers, as_fraction
-from tightrope.certificate.problem import Polynomial
-from tightrope.certificate.region.coordinates import Space
+from tightrope.certificate.region.coordinates import Row, Space
 from tightrope.certificate.region.polynomials import ZERO, added, is_constant
-from tightrope.certificate.region.rows import Row
 from tightrope.certificate.statistics.intervals import log_below
 from tightrope.certificate.statistics.outcomes import Outcomes
 
@@ -50,7 +36,7 @@ class Ellipsoid:
     """
 
     def __init__(
-        self, n: Arithmetic, space: Space, polynomials: list[Polynomial], outcomes: Outcomes, delta: Fraction
+        self, n: Arithmetic, space: Space, polynomials: Polynomials, outcomes: Outcomes, delta: Fraction
     ):
         self.n, self.size = n, space.size
         self.points = np.zeros((0, space.size))
@@ -93,7 +79,7 @@ class Ellipsoid:
         return total
 
     def _normal_equations(
-        self, space: Space, polynomials: list[Polynomial], outcomes: Outcomes
+        self, space: Space, polynomials: Polynomials, outcomes: Outcomes
     ) -> tuple[Numbers, Numbers]:
         """V and Σ Bᵀ(Y − c): outcomes are pooled by expression and multiplicity first."""
         kinds, number = np.unique(

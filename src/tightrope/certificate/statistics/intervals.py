@@ -1,22 +1,13 @@
 """Is [lower, upper] an interval of the stated method for K successes in N trials, or a wider one?
 
-* clopper-pearson  P(Bin(N, lower) ≥ K) ≤ γ/2 and P(Bin(N, upper) ≤ K) ≤ γ/2. Both tails are monotone, so
-  every p outside the interval has a tail below γ/2 as well.
+* clopper-pearson  P(Bin(N, lower) ≥ K) ≤ γ/2 and P(Bin(N, upper) ≤ K) ≤ γ/2.
 * hoeffding        the ends are at least √(log(2/γ)/(2N)) away from K/N.
 * beta-binomial    at both ends the likelihood ratio of the mixture with the Beta(½, ½) distribution is at
-  least 1/γ; it is convex in log p around K/N, so it is at least that beyond them.
+  least 1/γ.
 
-0 and 1 are always fine, and an upper end is a lower one of the failures. With s(n) = log n! − n·log n + n,
-
-    log P(Bin(n, p) = k) = s(n) − s(k) − s(n−k) − k·log(k/(np)) − (n−k)·log((n−k)/(nq)),
-
-where s(n) = ½·log(2πn) + 1/(12n) − 1/(360n³) + …, an alternating series whose error is below the first term
-left out. A tail is the probability of its first point times 1 + r + r·r' + …, and what is left after some
-terms is below a geometric series, since the ratios fall. The mixture's likelihood is c(k)·c(n−k)/C(n, k),
-where c(k) = C(2k, k)/4ᵏ and log c(k) = s(2k) − 2·s(k).
-
-Every logarithm comes with its error, and errors are added up. In longdouble those of np and nq cost about
-n·ε: beyond n ≈ 10⁹ they are too large to confirm an interval.
+0 and 1 are always fine, and an upper end is a lower one of the failures. Probabilities by Stirling's series
+s(n) = log n! − n·log n + n, tails by a geometric series; `docs/trust.md` has the formulas. Every logarithm
+comes with its error, and errors are added up.
 """
 
 from __future__ import annotations

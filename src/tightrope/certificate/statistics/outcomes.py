@@ -3,13 +3,10 @@
 An *outcome* of a choice is a group of m transitions with one expression f; it has the probability m·f.
 Choices with the same outcomes draw from one distribution, so their counts are added up, outcome by outcome.
 
-An *event* is a polynomial g that is the probability of an outcome. A visit to a choice with an outcome of
-probability g is a trial of g that succeeds when the outcome shows; where g and 1 − g are one event (`paired`)
-and only an outcome of probability 1 − g is there, it succeeds when that one does not. Each visit is at most
-one trial of an event, chosen by the model alone. Every outcome of unknown probability belongs to an event,
-seen or not, so that nothing seen decides how δ is shared.
-
-Counts are at most 2⁵⁰ together (the door sees to that), so sums of them are exact, also in doubles.
+An *event* is a polynomial g that is the probability of an outcome, where `paired` also that of 1 − g. A visit
+to a choice with an outcome of probability g is a trial of g; each visit is at most one, chosen by the model
+alone. Every outcome of unknown probability belongs to an event, seen or not, so that nothing seen decides how
+δ is shared. Counts are at most 2⁵⁰ together (the door sees to that): sums of them are exact, also in doubles.
 """
 
 from __future__ import annotations
@@ -20,7 +17,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.certificate.problem import Data, Polynomial, Problem
+from tightrope.certificate.format.fields import Polynomials
+from tightrope.certificate.problem import Data, Problem
 from tightrope.certificate.region.polynomials import ONE, Key, Terms, added, is_constant, key
 from tightrope.numerics.arrays import BoolArray
 
@@ -89,7 +87,7 @@ class Outcomes:
         expression, multiplicity = (np.concatenate([row[i] for row in rows]).astype(np.int64) for i in (0, 1))
         return Outcomes(start, expression, multiplicity, np.concatenate(seen), of_choice)
 
-    def unbalanced(self, polynomials: list[Polynomial]) -> list[int] | None:
+    def unbalanced(self, polynomials: Polynomials) -> list[int] | None:
         """The expressions of a choice whose probabilities do not sum to the polynomial 1, if any."""
         for a, b in pairwise(self.start.tolist()):
             total: Terms = {}
@@ -113,7 +111,7 @@ def _numbered(table: Ints) -> Ints:
 class Events:
     """The events of a model, in the order of their first expression, with successes and trials."""
 
-    def __init__(self, outcomes: Outcomes, polynomials: list[Polynomial], paired: bool):
+    def __init__(self, outcomes: Outcomes, polynomials: Polynomials, paired: bool):
         pairs = np.stack([outcomes.expression, outcomes.multiplicity], axis=1)
         distinct, of_pair = np.unique(pairs, axis=0, return_inverse=True)
         number: dict[Key, tuple[int, bool]] = {}

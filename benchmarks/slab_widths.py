@@ -63,15 +63,14 @@ def measure(name: str, seed: int, region: str, episodes: int, robust: bool) -> R
         Problem(model, objective), counts, delta=DELTA, region=region, sets="coupled", policy=policy
     )
     row: Row = {"instance": name, "seed": seed, "region": region, "episodes": episodes, "robust": robust}
-    found = result.robust.interval
-    row["distance"] = min(abs(optimum - found.lower), abs(found.upper - optimum)) / abs(optimum)
+    row["distance"] = abs(optimum - result.guarantee) / abs(optimum)
     if result.value is not None:
         interval = result.value.interval
         row["gap"] = (interval.upper - interval.lower) / abs(optimum)
         row["covered"] = interval.lower <= optimum <= interval.upper
         row["status"] = result.value.coupled.status.value if result.value.coupled else "rectangular"
     row["cpu_seconds"] = time.process_time() - begin
-    row["seconds"] = result.seconds
+    row["seconds"] = dict(result.seconds)
     return row
 
 

@@ -30,9 +30,7 @@ POLICY = np.zeros(5, np.int64)
 def with_claim(certificate, proof):
     """The certificate with the best bounds that the checker's own functions find."""
     certificate = with_proof(certificate, proof)
-    link = Learned(certificate, LONGDOUBLE)
-    link.checks()
-    check = link.coupled_check(proof)
+    check = Learned(certificate, LONGDOUBLE).coupled_check(proof)
     ends = {int(node): check.own_ends(i) for i, node in enumerate(proof.node)}
     low, high = check.tree_ends(ends, (-np.inf, np.inf))
     lower, upper = np.nextafter(float(low), -np.inf), np.nextafter(float(high), np.inf)

@@ -28,9 +28,7 @@ AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
 
 
 def ellipsoid_of(certificate, n=LONGDOUBLE) -> Ellipsoid:
-    link = Learned(certificate, n)
-    link.statistics()
-    return link.sources[Origin.TANGENT]
+    return Learned(certificate, n).statements.sources[Origin.TANGENT]
 
 
 @pytest.mark.parametrize("sets", ["parameter", "expression", "rectangular"])
@@ -95,9 +93,8 @@ def test_the_ellipsoid_is_that_of_least_squares():
     extended = found.upper_bounds(directions.astype(np.longdouble), None)
     assert extended.astype(float) == pytest.approx(expected, rel=1e-9)
     exact = ellipsoid_of(certificate, RATIONAL)
-    exact.points = directions
-    for i, bound in enumerate(LONGDOUBLE.fractions(extended)):
-        assert exact.row(i, 0)[1] <= bound <= exact.row(i, 0)[1] + Fraction(1, 10**15)
+    for direction, bound in zip(directions, LONGDOUBLE.fractions(extended), strict=True):
+        assert exact.tangent(direction)[1] <= bound <= exact.tangent(direction)[1] + Fraction(1, 10**15)
 
 
 def test_nothing_is_bounded_in_no_direction():

@@ -312,8 +312,7 @@ def test_a_box_may_only_be_made_wider():
     for wanted in (None, middle):
         region = replace(certificate.learned.region, box_lower=wanted, box_upper=wanted)
         link = Learned(moved(certificate, REGION, region), LONGDOUBLE)
-        link.checks()
-        boxes.append(link.region_box)
+        boxes.append(link.projection.box)
     assert boxes[0] == boxes[1]
 
 
@@ -429,9 +428,7 @@ def test_plug_ins_are_a_function_of_earlier_batches():
 
 
 def likelihood_of(certificate):
-    link = Learned(certificate, LONGDOUBLE)
-    link.statistics()
-    return link.sources[Origin.CUT]
+    return Learned(certificate, LONGDOUBLE).statements.sources[Origin.CUT]
 
 
 def test_the_assumption_follows_from_method_and_design():

@@ -20,10 +20,7 @@ def _rows(size: int, count: int, seed: int) -> Rows:
     matrix /= np.abs(matrix).max(axis=1, keepdims=True)
     random.normal(size=count)
     bound = random.uniform(0.3, 1.0, count) * np.abs(matrix).sum(axis=1) * 0.6
-    rows = [
-        ([Fraction(a) for a in row], Fraction(b))
-        for row, b in zip(matrix.tolist(), bound.tolist(), strict=True)
-    ]
+    rows = [LONGDOUBLE.array(row) for row in np.column_stack([matrix, bound])]
     return Rows.of(LONGDOUBLE, ([Fraction(-1)] * size, [Fraction(1)] * size), rows)
 
 

@@ -63,7 +63,7 @@ def proved_bounds(forgery: Forgery) -> tuple[np.ndarray, np.ndarray]:
     link = Learned(read(archive_bytes(forgery.members())).certificate, LONGDOUBLE)
     assert all(one.passed for one in link.checks())
     label = np.arange(len(link.expression)) if link.is_untied else link.expression
-    return link.lower[label], link.upper[label]
+    return link.projection.lower[label], link.projection.upper[label]
 
 
 def _vectors(forgery: Forgery, share: float) -> dict[str, np.ndarray]:

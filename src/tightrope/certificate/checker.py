@@ -56,7 +56,8 @@ def check(certificate: Certificate, n: Arithmetic = LONGDOUBLE) -> Verdict:
             checks.append(Check("hints", False, f"they do not fit the problem: {error}"))
     values = {claim.name: (claim.lower, claim.upper) for claim in certificate.claims}
     kind = "value" if problem.law != "domain" else "learning"
-    assumes, nominal = assumptions(problem, learned is not None and learned.planned)
+    planned = learned is not None and all(one.passed for one in checks) and learned.planned
+    assumes, nominal = assumptions(problem, planned)
     return Verdict(tuple(checks), values, kind, tuple(assumes), nominal, unbound(certificate))
 
 

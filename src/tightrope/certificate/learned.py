@@ -15,13 +15,13 @@ random.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, CoupledHints
+from tightrope.certificate.claim import Certificate, CoupledHints, RegionHints
 from tightrope.certificate.coupled.check import CoupledCheck
 from tightrope.certificate.coupled.values import Ends as ValueEnds
 from tightrope.certificate.game.nature import Boxes
@@ -32,17 +32,41 @@ from tightrope.certificate.region.duality import BasisTable, Rows
 from tightrope.certificate.region.nature import RegionBoxes
 from tightrope.certificate.region.polynomials import is_constant
 from tightrope.certificate.region.projection import Bounds, proved_by_bases, shrunk_box
-from tightrope.certificate.region.rows import Ends, Origin, Source, Writer
+from tightrope.certificate.region.projection import Ends as ProvedEnds
+from tightrope.certificate.region.rows import Ends, Origin, Sources, Writer
 from tightrope.certificate.statistics.balls import Balls
 from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.certificate.statistics.intervals import Intervals
 from tightrope.certificate.statistics.likelihood import Likelihood
 from tightrope.certificate.statistics.outcomes import Events, Outcomes, totals
 from tightrope.certificate.verdict import Check
+from tightrope.numerics.arrays import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Statements:
+    """Link 1: what holds of the true parameters, as a check and as what rows are written from."""
+
+    check: Check
+    sources: Sources
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """Links 2 and 3: rows of the region, the box that follows from them, and bounds of expressions, or of
+    transitions where these share δ."""
+
+    check: Check
+    writer: Writer
+    box: Box
+    rows: Rows | None
+    bounds: Bounds
+    lower: FloatArray
+    upper: FloatArray
 
 
 class Learned:
-    """The links one after the other; who writes certificates asks it what is proved so far."""
+    """The links one after the other, each a value that follows from the problem and hints."""
 
     def __init__(self, certificate: Certificate, n: Arithmetic):
         problem, hints = certificate.problem, certificate.learned
@@ -54,18 +78,6 @@ class Learned:
         self.space = Space(problem.domain, self.polynomials)
         self.used: list[int] = np.unique(self.expression).tolist()
         self.constant = np.array([is_constant(p) for p in self.polynomials])
-        self.sources: dict[Origin, Source] = {}
-        self.writer = Writer(n, self.space, self.sources)
-        self.rows: Rows | None = None
-        self.region_box: Box | None = None
-
-    def show(self, certificate: Certificate) -> None:
-        """The same problem with other hints about its region: who writes certificates tries several."""
-        assert certificate.learned is not None
-        self.certificate, self.hints = certificate, certificate.learned
-        for source in self.sources.values():
-            if self.hints.region is not None and isinstance(source, Likelihood | Ellipsoid):
-                source.points = self.hints.region.point
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -83,13 +95,13 @@ class Learned:
     @property
     def planned(self) -> bool:
         """Whether a likelihood's pilot follows from a plan."""
-        likelihood = self.sources.get(Origin.CUT)
+        likelihood = self.statements.sources.get(Origin.CUT)
         return isinstance(likelihood, Likelihood) and likelihood.planned
 
     def checks(self) -> list[Check]:
         """Links 1 to 3."""
-        checks = [self.distributions(), self.statistics()]
-        return [*checks, self.written()] if all(check.passed for check in checks) else checks
+        checks = [self.distributions(), self.statements.check]
+        return [*checks, self.projection.check] if all(check.passed for check in checks) else checks
 
     def distributions(self) -> Check:
         name, wrong = "probabilities of every choice sum to 1", self.outcomes.unbalanced(self.polynomials)
@@ -100,33 +112,35 @@ class Learned:
             return Check(name, False, "a number among them is no probability")
         return Check(name, True, f"{len(self.outcomes.start) - 1} groups of choices, in rationals")
 
-    def statistics(self) -> Check:
-        """Link 1: what holds of the true parameters, from the counts. A region's kind is one line here."""
+    @cached_property
+    def statements(self) -> Statements:
+        """Link 1, from the counts. A region's kind is one line here."""
         data, hints, region = self.data, self.hints, self.hints.region
         if (hints.lower is not None) != (data is not None and data.has_intervals):
             raise ValueError("intervals do not fit the method")
         if region is not None and (self.is_untied or region.point.shape[1] != self.space.size):
             raise ValueError("the region does not fit the statement or the coordinates")
         if data is None:
-            return Check("no data", True, "the bounds hold for every instantiation in the domain")
+            words = "the bounds hold for every instantiation in the domain"
+            return Statements(Check("no data", True, words), {})
         if data.has_intervals:
             return self._intervals(data)
         about, delta = (self.n, self.space, self.polynomials), Fraction(data.delta)
+        sources: Sources
         if data.method == "weissman":
-            self.sources[Origin.L1] = balls = Balls(*about, self.outcomes, delta)
+            sources = {Origin.L1: (balls := Balls(*about, self.outcomes, delta))}
             found = "L1 balls are those of the model", f"{balls.statements} balls"
         elif data.method == "likelihood":
-            self.sources[Origin.CUT] = likelihood = Likelihood(*about, data, self.expression)
+            sources = {Origin.CUT: (likelihood := Likelihood(*about, data, self.expression))}
             words = f"{data.batches} batches, a pilot of {likelihood.pilot}"
             found = "every batch is predicted by those before it", words
         else:
-            self.sources[Origin.TANGENT] = ellipsoid = Ellipsoid(*about, self.outcomes, delta)
+            sources = {Origin.TANGENT: (ellipsoid := Ellipsoid(*about, self.outcomes, delta))}
             words = f"{self.space.size} coordinates, β = {float(ellipsoid.beta):.6f}"
             found = "the ellipsoid follows from the counts", words
-        self.show(self.certificate)
-        return Check(found[0], True, f"{found[1]}, δ = {data.delta:g}")
+        return Statements(Check(found[0], True, f"{found[1]}, δ = {data.delta:g}"), sources)
 
-    def _intervals(self, data: Data) -> Check:
+    def _intervals(self, data: Data) -> Statements:
         """Are these intervals of events, or of transitions of unknown probability, at their share of δ?"""
         lower, upper, graph = self.hints.lower, self.hints.upper, self.problem.graph
         assert lower is not None and upper is not None
@@ -141,42 +155,59 @@ class Learned:
             successes, trials = self.events.successes, self.events.trials
         if len(lower) != size:
             raise ValueError(f"the intervals do not fit the model's {what}s")
-        if not self.is_untied:
-            self.sources[Origin.EVENT] = Ends(self.space, self.events.polynomials, lower, upper)
         intervals = Intervals(self.n, data.method, Fraction(data.delta) / max(len(unknown), 1))
         wrong = intervals.unproved(successes, trials, lower[unknown], upper[unknown])
         found = Check.everywhere(f"{what}s' intervals follow from the counts by {data.method}", wrong, what)
         words = f"{len(unknown)} {what}s share δ = {data.delta:g}, {int(trials.sum())} trials"
-        return replace(found, detail=words) if found.passed else found
+        found = replace(found, detail=words) if found.passed else found
+        if self.is_untied:
+            return Statements(found, {})
+        return Statements(found, {Origin.EVENT: Ends(self.space, self.events.polynomials, lower, upper)})
 
-    def written(self) -> Check:
-        """Links 2 and 3: the rows, the box that follows from them, and what is proved of expressions."""
-        hints, region = self.hints, self.hints.region
-        has_events = Origin.EVENT in self.sources
-        links = (self.events.links, hints.lower, hints.upper) if has_events else ({},)
-        self.bounds = Bounds(self.space, self.polynomials, *links)
-        stages = 0
+    @cached_property
+    def projection(self) -> Projection:
+        return self.project(self.hints.region)
+
+    def writer(self, region: RegionHints | None) -> Writer:
+        """Who writes the rows that hints about a region name."""
+        points = np.zeros((0, self.space.size)) if region is None else region.point
+        return Writer(self.n, self.space, self.statements.sources, points)
+
+    def project(self, region: RegionHints | None) -> Projection:
+        """Links 2 and 3, with these hints about the region."""
+        space, writer, box, rows, stages = self.space, self.writer(region), self.space.start_box(), None, 0
+        bases: ProvedEnds = {}
         if region is not None:
             early = region.row[region.row[:, 0] != Origin.EXPRESSION]
             if not np.array_equal(early, region.row[: len(early)]):
                 raise ValueError("rows that rest on proved bounds come last")
-            stages = len(region.box_basis) // (2 * self.space.size)
-            self.region_box = shrunk_box(self.writer, early, region)
-            self.rows = self.writer.rows(early, self.region_box)
-            self.bounds.bases = proved_by_bases(self.rows, self.space, self.polynomials, region)
-            self.bounds.box = self.region_box if stages else None
-        self._derive()
-        if region is not None and self.region_box is not None:
-            met = np.isin(np.arange(len(self.polynomials)), self.used)
-            known = [p if met[e] else None for e, p in enumerate(self.polynomials)]
-            self.sources[Origin.EXPRESSION] = Ends(self.space, known, self.lower, self.upper)
-            self.rows = self.writer.rows(region.row, self.region_box)
-        words = f"{len(self.used)} expressions, {len(self.bounds.bases)} ends from bases, {stages} stages"
-        return Check("bounds of expressions are derived", True, words)
+            stages = len(region.box_basis) // (2 * space.size)
+            box = shrunk_box(writer, early, region)
+            rows = writer.rows(early, box)
+            bases = proved_by_bases(rows, space, self.polynomials, region)
+        bounds = self.bounds(bases, box if stages else None)
+        lower, upper = self._derive(bounds)
+        if region is not None:
+            writer = self.knowing(writer, lower, upper)
+            rows = writer.rows(region.row, box)
+        words = f"{len(self.used)} expressions, {len(bases)} ends from bases, {stages} stages"
+        check = Check("bounds of expressions are derived", True, words)
+        return Projection(check, writer, box, rows, bounds, lower, upper)
 
-    def _derive(self) -> None:
+    def bounds(self, bases: ProvedEnds, box: Box | None) -> Bounds:
+        """What events say of expressions, with what follows from bases and within a box."""
+        links = self.events.links if Origin.EVENT in self.statements.sources else {}
+        return Bounds(self.space, self.polynomials, links, (self.hints.lower, self.hints.upper), bases, box)
+
+    def knowing(self, writer: Writer, lower: FloatArray, upper: FloatArray) -> Writer:
+        """The writer with rows from these bounds of the expressions that are used."""
+        met = np.isin(np.arange(len(self.polynomials)), self.used)
+        known = [p if met[e] else None for e, p in enumerate(self.polynomials)]
+        return writer.and_from(Origin.EXPRESSION, Ends(self.space, known, lower, upper))
+
+    def _derive(self, bounds: Bounds) -> tuple[FloatArray, FloatArray]:
         """The bounds of every expression, or of every transition where these share δ."""
-        lower, upper = self.bounds.doubles(self.used)
+        lower, upper = bounds.doubles(self.used)
         constant, least = self.constant, self.problem.assumed_support
         if self.is_untied:
             assert self.hints.lower is not None and self.hints.upper is not None
@@ -185,27 +216,29 @@ class Learned:
             upper = np.where(constant, upper, np.minimum(upper, self.hints.upper))
         if least is not None:
             lower = np.where(constant, lower, np.maximum(lower, np.minimum(least, upper)))
-        self.lower, self.upper = lower, upper
+        return lower, upper
 
     def boxes(self, number: int, upward: bool) -> Boxes:
         """Link 4: the sets against which an end of claim `number` is checked."""
         graph, n, region = self.problem.graph, self.n, self.hints.region
         label = np.arange(graph.transitions) if self.is_untied else self.expression
         single = np.ones(graph.choices, dtype=np.bool_)  # around the one true distribution
-        ends = n.array(self.lower), n.array(self.upper)
+        found = self.projection
+        ends = n.array(found.lower), n.array(found.upper)
         boxes = Boxes(n, graph.transition_start, graph.successor, label, *ends, single)
         vectors = self.certificate.values[number]
         basis = vectors.upper_basis if upward else vectors.lower_basis
         if basis is None or basis.max(initial=-1) < 0:
             return boxes
-        if region is None or self.rows is None:
+        if region is None or found.rows is None:
             raise ValueError("bases of choices without a region")
-        about, ellipsoid = (self.space, self.polynomials, self.rows.reach), self.sources.get(Origin.TANGENT)
+        about = self.space, self.polynomials, found.rows.reach
+        ellipsoid = self.statements.sources.get(Origin.TANGENT)
         if isinstance(ellipsoid, Ellipsoid):
             return RegionBoxes.of(boxes, *about, ellipsoid, basis)
         if basis.max(initial=-1) >= len(region.choice_basis):
             raise ValueError("bases of choices that are not there")
-        return RegionBoxes.of(boxes, *about, BasisTable(self.rows, region.choice_basis), basis)
+        return RegionBoxes.of(boxes, *about, BasisTable(found.rows, region.choice_basis), basis)
 
     def coupled(self, number: int, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
         """Link 5: coupled proofs about claim `number`, whose vectors prove `ends`, and what follows."""
@@ -218,7 +251,7 @@ class Learned:
 
     def coupled_check(self, hints: CoupledHints) -> CoupledCheck:
         """The check of one proof, once the region's rows and box are known."""
-        if self.region_box is None or hints.claim >= len(self.certificate.claims):
+        if self.hints.region is None or hints.claim >= len(self.certificate.claims):
             raise ValueError("a coupled proof without a region, or of no claim")
         about = self.certificate.claims[hints.claim], self.certificate.values[hints.claim]
-        return CoupledCheck(self.problem, self.writer, self.region_box, hints, *about)
+        return CoupledCheck(self.problem, self.projection.writer, self.projection.box, hints, *about)

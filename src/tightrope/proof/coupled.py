@@ -60,8 +60,6 @@ def with_coupled_proofs(
     draft = with_region(draft, replace(draft.learned.region, point=points))
     assert draft.learned is not None
     link = Learned(draft, LONGDOUBLE)
-    link.statistics()
-    link.written()
     proofs, claims = [], list(draft.claims)
     for i, tree in trees.items():
         value = values[i]

@@ -12,39 +12,35 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, RegionHints
+from tightrope.certificate.claim import RegionHints
 from tightrope.certificate.learned import Learned
+from tightrope.certificate.region.projection import shrunk_box
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.arrays import FloatArray
-from tightrope.proof.region import Wanted, open_ends, prove_ends, region_of, show, started, with_stages
+from tightrope.proof.region import Wanted, name_rows, open_ends, prove_ends, shrink_box, write_rows
 from tightrope.proof.rows import domain_names, envelope_names
 from tightrope.region.ellipsoid import Ellipsoid
 
 _NOTHING_LEFT = 1e-12
 
 
-def ellipsoid_proof(result: LearningResult, region: Ellipsoid, draft: Certificate, wanted: Wanted) -> Learned:
-    """Tangents, the box and a basis for every bound that was projected from an ellipsoid.
-
-    They are handed out in the certificate of the chain of checks that they were made for.
-    """
+def prove_ellipsoid(link: Learned, result: LearningResult, region: Ellipsoid, wanted: Wanted) -> RegionHints:
+    """Tangents, the box and a basis for every bound that was projected from an ellipsoid."""
     coordinates = region.coordinates
     size = coordinates.size
     names = [*domain_names(coordinates), *envelope_names(coordinates)]
-    link = started(draft, coordinates, names, np.zeros((0, size)))
-    show(link, _with_tangents(region_of(link), np.concatenate([np.eye(size), -np.eye(size)])))
-    with_stages(link, 1)
-    link.written()
-    wide = open_ends(link, wanted)
+    proof = name_rows(link, coordinates, names, np.zeros((0, size)))
+    proof = _with_tangents(proof, np.concatenate([np.eye(size), -np.eye(size)]))
+    proof = shrink_box(link, proof, 1)
+    writer = link.writer(proof)
+    wide = open_ends(link, link.bounds({}, shrunk_box(writer, proof.row, proof)), wanted)
     if not wide:
-        return link
+        return proof
     linear = coordinates.functions(result.model.expressions).linear
     directions = np.array([linear[e] if side else -linear[e] for e, side in wide])
-    show(link, _with_tangents(region_of(link), _tangents(region, directions)))
-    link.written()
-    prove_ends(link, result, wide)
-    return link
+    proof = _with_tangents(proof, _tangents(region, directions))
+    return prove_ends(write_rows(link, proof), proof, result, wide)
 
 
 def _tangents(region: Ellipsoid, directions: FloatArray) -> FloatArray:

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, Claim, LearnedHints, ValueHints
-from tightrope.certificate.learned import Learned
+from tightrope.certificate.claim import Certificate, Claim, LearnedHints, RegionHints, ValueHints
+from tightrope.certificate.learned import Learned, Projection
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
@@ -32,9 +32,9 @@ from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.objective import Direction
 from tightrope.proof.coupled import with_coupled_proofs
 from tightrope.proof.data import data_of
-from tightrope.proof.ellipsoid import ellipsoid_proof
+from tightrope.proof.ellipsoid import prove_ellipsoid
 from tightrope.proof.problem import to_problem
-from tightrope.proof.region import Wanted, open_ends, prune, region_proof, with_choice_bases, with_region
+from tightrope.proof.region import Wanted, open_ends, prove_choices, prove_region, prune, with_region
 from tightrope.proof.rows import EventMap, row_names
 from tightrope.proof.solved import to_claim, to_words, value_hints
 from tightrope.region.ellipsoid import Ellipsoid
@@ -75,16 +75,14 @@ def certificate_of(
     sets = replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
     draft, events = _draft(result, counts)
     wanted = _expression_bounds(draft, sets)
-    if region is None:
-        link = Learned(draft, LONGDOUBLE)
-        link.statistics()
-        link.written()
-    elif isinstance(region, Ellipsoid):
-        link = ellipsoid_proof(result, region, draft, wanted)
-    else:
-        link = region_proof(result, draft, events, wanted)
-    draft = link.certificate
-    widened = _widened(link, sets, wanted)
+    link = Learned(draft, LONGDOUBLE)
+    proof: RegionHints | None = None
+    if isinstance(region, Ellipsoid):
+        proof = prove_ellipsoid(link, result, region, wanted)
+    elif region is not None:
+        proof = prove_region(link, result, events, wanted)
+    found = link.project(proof)
+    widened = _widen(link, found, sets, wanted)
     values = [("given policy", result.value)] if result.value is not None else []
     if result.value is not result.robust:
         values.insert(0, ("robust policy", result.robust))
@@ -94,14 +92,14 @@ def certificate_of(
     if relaxed:
         solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
     if widened is not None or by_step:
-        values = [(name, _again(result, name, value, solved)) for name, value in values]
+        values = [(name, _evaluate_again(result, name, value, solved)) for name, value in values]
     initial = result.model.initial
-    claims, hints = zip(*(_claimed(initial, name, value) for name, value in values), strict=True)
+    claims, hints = zip(*(_claim(initial, name, value) for name, value in values), strict=True)
+    draft = with_region(draft, proof)
     draft = replace(draft, claims=claims, values=hints, about=to_words(about or {}))
-    if solved.kind is SetsKind.RECTANGULAR:
-        draft = with_choice_bases(link, draft, result)
-    if draft.learned is not None and draft.learned.region is not None:
-        draft = with_region(draft, prune(draft.learned.region))
+    if proof is not None and solved.kind is SetsKind.RECTANGULAR:
+        draft = prove_choices(link, found, draft, result)
+    draft = prune(draft)
     coupled = [value.coupled for _, value in values]
     if isinstance(region, Polytope) and any(coupled):
         aligned, points = row_names(result, region, events)
@@ -144,14 +142,14 @@ def _expression_bounds(draft: Certificate, sets: Sets) -> Wanted:
     return np.minimum(lower, upper), np.maximum(lower, upper)
 
 
-def _widened(link: Learned, sets: Sets, wanted: Wanted) -> Sets | None:
+def _widen(link: Learned, found: Projection, sets: Sets, wanted: Wanted) -> Sets | None:
     """Sets moved outward to what is proved, or None where everything is proved as it is."""
-    wrong = [] if sets.kind is SetsKind.UNTIED else open_ends(link, wanted)
+    wrong = [] if sets.kind is SetsKind.UNTIED else open_ends(link, found.bounds, wanted)
     if not wrong:
         return None
     lower, upper = sets.lower.copy(), sets.upper.copy()
     for expression, side in wrong:
-        proved = link.bounds.proved(expression, side)
+        proved = found.bounds.proved(expression, side)
         at = link.expression == expression
         if side:
             upper[at] = np.maximum(upper[at], min(_up(proved), 1.0))
@@ -165,7 +163,7 @@ def _up(value: Fraction) -> float:
     return nearest if nearest >= value else math.nextafter(nearest, math.inf)
 
 
-def _again(result: LearningResult, name: str, value: PolicyValue, sets: Sets) -> PolicyValue:
+def _evaluate_again(result: LearningResult, name: str, value: PolicyValue, sets: Sets) -> PolicyValue:
     """The same policy over other sets."""
     low = value.solutions[0]
     options = LearnOptions(precision=low.precision)
@@ -175,7 +173,7 @@ def _again(result: LearningResult, name: str, value: PolicyValue, sets: Sets) ->
     return replace(solver.evaluate(value.policy), coupled=value.coupled)
 
 
-def _claimed(initial: int, name: str, value: PolicyValue) -> tuple[Claim, ValueHints]:
+def _claim(initial: int, name: str, value: PolicyValue) -> tuple[Claim, ValueHints]:
     """Nature against the value gives its lower vector, nature for it the upper one."""
     ends = {solution.objective.nature: solution for solution in value.solutions}
     low, high = ends[Direction.MIN], ends[Direction.MAX]

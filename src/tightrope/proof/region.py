@@ -12,10 +12,10 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.certificate.claim import Certificate, RegionHints
-from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.learned import Learned, Projection
 from tightrope.certificate.region.coordinates import Box
-from tightrope.certificate.region.projection import next_box
+from tightrope.certificate.region.duality import Rows
+from tightrope.certificate.region.projection import Bounds, next_box, shrunk_box
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.errors import CannotCertify
 from tightrope.learning.result import LearningResult
@@ -34,34 +34,37 @@ Wanted = tuple[FloatArray, FloatArray]
 """(lower, upper) of every expression, or of every coordinate, as a result has them."""
 
 
-def region_proof(
-    result: LearningResult, draft: Certificate, events: EventMap | None, wanted: Wanted
-) -> Learned:
-    """Boxes and bases for everything that was projected from the region.
-
-    They are handed out in the certificate of the chain of checks that they were made for.
-    """
+def prove_region(
+    link: Learned, result: LearningResult, events: EventMap | None, wanted: Wanted
+) -> RegionHints:
+    """Boxes and bases for everything that was projected from the region."""
     region = result.region
     assert isinstance(region, Polytope)
     aligned, points = row_names(result, region, events)
     named = [name for name in aligned if name is not None and name[0] != Kind.ENVELOPE]
-    names = list(
-        dict.fromkeys([*domain_names(region.coordinates), *named, *envelope_names(region.coordinates)])
-    )
-    link = started(draft, region.coordinates, names, points)
+    names = dict.fromkeys([*domain_names(region.coordinates), *named, *envelope_names(region.coordinates)])
+    proof = name_rows(link, region.coordinates, list(names), points)
     lifted = region.coordinates.is_lifted
     if lifted or result.sets.kind is SetsKind.RECTANGULAR:
         rounds = region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1
-        with_stages(link, rounds, region.bounding_box)
-    link.written()
-    prove_ends(link, result, open_ends(link, wanted, without_region=True))
-    return link
+        proof = shrink_box(link, proof, rounds, region.bounding_box)
+    ends = open_ends(link, link.bounds({}, None), wanted, without_region=True)
+    return prove_ends(write_rows(link, proof), proof, result, ends)
 
 
-def started(draft: Certificate, coordinates: Coordinates, names: list[Name], points: FloatArray) -> Learned:
-    """The chain of checks of a region with these rows, before anything is projected from it."""
+def write_rows(link: Learned, proof: RegionHints) -> Rows:
+    """The rows of these hints, in the box that follows from them."""
+    writer = link.writer(proof)
+    return writer.rows(proof.row, shrunk_box(writer, proof.row, proof))
+
+
+def name_rows(link: Learned, coordinates: Coordinates, names: list[Name], points: FloatArray) -> RegionHints:
+    """Hints with these rows, before anything is projected from them."""
+    own = link.space.free, link.space.products
+    if own != (list(coordinates.free), list(coordinates.products)):
+        raise CannotCertify("the region's coordinates are not those that a certificate derives")
     size = coordinates.size
-    proof = RegionHints(
+    return RegionHints(
         row=np.array(names, dtype=np.int64).reshape(-1, 3),
         point=np.asarray(points, dtype=np.float64),
         box_basis=np.zeros((0, size), dtype=np.int64),
@@ -70,74 +73,60 @@ def started(draft: Certificate, coordinates: Coordinates, names: list[Name], poi
         bound_basis=np.zeros((0, size), dtype=np.int64),
         choice_basis=np.zeros((0, size), dtype=np.int64),
     )
-    link = Learned(with_region(draft, proof), LONGDOUBLE)
-    own = link.space.free, link.space.products
-    if own != (list(coordinates.free), list(coordinates.products)):
-        raise CannotCertify("the region's coordinates are not those that a certificate derives")
-    link.statistics()
-    return link
 
 
-def with_region(draft: Certificate, proof: RegionHints) -> Certificate:
+def with_region(draft: Certificate, proof: RegionHints | None) -> Certificate:
     assert draft.learned is not None
     return replace(draft, learned=replace(draft.learned, region=proof))
 
 
-def region_of(link: Learned) -> RegionHints:
-    assert link.hints.region is not None
-    return link.hints.region
-
-
-def show(link: Learned, proof: RegionHints) -> None:
-    """The chain with a longer proof."""
-    link.show(with_region(link.certificate, proof))
-
-
-def open_ends(link: Learned, wanted: Wanted, without_region: bool = False) -> list[tuple[int, int]]:
+def open_ends(
+    link: Learned, bounds: Bounds, wanted: Wanted, without_region: bool = False
+) -> list[tuple[int, int]]:
     """(expression, side) of the bounds that the checker does not derive; side 1 is the upper one."""
-    found = []
+    missing = []
     least = link.problem.assumed_support
     for e in link.used:
         low, high = (Fraction(float(bound[e])) for bound in wanted)
         assumed = least is not None and not link.constant[e] and low <= min(Fraction(least), high)
         for side, end in ((0, low), (1, high)):
-            plain = link.bounds.without_region(e, side)
-            proved = (min(plain) if side else max(plain)) if without_region else link.bounds.proved(e, side)
+            plain = bounds.without_region(e, side)
+            proved = (min(plain) if side else max(plain)) if without_region else bounds.proved(e, side)
             if (proved > end) if side else (proved < end and not assumed):
-                found.append((e, side))
-    return found
+                missing.append((e, side))
+    return missing
 
 
-def prove_ends(link: Learned, result: LearningResult, ends: list[tuple[int, int]]) -> None:
-    """Bases for these ends (expression, side), over the rows that are written."""
-    assert link.rows is not None and result.region is not None
+def prove_ends(
+    rows: Rows, proof: RegionHints, result: LearningResult, ends: list[tuple[int, int]]
+) -> RegionHints:
+    """Bases for these ends (expression, side), over these rows."""
+    assert result.region is not None
     linear = result.region.coordinates.functions(result.model.expressions).linear
     directions = np.array([linear[e] if side else -linear[e] for e, side in ends])
-    proof = replace(
-        region_of(link),
+    return replace(
+        proof,
         bound_expression=np.array([e for e, _ in ends], dtype=np.int64),
         bound_side=np.array([side for _, side in ends], dtype=np.int64),
-        bound_basis=BasisFinder(link.rows).find(directions.reshape(-1, link.space.size)),
+        bound_basis=BasisFinder(rows).find(directions.reshape(-1, rows.size)),
     )
-    show(link, proof)
-    link.written()
 
 
-def with_stages(link: Learned, rounds: int, wanted: Wanted | None = None) -> None:
+def shrink_box(link: Learned, proof: RegionHints, rounds: int, wanted: Wanted | None = None) -> RegionHints:
     """Bound tightening once more, each round with the bases that prove it.
 
     Where the region's own box is `wanted`, it is left as wide as that: rows that depend on the box are then
     the region's, and so are the bases that its results rest on.
     """
-    proof, size = region_of(link), link.space.size
+    size, writer = link.space.size, link.writer(proof)
     box: Box = link.space.start_box()
     directions = np.zeros((2 * size, size))
     for j in range(size):
         directions[2 * j, j], directions[2 * j + 1, j] = 1.0, -1.0
     bases: list[OffsetArray] = []
     for _ in range(rounds):
-        basis = BasisFinder(link.writer.rows(proof.row, box)).find(directions)
-        smaller = next_box(link.writer, proof.row, box, basis)
+        basis = BasisFinder(writer.rows(proof.row, box)).find(directions)
+        smaller = next_box(writer, proof.row, box, basis)
         if any(low > high for low, high in zip(*smaller, strict=True)):
             break
         bases.append(basis)
@@ -145,10 +134,10 @@ def with_stages(link: Learned, rounds: int, wanted: Wanted | None = None) -> Non
         if wanted is not None and _contains(wanted, box):
             break
     proof = replace(proof, box_basis=np.array(bases, dtype=np.int64).reshape(-1, size))
-    if wanted is not None:
-        low, high = (np.array(end, dtype=np.float64) for end in wanted)
-        proof = replace(proof, box_lower=low, box_upper=high)
-    show(link, proof)
+    if wanted is None:
+        return proof
+    low, high = (np.array(end, dtype=np.float64) for end in wanted)
+    return replace(proof, box_lower=low, box_upper=high)
 
 
 def _contains(outer: Wanted, box: Box) -> bool:
@@ -158,35 +147,37 @@ def _contains(outer: Wanted, box: Box) -> bool:
     )
 
 
-def with_choice_bases(link: Learned, draft: Certificate, result: LearningResult) -> Certificate:
-    """Bases for the choices of rectangular sets, over the region's rows and the bounds that cut into them.
-
-    `link` is the chain of checks of the draft, which has claims and vectors already.
-    """
-    assert draft.learned is not None
+def prove_choices(
+    link: Learned, found: Projection, draft: Certificate, result: LearningResult
+) -> Certificate:
+    """The draft with bases for the choices of rectangular sets, over the rows of what was found and the
+    bounds that cut into them."""
+    assert draft.learned is not None and draft.learned.region is not None
     proof, data = draft.learned.region, draft.problem.data
-    if proof is None:
-        return draft
     if data is not None and data.method == "ellipsoid":  # in closed form at every choice
         joint = np.where(np.diff(draft.problem.graph.transition_start) >= 3, 0, -1)
         hints = [replace(one, lower_basis=joint, upper_basis=joint) for one in draft.values]
         return replace(draft, values=tuple(hints))
-    assert link.rows is not None and result.region is not None
+    assert found.rows is not None and result.region is not None
     constant = np.asarray(result.model.expressions.is_constant)
     functions = result.region.coordinates.functions(result.model.expressions)
     choices = Choices(draft.problem.graph, link.expression, functions, constant)
+    rows = found.rows
     if result.region.coordinates.is_lifted:
-        proof = with_expression_rows(proof, link.rows, choices, link.lower, link.upper)
-    link.show(with_region(draft, proof))
-    link.written()
-    bases, values = find_choice_bases(link.rows, choices, draft.claims, draft.values)
+        proof = with_expression_rows(proof, rows, choices, found.lower, found.upper)
+        rows = found.writer.rows(proof.row, found.box)
+    bases, values = find_choice_bases(rows, choices, draft.claims, draft.values)
     if len(bases) == 0:
         return draft
     return replace(with_region(draft, replace(proof, choice_basis=bases)), values=tuple(values))
 
 
-def prune(proof: RegionHints) -> RegionHints:
-    """Only the rows and points that some basis uses."""
+def prune(draft: Certificate) -> Certificate:
+    """Only the rows and points of the region that some basis uses."""
+    assert draft.learned is not None
+    proof = draft.learned.region
+    if proof is None:
+        return draft
     faces = 2 * proof.point.shape[1]
     tables = (proof.box_basis, proof.bound_basis, proof.choice_basis)
     used = np.unique(np.concatenate([table[table >= faces].reshape(-1) for table in tables])) - faces
@@ -199,4 +190,5 @@ def prune(proof: RegionHints) -> RegionHints:
     box, bound, choice = (
         np.where(table >= faces, faces + rank[np.maximum(table - faces, 0)], table) for table in tables
     )
-    return replace(proof, row=row, point=points, box_basis=box, bound_basis=bound, choice_basis=choice)
+    proof = replace(proof, row=row, point=points, box_basis=box, bound_basis=bound, choice_basis=choice)
+    return with_region(draft, proof)

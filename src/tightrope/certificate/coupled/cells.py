@@ -29,7 +29,7 @@ class Cells:
         self.hints, self.n, self.space, self.region_box = hints, writer.n, writer.space, region_box
         self.direction = [[Fraction(v) for v in row] for row in hints.split_direction.tolist()]
         self.value = [Fraction(v) for v in hints.split_value.tolist()]
-        self.writer = Writer(writer.n, writer.space, {**writer.sources, Origin.SPLIT: self})
+        self.writer = writer.and_from(Origin.SPLIT, self)
 
     def row(self, index: int, part: int) -> Row:
         if part == 0:

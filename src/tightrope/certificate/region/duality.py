@@ -12,7 +12,6 @@ one, or not optimal, gives a worse bound, never a wrong one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,8 @@ class Rows:
     bound: Numbers
 
     @staticmethod
-    def of(n: Arithmetic, box: Box, rows: list[tuple[list[Fraction], Fraction]]) -> Rows:
-        """Bounds are raised by what rounding the entries may hide within the box."""
+    def of(n: Arithmetic, box: Box, rows: list[Numbers]) -> Rows:
+        """Rows are (a, b). Bounds are raised by what rounding the entries may hide within the box."""
         size = len(box[0])
         table = n.zeros((2 * size + len(rows), size + 1))
         lower, upper = n.array(box[0]), n.array(box[1])
@@ -44,7 +43,7 @@ class Rows:
             table[2 * j, j], table[2 * j, size] = 1, upper[j]
             table[2 * j + 1, j], table[2 * j + 1, size] = -1, -lower[j]
         if rows:
-            table[2 * size :] = n.array([[*a, b] for a, b in rows])
+            table[2 * size :] = np.stack(rows)
         matrix, bound = table[:, :-1], table[:, -1]
         reach = np.maximum(np.abs(lower), np.abs(upper)) * (1 + 4 * n.epsilon)
         return Rows(n, matrix, bound + n.epsilon * 4 * (np.abs(bound) + (np.abs(matrix) * reach).sum(axis=1)))

@@ -14,8 +14,8 @@ proves, of the old bound, and of the new bounds of a product's factors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -79,17 +79,17 @@ def proved_by_bases(rows: Rows, space: Space, polynomials: Polynomials, hints: R
     return ends
 
 
+@dataclass(frozen=True, eq=False)
 class Bounds:
-    """What is proved of the ends of expressions; `bases` and `box` are added when they are known."""
+    """What is proved of the ends of expressions: by events, by bases of a region, within its box."""
 
-    def __init__(
-        self, space: Space, polynomials: Polynomials, links: Links, lower: Any = (), upper: Any = ()
-    ):
-        self.space, self.polynomials, self.links = space, polynomials, links
-        self.event_ends = lower, upper
-        self.bases: Ends = {}
-        self.box: Box | None = None
-        self._ranges: dict[int, Interval] = {}
+    space: Space
+    polynomials: Polynomials
+    links: Links
+    event_ends: tuple[FloatArray | None, FloatArray | None]
+    bases: Ends
+    box: Box | None
+    _ranges: dict[int, Interval] = field(default_factory=dict)
 
     def doubles(self, used: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         """(lower, upper) of the expressions that are used, rounded outward; [0, 1] of all others."""
@@ -110,7 +110,9 @@ class Bounds:
         polynomial = self.polynomials[expression]
         found = [polynomial.get((), Fraction(0)) if is_constant(polynomial) else Fraction(side)]
         for event, times, flipped in self.links.get(expression, ()):
-            end = Fraction(float(self.event_ends[side != flipped][event]))
+            ends = self.event_ends[side != flipped]
+            assert ends is not None
+            end = Fraction(float(ends[event]))
             found.append((1 - end if flipped else end) / times)
         return found
 

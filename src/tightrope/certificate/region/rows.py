@@ -17,16 +17,17 @@ All are rational but for logarithms and roots, which are rounded to the safe sid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tightrope.certificate.format.fields import Polynomial
-from tightrope.certificate.numbers import Arithmetic
+from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.region.coordinates import Box, Row, Space
 from tightrope.certificate.region.duality import Rows
 from tightrope.certificate.region.polynomials import ZERO
+from tightrope.numerics.arrays import FloatArray
 
 
 class Origin(IntEnum):
@@ -40,40 +41,62 @@ class Origin(IntEnum):
     SPLIT = 7
 
 
+@runtime_checkable
 class Source(Protocol):
     """Whoever can write down the rows of an origin; a name that means nothing is a ValueError."""
 
     def row(self, index: int, part: int) -> Row: ...
 
 
-class Writer:
-    """Writes rows from names; `sources` may be added to."""
+class Convex(Protocol):
+    """Whoever can write down tangents, at points or in directions of the file."""
 
-    def __init__(self, n: Arithmetic, space: Space, sources: dict[Origin, Source]):
-        self.n, self.space, self.sources = n, space, sources
+    def tangent(self, point: FloatArray) -> Row: ...
+
+
+Sources = Mapping[Origin, Source | Convex]
+
+
+class Writer:
+    """Writes rows from names, sources and the file's points. What does not depend on the box is kept."""
+
+    def __init__(self, n: Arithmetic, space: Space, sources: Sources, points: FloatArray):
+        self.n, self.space, self.sources, self.points = n, space, sources, points
         self._domain = space.domain_rows()
-        self._known: dict[tuple[int, int, int], Row] = {}
+        self._known: dict[tuple[int, int, int], Numbers] = {}
+
+    def and_from(self, origin: Origin, source: Source) -> Writer:
+        """A writer that knows one more origin."""
+        result = Writer(self.n, self.space, {**self.sources, origin: source}, self.points)
+        result._known.update(self._known)
+        return result
 
     def rows(self, names: Any, box: Box) -> Rows:
         """The named rows in the given box, after its faces."""
-        return Rows.of(
-            self.n, box, [self.row(origin, index, part, box) for origin, index, part in names.tolist()]
-        )
+        return Rows.of(self.n, box, [self._numbers(tuple(name), box) for name in names.tolist()])
 
-    def row(self, origin: int, index: int, part: int, box: Box) -> Row:
+    def _numbers(self, name: tuple[int, int, int], box: Box) -> Numbers:
+        if name in self._known:
+            return self._known[name]
+        origin, index, part = name
         if origin == Origin.ENVELOPE:
-            return self._envelope(index, part, box)
-        if origin == Origin.EXPRESSION and origin in self.sources:  # what is proved may have become better
-            return self.sources[Origin.EXPRESSION].row(index, part)
-        name = (origin, index, part)
-        if name not in self._known:
-            if origin == Origin.DOMAIN:
-                self._known[name] = self._of_domain(index, part)
-            elif origin in self.sources:
-                self._known[name] = self.sources[Origin(origin)].row(index, part)
-            else:
-                raise ValueError(f"rows of origin {origin} where there are none")
+            linear, bound = self._envelope(index, part, box)
+            return self.n.array([*linear, bound])
+        if origin == Origin.DOMAIN:
+            linear, bound = self._of_domain(index, part)
+        elif origin in self.sources:
+            linear, bound = self._from_source(self.sources[Origin(origin)], index, part)
+        else:
+            raise ValueError(f"rows of origin {origin} where there are none")
+        self._known[name] = self.n.array([*linear, bound])
         return self._known[name]
+
+    def _from_source(self, source: Source | Convex, index: int, part: int) -> Row:
+        if isinstance(source, Source):
+            return source.row(index, part)
+        if not 0 <= index < len(self.points) or part != 0:
+            raise ValueError("no such tangent")
+        return source.tangent(self.points[index])
 
     def _of_domain(self, index: int, part: int) -> Row:
         row = self._domain[2 * index + part] if part in (0, 1) and 2 * index < len(self._domain) else None

@@ -21,6 +21,7 @@ from tightrope.certificate.region.coordinates import Row, Space
 from tightrope.certificate.region.polynomials import ZERO, added, is_constant
 from tightrope.certificate.statistics.intervals import log_below
 from tightrope.certificate.statistics.outcomes import Outcomes
+from tightrope.numerics.arrays import FloatArray
 
 _RIDGE = Fraction(1, 10)
 _NO_WIDTH = Fraction(1, 2**600)
@@ -30,7 +31,7 @@ _BLOCK = 1 << 14
 
 
 class Ellipsoid:
-    """{ x : ‖(x − origin)/half − centre‖_V ≤ β }, and tangents in the directions `points`.
+    """{ x : ‖(x − origin)/half − centre‖_V ≤ β }.
 
     What is worked out once is rational; bounds at the choices of a model are in the given arithmetic.
     """
@@ -39,7 +40,6 @@ class Ellipsoid:
         self, n: Arithmetic, space: Space, polynomials: Polynomials, outcomes: Outcomes, delta: Fraction
     ):
         self.n, self.size = n, space.size
-        self.points = np.zeros((0, space.size))
         lower, upper = space.start_box()
         self.origin = [(a + b) / 2 for a, b in zip(lower, upper, strict=True)]
         self.half = [(b - a) / 2 or _NO_WIDTH for a, b in zip(lower, upper, strict=True)]
@@ -53,12 +53,10 @@ class Ellipsoid:
         self._radius = n.array([self.radius])[0] * (1 + 4 * n.epsilon)
         self._origin, self._half = n.array(self.origin), n.array(self.half)
 
-    def row(self, index: int, part: int) -> Row:
-        """The tangent in direction `index`."""
-        if index >= len(self.points) or part != 0:
-            raise ValueError("no such tangent")
-        direction = self.n.array(self.points[index : index + 1])
-        return self.n.fractions(direction), self.n.fractions(self.upper_bounds(direction, None))[0]
+    def tangent(self, direction: FloatArray) -> Row:
+        """The bound in a direction, as a row."""
+        exact = self.n.array(direction.reshape(1, -1))
+        return self.n.fractions(exact), self.n.fractions(self.upper_bounds(exact, None))[0]
 
     def upper_bounds(self, directions: Numbers, which: Any) -> Numbers:
         """Upper bounds of directions·x, whichever choice they belong to."""

@@ -63,11 +63,11 @@ def _within(ends: Any) -> int:
 
 
 class Likelihood:
-    """T, the weights K_f, and the tangents at the given points."""
+    """T, the weights K_f, and tangents."""
 
     def __init__(self, n: Arithmetic, space: Space, polynomials: Polynomials, data: Data, expression: Ints):
         """`expression` is that of each transition."""
-        self.n, self.space, self.points = n, space, np.zeros((0, space.size))
+        self.n, self.space = n, space
         unknown = np.array([e for e, p in enumerate(polynomials) if not is_constant(p)], dtype=np.int64)
         if data.batches * (len(unknown) * space.size + 1) > MOST_WORK:
             raise ValueError("there are more batches and expressions than this program checks")
@@ -112,12 +112,12 @@ class Likelihood:
         value = value[met]
         return None if np.any(value <= 0) else n.trim(seen[met] * n.log_down(value), False)
 
-    def row(self, index: int, part: int) -> Row:
+    def tangent(self, point: FloatArray) -> Row:
         """−Σ t·f_linear·x ≤ Σ K·log(K/t) − Σ K − T + Σ t·f_constant."""
         n, linear, constant = self.n, self.linear[self.used], self.constant[self.used]
-        if not 0 <= index < len(self.points) or part != 0 or self.threshold is None:
-            raise ValueError("no such cut")
-        chosen = n.floats(linear) @ self.points[index] + n.floats(constant)
+        if self.threshold is None:
+            raise ValueError("there is nothing to cut")
+        chosen = n.floats(linear) @ point + n.floats(constant)
         if not np.all(chosen > 0):
             raise ValueError("a cut at a point where something seen has no probability")
         tilt = n.array(self.weight / chosen)

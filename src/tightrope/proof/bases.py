@@ -13,6 +13,8 @@ checker computes the multipliers itself (`tightrope.certificate.region.duality`)
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from tightrope.certificate.region.duality import Rows
@@ -55,6 +57,17 @@ class BasisFinder:
             served[0] = True
             found[left[served]] = basis
             left = left[~served]
+        return found
+
+    def find_each(self, directions: FloatArray, common: int, own: OffsetArray) -> OffsetArray:
+        """A basis for each direction over the first `common` rows and one row of its own (−1: none)."""
+        found = np.zeros(directions.shape, dtype=np.int64)
+        shared = np.arange(common)
+        for i, (goal, row) in enumerate(zip(directions * self.half, own.tolist(), strict=True)):
+            rows = np.append(shared, row) if row >= 0 else shared
+            part = copy(self)
+            part.matrix, part.bound = self.matrix[rows], self.bound[rows]
+            found[i] = rows[part._search(goal)]
         return found
 
     def largest(self, directions: FloatArray) -> FloatArray:

@@ -3,7 +3,8 @@
 An ellipsoid has no rows, but each of its tangents is one, and the certificate names them by their directions.
 Tangents along the coordinates bound the box. For a bound that the domain does not cut, the tangent in its own
 direction proves it; where the domain's rows (and McCormick's) have multipliers, what they leave of the
-direction does, together with them. A basis over all of these proves at least what the cone program did.
+direction does, together with them. A basis over these, and over the rows that all share, proves at least what
+the cone program did.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from tightrope.certificate.learned import Learned
 from tightrope.certificate.region.projection import shrunk_box
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.learning.result import LearningResult
-from tightrope.numerics.arrays import FloatArray
-from tightrope.proof.region import Wanted, name_rows, open_ends, prove_ends, shrink_box, write_rows
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.proof.bases import BasisFinder
+from tightrope.proof.region import Wanted, name_rows, open_ends, shrink_box, with_bases, write_rows
 from tightrope.proof.rows import domain_names, envelope_names
 from tightrope.region.ellipsoid import Ellipsoid
 
@@ -39,17 +41,23 @@ def prove_ellipsoid(link: Learned, result: LearningResult, region: Ellipsoid, wa
         return proof
     linear = coordinates.functions(result.model.expressions).linear
     directions = np.array([linear[e] if side else -linear[e] for e, side in wide])
-    proof = _with_tangents(proof, _tangents(region, directions))
-    return prove_ends(write_rows(link, proof), proof, result, wide)
+    tangents, own = _tangents(region, directions)
+    common = 2 * size + len(proof.row)
+    proof = _with_tangents(proof, tangents)
+    own = np.where(own >= 0, common + own, -1)
+    bases = BasisFinder(write_rows(link, proof)).find_each(directions, common, own)
+    return with_bases(proof, wide, bases)
 
 
-def _tangents(region: Ellipsoid, directions: FloatArray) -> FloatArray:
-    """Distinct directions of length about 1 in which tangents are wanted."""
+def _tangents(region: Ellipsoid, directions: FloatArray) -> tuple[FloatArray, OffsetArray]:
+    """(distinct directions of length about 1 in which tangents are wanted, which of them each uses)."""
     left = region.remainders(directions)
     size = np.abs(left).max(axis=1)
     some = size > _NOTHING_LEFT * np.abs(directions).max(axis=1)
-    wanted: FloatArray = np.unique(left[some] / size[some, None], axis=0)
-    return wanted
+    wanted, number = np.unique(left[some] / size[some, None], axis=0, return_inverse=True)
+    own = np.full(len(directions), -1, dtype=np.int64)
+    own[some] = number.reshape(-1)
+    return wanted, own
 
 
 def _with_tangents(proof: RegionHints, directions: FloatArray) -> RegionHints:

@@ -49,7 +49,10 @@ def prove_region(
         rounds = region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1
         proof = shrink_box(link, proof, rounds, region.bounding_box)
     ends = open_ends(link, link.bounds({}, None), wanted, without_region=True)
-    return prove_ends(write_rows(link, proof), proof, result, ends)
+    linear = region.coordinates.functions(result.model.expressions).linear
+    directions = np.array([linear[e] if side else -linear[e] for e, side in ends])
+    rows = write_rows(link, proof)
+    return with_bases(proof, ends, BasisFinder(rows).find(directions.reshape(-1, rows.size)))
 
 
 def write_rows(link: Learned, proof: RegionHints) -> Rows:
@@ -97,18 +100,13 @@ def open_ends(
     return missing
 
 
-def prove_ends(
-    rows: Rows, proof: RegionHints, result: LearningResult, ends: list[tuple[int, int]]
-) -> RegionHints:
-    """Bases for these ends (expression, side), over these rows."""
-    assert result.region is not None
-    linear = result.region.coordinates.functions(result.model.expressions).linear
-    directions = np.array([linear[e] if side else -linear[e] for e, side in ends])
+def with_bases(proof: RegionHints, ends: list[tuple[int, int]], bases: OffsetArray) -> RegionHints:
+    """The hints with a basis for each of these ends (expression, side)."""
     return replace(
         proof,
         bound_expression=np.array([e for e, _ in ends], dtype=np.int64),
         bound_side=np.array([side for _, side in ends], dtype=np.int64),
-        bound_basis=BasisFinder(rows).find(directions.reshape(-1, rows.size)),
+        bound_basis=bases,
     )
 
 

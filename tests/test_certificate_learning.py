@@ -320,7 +320,6 @@ LIKELIHOOD = [
     ("a batch", changed(f"{DATA}.batch_count", lambda a: np.where(a == a.max(), a + 30, a))),
     ("one batch of everything", changed(f"{DATA}.batch_start", lambda a: a[[0, -1]])),
     ("delta", changed(f"{DATA}.delta", lambda d: d / 10)),
-    ("data without a plan", changed(f"{DATA}.design", "adaptive")),
     ("cut points", changed(f"{REGION}.point", lambda a: a[::-1])),
     ("intervals of its own", changed(HINTS, lambda h: replace(h, lower=np.zeros(1), upper=np.ones(1)))),
 ]

@@ -87,6 +87,8 @@ def read(data: bytes) -> Loaded:
         members = _members(data)
         digest = _digest(members)
         certificate = _certificate(members, len(data))
+    except InputError:
+        raise
     except _DAMAGE as error:
         words = f": {error}" if isinstance(error, _Malformed) else ""
         raise InputError(f"this is not a certificate, or it is damaged{words}") from error

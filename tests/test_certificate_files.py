@@ -258,7 +258,7 @@ def test_arrays_without_signs_are_refused_in_memory_too() -> None:
             with pytest.raises(InputError, match="is not of the kind"):
                 check(replace(certificate, problem=replace(certificate.problem, graph=wrong)))
     falling = np.array([1, 0, 3, 5, 7, 8])
-    with pytest.raises(InputError, match="is not of the kind"):
+    with pytest.raises(InputError, match="do not fit"):
         check(
             replace(
                 certificate, problem=replace(certificate.problem, graph=replace(graph, choice_start=falling))

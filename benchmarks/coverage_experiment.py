@@ -122,7 +122,7 @@ def by_l1(case: Case, counts: Counts) -> bool:
     gamma = share(DELTA, len(uncertain_signatures(case.outcomes)))
     reach = np.maximum(np.abs(case.coordinates.lower), np.abs(case.coordinates.upper))
     seen = case.outcomes.pooled(counts)
-    matrix, bound, _ = l1_rows(case.outcomes, case.functions, reach, seen, gamma)
+    matrix, bound, *_ = l1_rows(case.outcomes, case.functions, reach, seen, gamma)
     return bool(np.all(matrix @ case.point <= bound + 1e-12))
 
 

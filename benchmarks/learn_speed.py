@@ -187,7 +187,7 @@ def measure(name: str, method: str, data: Path, warm: bool) -> dict[str, object]
         "method": method,
         "build": built - begin,
         "read": read - built,
-        "phases": result.seconds,
+        "phases": dict(result.seconds),
         "wall": wall,
         "cpu": cpu,
         "certificate": certificate,

@@ -86,7 +86,7 @@ def test_parameter_lifting_finds_the_same_range(
     assert isinstance(model, ParametricMDP) and model.choices == model.states
     objective = ask(text, model.structure).objective
     value = coupled_value(
-        rectangular(domain_region(model), model), objective, np.arange(model.states, dtype=np.int64)
+        rectangular(domain_region(model), model), objective, np.zeros(model.states, dtype=np.int64)
     )
     assert value.status in (CoupledStatus.EXACT, CoupledStatus.CERTIFIED)
     slack = 2 * PRECISION + value.gap * value.width

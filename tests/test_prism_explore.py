@@ -399,7 +399,7 @@ def test_products_beyond_a_size_are_refused_at_once() -> None:
         "    formula f7 = f6*(1-f6);\n"
         "                 ^\n"
         "hint: let a variable of the model count the steps that the factors stand for, or give a parameter "
-        "a value with --const"
+        "a value with `const`"
     )
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.errors import InputError
 from tightrope.formats.text_file import fail
 
 NOTES_MARK = "//@tightrope"
@@ -59,6 +60,8 @@ def parse_notes(path: Path, number: int, line: str) -> Notes:
         if any(part not in ("state", "choice") for parts in rewards.values() for part in parts):
             raise ValueError
         return Notes(_text(content["domain"]), _texts(content["labels"]), _texts(content["actions"]), rewards)
+    except InputError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         fail(path, number, line, f"the comment {NOTES_MARK} is damaged", hint="remove it to go without")
 

@@ -7,13 +7,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tightrope
+from tightrope.cli import watch_run
 from tightrope.cli.app import run
 from tightrope.data.event_stream import Events
 from tightrope.data.read_options import ReadOptions
+from tightrope.errors import InputError
 from tightrope.monitoring.following import Following
 from tightrope.prism.load import load_prism_text
 
@@ -40,10 +43,10 @@ def write(name: str, rows: list[tuple[str, str, str]]) -> None:
     Path(name).write_text("\n".join(lines) + "\n")
 
 
-def watch(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, object]:
+def watch(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, Any]:
     assert run(["watch", "m.prism", "--json", *words]) == code
     lines = capsys.readouterr().out.splitlines()
-    found: dict[str, object] = json.loads(lines[-1])
+    found: dict[str, Any] = json.loads(lines[-1])
     return found
 
 
@@ -63,7 +66,7 @@ def test_what_the_model_excludes_is_an_alarm_with_its_place(capsys: pytest.Captu
     write("log.csv", [*ROWS[:3], ("0", "go", "0"), *ROWS[3:6]])
     found = watch(capsys, "--data", "log.csv", code=1)
     assert (found["alarm"], found["first_alarm"], found["events"]) == (True, 4, 7)
-    first = found["suspects"][0]  # type: ignore[index]
+    first = found["suspects"][0]
     assert first["kind"] == "excluded" and "log.csv:5" in first["text"] and "no transition" in first["text"]
     assert found["e_value"] == "inf"
     assert run(["watch", "m.prism", "--data", "log.csv", "--strict"]) == 2
@@ -74,8 +77,8 @@ def test_a_drift_is_an_alarm_and_the_run_stops_there_if_asked(capsys: pytest.Cap
     write("log.csv", [*ROWS, *([("0", "go", "1")] * 120)])
     found = watch(capsys, "--data", "log.csv", "--alpha", "0.01", code=1)
     assert found["alarm"] and 400 < int(str(found["first_alarm"])) <= 520
-    assert found["suspects"][0]["kind"] == "drift"  # type: ignore[index]
-    assert found["suspects"][0]["moved"][0]["parameter"] == "p"  # type: ignore[index]
+    assert found["suspects"][0]["kind"] == "drift"
+    assert found["suspects"][0]["moved"][0]["parameter"] == "p"
     assert run(["watch", "m.prism", "--data", "log.csv", "--alpha", "0.01", "--stop"]) == 1
     shown = capsys.readouterr().out
     assert "ALARM at event" in shown and "standard errors" in shown
@@ -159,6 +162,67 @@ def test_json_lines_from_standard_input() -> None:
     done = subprocess.run(command, input=lines, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["events"] == 50
+
+
+def test_a_run_that_is_killed_within_a_file_goes_on_after_its_last_checkpoint(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tightrope.formats.table.data_table.CHUNK_BYTES", 1000)
+    write("log.csv", ROWS)
+    straight = watch(capsys, "--data", "log.csv")
+    kept = watch_run._Watching.keep
+
+    def dies(self: watch_run._Watching) -> None:
+        kept(self)
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(watch_run._Watching, "keep", dies)
+        assert (
+            run(["watch", "m.prism", "--data", "log.csv", "--every", "150", "--checkpoint", "kept.npz"]) != 0
+        )
+    capsys.readouterr()
+    resumed = watch(capsys, "--data", "log.csv", "--checkpoint", "kept.npz")
+    assert resumed["e_value"] == straight["e_value"] and resumed["events"] == 400
+
+
+def test_rows_that_are_left_out_make_the_rate_nominal(capsys: pytest.CaptureFixture[str]) -> None:
+    write("log.csv", [*ROWS[:20], ("7", "go", "1")])
+    assert run(["watch", "m.prism", "--data", "log.csv"]) == 2
+    found = watch(capsys, "--data", "log.csv", "--skip-invalid")
+    assert found["nominal"] is True and found["dropped"] == {"unknown state": 1}
+    assert run(["watch", "m.prism", "--data", "log.csv", "--skip-invalid"]) == 0
+    assert "NOMINAL: 1 rows left out (1 unknown state)" in capsys.readouterr().out
+
+
+def test_steps_that_are_missing_make_the_rate_nominal(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ["1,0,0,go,1", "1,1,1,go,0", "1,4,0,go,2"]
+    Path("log.csv").write_text("\n".join(["episode,step,s,action,s'", *rows]) + "\n")
+    found = watch(capsys, "--data", "log.csv")
+    assert found["nominal"] is True and found["dropped"] == {"missing step": 2}
+
+
+def test_rows_out_of_order_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ["1,1,1,go,0", "1,0,0,go,1"]
+    Path("log.csv").write_text("\n".join(["episode,step,s,action,s'", *rows]) + "\n")
+    assert run(["watch", "m.prism", "--data", "log.csv"]) == 2
+    assert "order in time" in capsys.readouterr().err
+
+
+def test_places_and_levels_are_refused_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in (
+        (["--checkpoint", "no/where.npz"], "there is no directory"),
+        (["--alpha", "2"], "--alpha is 2"),
+    ):
+        assert run(["watch", "m.prism", "--data", "nowhere.csv", *words]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_log_without_next_states_is_not_followed() -> None:
+    Path("log.csv").write_text("episode,s,action\n1,0,go\n1,1,go\n")
+    log = Following(("log.csv",), load_prism_text(MODEL, "m.prism").structure, ReadOptions())
+    with pytest.raises(InputError, match="needs the next state in every row"):
+        log.take_new(lambda events: None)
 
 
 def test_counts_have_no_order_in_time(capsys: pytest.CaptureFixture[str]) -> None:

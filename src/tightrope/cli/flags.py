@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 NAMES = """
-    actions assume_support at budget columns const convert_obs coupled_gap data delta design device
+    actions alpha assume_support at budget columns const convert_obs coupled_gap data delta design device
     discount domain ellipsoid engine env exact export intersect interval iterations overwrite
     planned_episodes plot policy precision region scheduler sets skip_invalid states terminal_reward
     threads

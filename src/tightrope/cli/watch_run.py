@@ -17,6 +17,7 @@ from tightrope.cli.output import print_json, print_table
 from tightrope.data.event_stream import Events, split_at_excluded
 from tightrope.data.read_options import ReadOptions
 from tightrope.errors import InputError
+from tightrope.formats.atomic import check_target
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.checkpoint import load_monitor, save_monitor
 from tightrope.monitoring.following import Following
@@ -63,12 +64,15 @@ def run(asked: WatchRequest) -> None:
     log = Following(asked.places, model.structure, asked.options, asked.strict)
     if "-" in asked.places and (len(asked.places) > 1 or asked.checkpoint is not None):
         raise InputError("standard input stands alone: it can neither be joined with files nor read again")
+    if asked.checkpoint is not None:
+        check_target(asked.checkpoint)
     if asked.checkpoint is not None and asked.checkpoint.exists():
         log.read.update(load_monitor(asked.checkpoint, monitor))
     watching = _Watching(asked, monitor, log)
     with _interruptible(), suppress(AlarmRaised):
         watching.run()
     watching.report(final=True)
+    watching.keep()
     if monitor.alarm:
         raise typer.Exit(ALARM)
 
@@ -110,22 +114,25 @@ class _Watching:
     def take(self, events: Events) -> None:
         """Weigh a chunk; say so where a report is due or an alarm is new."""
         self.say_how_read()
+        is_new = False
         for part in split_at_excluded(events):
             if hasattr(part, "text"):
                 self.monitor.exclude(part.text)
             else:
                 self.monitor.observe(part)
             if self.monitor.alarm and not self.alarmed:
-                self.alarmed = True
+                self.alarmed = is_new = True
                 self.report()
-                if self.asked.stop:
-                    raise AlarmRaised
+        if self.alarmed and self.asked.stop:
+            raise AlarmRaised
         if self.monitor.events >= self.due:
             self.due = self.monitor.events + self.asked.every
-            self.report()
+            if not is_new:
+                self.report()
+            self.keep()
 
     def keep(self) -> None:
-        """Write what is known; rows are those of files that were read to their end."""
+        """Write what is known, between two chunks."""
         if self.asked.checkpoint is not None:
             save_monitor(self.asked.checkpoint, self.monitor, self.log.read)
 
@@ -137,8 +144,6 @@ class _Watching:
     def report(self, final: bool = False) -> None:
         """One line of JSON, or a line for people; a table in the end."""
         self.monitor.look()
-        if final:
-            self.keep()
         monitor = self.monitor
         suspects = monitor.explain(SHOWN) if final or monitor.alarm else []
         if self.asked.json:
@@ -146,6 +151,10 @@ class _Watching:
             return
         self.say_how_read()
         typer.echo(verdict(monitor))
+        if final and self.log.dropped:
+            typer.echo(
+                f"NOMINAL: {_dropped(self.log)}; the rate of false alarms holds only if nothing is left out"
+            )
         if final and suspects:
             print_suspects(suspects, monitor.alarm)
 
@@ -162,8 +171,16 @@ class _Watching:
             "suspects": [suspect.to_json() for suspect in suspects],
             "parameters": monitor.parameters() if monitor.events else {},
             "read": dict(self.log.read),
+            "dropped": dict(self.log.dropped),
+            "nominal": bool(self.log.dropped),
             "seconds": round(time.perf_counter() - self.begin, 6),
         }
+
+
+def _dropped(log: Following) -> str:
+    """`3 rows left out (2 unknown state, 1 missing value)`."""
+    reasons = ", ".join(f"{times:,} {reason}" for reason, times in log.dropped.items())
+    return f"{sum(log.dropped.values()):,} rows left out ({reasons})"
 
 
 def verdict(monitor: Monitor) -> str:

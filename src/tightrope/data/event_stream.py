@@ -7,6 +7,7 @@ too. It is evidence about the model and not a fault of the log.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -14,9 +15,11 @@ import numpy as np
 
 from tightrope.data.accumulator import BatchAccumulator
 from tightrope.data.counting import PartCounter
+from tightrope.data.follow import MISSING, OUT_OF_ORDER
 from tightrope.data.intake import Intake
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.rows import Rows
+from tightrope.errors import InputError, Location
 from tightrope.formats.table.data_table import Chunk
 from tightrope.formats.table.problems import Problem
 from tightrope.numerics.arrays import BoolArray, OffsetArray
@@ -49,15 +52,22 @@ class Events:
         return Events(self.transition[kept], self.row[kept], excluded, self.rows)
 
 
-def follow_events(plan: ReadPlan, table: int, take: Callable[[Events], None], strict: bool = False) -> int:
-    """Hand over the events of one table as they are read; how many rows it has.
+def follow_events(
+    plan: ReadPlan, table: int, take: Callable[[Events], None], strict: bool = False
+) -> tuple[int, Counter[str]]:
+    """Hand over the events of one table as they are read; how many rows it has, and what is left out of it.
 
-    With `strict` an outcome that the model excludes is an error, as it is for counting.
+    With `strict` an outcome that the model excludes is an error, as it is for counting. Rows that are out of
+    order are one, too: what came later may depend on what came before, so that no other order will do.
     """
     part = Part(table, None, 0, None)
     follower = _Follower(plan, part, take, strict)
     follower.count(None)
-    return follower.intake.rows
+    dropped = follower.intake.dropped
+    missing = int(follower.state.notes[MISSING])
+    if missing:
+        dropped[Problem.MISSING_STEP.words] += missing
+    return follower.intake.rows, dropped
 
 
 class _Collector(BatchAccumulator):
@@ -109,6 +119,12 @@ class _Follower(PartCounter):
 
     def _count_chunk(self, chunk: Chunk) -> None:
         super()._count_chunk(chunk)
+        if self.state.notes[OUT_OF_ORDER]:
+            raise InputError(
+                "the rows are not in their order in time, by which alone they can be watched",
+                Location(self.table.path),
+                "sort them by episode and step",
+            )
         assert self.first_row is not None
         shift = chunk.first_row - self.first_row + self.first
         row = self.collector.position - shift

@@ -16,6 +16,7 @@ import os
 import select
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -42,7 +43,8 @@ Take = Callable[[Events], None]
 class Following:
     """What has been read of a log.
 
-    `read` are the rows of each file by name, `read_as` says how the columns were read.
+    `read` are the rows of each file by name, up to the chunk that is being handed over; `read_as` says how
+    the columns were read, `dropped` which rows were left out for what reason.
     """
 
     places: tuple[str, ...]
@@ -51,6 +53,7 @@ class Following:
     strict: bool = False
     read: dict[str, int] = field(default_factory=dict)
     read_as: str = ""
+    dropped: Counter[str] = field(default_factory=Counter)
     _rest: bytes = b""
     _bytes: dict[str, int] = field(default_factory=dict)
 
@@ -85,13 +88,21 @@ class Following:
         if not block:
             lines, self._rest = self._rest, b""
         if lines.strip():
-            rows = self._follow(open_tables(_parsed(lines)), take)
-            self.read[STANDARD_INPUT] = self.read.get(STANDARD_INPUT, 0) + rows
+            self._follow_part(STANDARD_INPUT, open_tables(_parsed(lines)), take)
         return bool(block)
 
     def _take_file(self, file: DataFile, take: Take) -> None:
         done = self.read.get(file.name, 0)
-        rows = self._follow((open_table(file),), _Skipping(done, take))
+        self.read[file.name] = 0
+
+        def take_counted(events: Events) -> None:
+            """Rows count as read once they are handed over: a checkpoint may be written in between."""
+            before = self.read[file.name]
+            self.read[file.name] = before + events.rows
+            if before + events.rows > done:
+                take(events.since(done - before) if before < done else events)
+
+        rows = self._follow((open_table(file),), take_counted)
         if rows < done:
             raise InputError(
                 f"{file.name} has {rows:,} rows, but {done:,} were read before: it was changed, not added to",
@@ -117,15 +128,21 @@ class Following:
             part = Path(folder) / path.name
             part.write_bytes(header + new + end)
             table = open_table(replace(file, path=str(part)))
-            rows = self._follow((table,), take)
-        self.read[file.name] = self.read.get(file.name, 0) + rows
+            self._follow_part(file.name, (table,), take)
         self._bytes[file.name] = first + len(new) + len(end)
 
     def _begin(self, file: DataFile) -> int:
-        """Where the first line that was not read begins: after the header, and the rows of a checkpoint."""
-        skipped = self._header_lines(file) + self.read.get(file.name, 0)
+        """Where the first line that was not read begins: after the header, and the rows of a checkpoint.
+
+        Blank lines are lines, but no rows.
+        """
+        left = self.read.get(file.name, 0)
         with Path(file.path).open("rb") as lines:
-            return sum(len(line) for line in islice(lines, skipped))
+            place = sum(len(line) for line in islice(lines, self._header_lines(file)))
+            while left and (line := lines.readline()):
+                place += len(line)
+                left -= bool(line.strip())
+        return place
 
     def _header_lines(self, file: DataFile) -> int:
         if file.format is DataFormat.JSON_LINES:
@@ -133,7 +150,12 @@ class Following:
         table = open_table(file)
         return table.header_lines if isinstance(table, CsvTable) else 1
 
-    def _follow(self, tables: Any, take: Take) -> int:
+    def _follow_part(self, name: str, tables: Any, take: Take) -> None:
+        """Follow some more rows of a log that grows."""
+        before = self.read.get(name, 0)
+        self.read[name] = before + self._follow(tables, take, grows=True)
+
+    def _follow(self, tables: Any, take: Take, grows: bool = False) -> int:
         plan = plan_reading(tables, self.structure, self.options)
         columns = plan.columns[0]
         if columns.is_counted:
@@ -141,24 +163,15 @@ class Following:
                 "a table of counts has no order in time, so that nothing can be watched in it",
                 hint="watch the log itself, one row per step",
             )
+        if grows and columns.from_next_row:
+            raise InputError(
+                "a log that is followed needs the next state in every row: the last one is still open",
+                hint="watch it when it is finished, without --follow",
+            )
         self.read_as = self.read_as or columns.read_as
-        return follow_events(plan, 0, take, self.strict)
-
-
-class _Skipping:
-    """Leaves out events of rows that were taken before."""
-
-    def __init__(self, rows: int, take: Take):
-        self.left = rows
-        self.take = take
-
-    def __call__(self, events: Events) -> None:
-        if self.left >= events.rows:
-            self.left -= events.rows
-            return
-        if self.left:
-            events, self.left = events.since(self.left), 0
-        self.take(events)
+        rows, dropped = follow_events(plan, 0, take, self.strict)
+        self.dropped += dropped
+        return rows
 
 
 def _parsed(lines: bytes) -> Any:

@@ -359,8 +359,6 @@ class Monitor:
         same = self.alpha == other.alpha and self.model.hash() == other.model.hash()
         return same and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         found = f"alarm at event {self.first_alarm}" if self.alarm else "no alarm"
         return f"Monitor({self.events} events, alpha={self.alpha:g}, {found})"
@@ -374,7 +372,7 @@ class Monitor:
         return {"model": self.model, "alpha": self.alpha, "state": self.state()}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__init__(kept["model"], alpha=kept["alpha"])  # type: ignore[misc]
+        Monitor.__init__(self, kept["model"], alpha=kept["alpha"])
         self.restore(kept["state"])
 
     def _chances(self, point: FloatArray) -> FloatArray:

@@ -198,7 +198,7 @@ def region_misses(name: str, seed: int) -> bool:
             return True
     weight = np.log([scale.weight for scale in slab.every])
     batches = outcomes.pooled_batches(counts)
-    for side in slab.wagers:
+    for side, price in zip(slab.wagers, slab.price, strict=True):
         wealth = np.zeros(len(slab.every))
         for number in range(len(slab.plan.placed)):
             for batch in slab.plan.part(number):
@@ -206,7 +206,7 @@ def region_misses(name: str, seed: int) -> bool:
                     once = Wagers((wagers.bets[number],), (batches[batch],))
                     wealth[j] += once.log_wealth(outcomes, chance)
                 last = batch == len(batches) - 1
-                if (regime.looks or last) and np.logaddexp.reduce(weight + wealth) >= slab.level:
+                if (regime.looks or last) and np.logaddexp.reduce(weight + wealth) >= price:
                     return True
     return False
 

@@ -23,6 +23,7 @@ from tightrope.region.build import slab_region
 from tightrope.region.slab_rows import line_below, row_of
 from tightrope.statistics.bet_direction import shortened, with_the_domains_help
 from tightrope.statistics.bet_schedule import schedule
+from tightrope.statistics.bets import Ends
 from tightrope.statistics.coordinates import Coordinates, _substituted
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
@@ -208,7 +209,7 @@ def test_rows_and_polytope_contain_every_point_that_the_bettors_leave(name, is_p
             np.logaddexp.reduce(weight + [one.log_wealth(outcomes, f[i]) for one in side])
             for side in slab.wagers
         ]
-        if max(wealth) < slab.level - 1e-9:
+        if max(wealth) < slab.price[0] - 1e-9:
             kept.append(i)
     assert len(kept) > (20 if is_planned else 6)
     theta = maximiser.coordinates.parameters_at(x[kept])
@@ -283,5 +284,21 @@ def test_shares_of_scales_sum_to_one_and_their_price_is_that_of_the_best():
 def test_levels_never_exceed_delta():
     for delta in (0.001, 0.05, 0.1, 0.3, 1e-9):
         levels = Levels.of(delta)
-        assert Fraction(levels.guard) + 2 * Fraction(levels.side) <= Fraction(delta)
-        assert levels.guard + 2 * levels.side == pytest.approx(delta)
+        assert levels.lower == levels.upper == pytest.approx(4.5 * levels.guard)
+        single = [Levels.of(delta, end, d) for end in (Ends.LOWER, Ends.UPPER) for d in (1, 6)]
+        for split in (levels, *single):
+            assert sum(map(Fraction, (split.guard, *split.sides))) <= Fraction(delta)
+            assert split.guard + sum(split.sides) == pytest.approx(delta)
+
+
+def test_a_guard_beside_one_bettor_costs_two_percent_at_most():
+    """Of the likelihood region's half width √(2·(R + log(1/δ))), R = 1.8 per parameter."""
+    for delta in (0.001, 0.1):
+        for dimension in (1, 2, 4, 6, 7):
+            levels = Levels.of(delta, Ends.LOWER, dimension)
+            assert levels.upper == 0.0
+            before = 1.8 * dimension - math.log(delta)
+            after = 1.8 * dimension - math.log(levels.guard)
+            assert math.sqrt(after / before) == pytest.approx(1.02, abs=1e-3)
+    assert Levels.of(0.001, Ends.UPPER, 6).lower == 0.0
+    assert Levels.of(0.001, Ends.LOWER, 100).guard == pytest.approx(1e-4)

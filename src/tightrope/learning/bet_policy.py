@@ -3,7 +3,8 @@
 A given policy is bet on itself. Otherwise it is the policy that is optimal at the estimate each time bets are
 renewed, until a share of the plan has come: from then on it stays, since bets on policies with different
 gradients are narrow for none of them. The slab holds for all policies, whichever was bet on; the one that was
-is evaluated beside the one that synthesis finds.
+is evaluated beside the one that synthesis finds. Of a given policy both ends of the value are bet on, of a
+policy that is still to be found the one that is guaranteed.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from tightrope.coupled.gradient import ValueGradient
 from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
-from tightrope.learning.policies import depends_on_step
+from tightrope.learning.policies import depends_on_step, maximises
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.solver.solve import solve
+from tightrope.statistics.bets import Ends
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
 FROZEN_FROM = 0.25
@@ -53,6 +55,7 @@ class BetPolicy:
         if given is not None:
             self._take(given)
             self._frozen = True
+        self.ends = Ends.BOTH if given is not None else Ends.LOWER if maximises(objective) else Ends.UPPER
         self.words = self._words(given is not None, () if design is None else design.bet_on)
 
     def __call__(self, x: FloatArray, share: float | None) -> FloatArray | None:

@@ -239,7 +239,8 @@ def slab_region(
     """A guard and a slab: narrow along the value whose `gradient` is bet on, whatever the dimension."""
     check_delta(delta)
     outcomes = outcomes or Outcomes.of(model)
-    levels = Levels.of(delta)
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    levels = Levels.of(delta, gradient.ends, len(coordinates.free))
     guard = likelihood_region(model, counts, levels.guard, excess, outcomes, predictions)
     functions = guard.coordinates.functions(model.expressions)
     maximiser = LikelihoodMaximiser.of(guard.coordinates, functions)

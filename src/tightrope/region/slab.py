@@ -1,15 +1,16 @@
-"""The slab region: what two bettors leave of a guard region, narrow along one policy's value.
+"""The slab region: what bettors leave of a guard region, narrow along one policy's value.
 
-    C = { θ ∈ guard : Λ⁺(θ) < log(1/α), Λ⁻(θ) < log(1/α) }
+    C = { θ ∈ guard : Λ⁺(θ) < log(1/α⁺), Λ⁻(θ) < log(1/α⁻) }
 
-The guard is a likelihood region at level δ/10; the bettors (`tightrope.statistics.bets`) look for the lower
-and for the upper end of the value of one policy, at level α = 9δ/20 each. C misses the true parameters with
-probability at most δ. It is a set of parameters, so it holds for all policies at once; what is bet on only
-decides along which direction it is narrow, and that costs nothing per dimension.
+The guard is a likelihood region; the bettors (`tightrope.statistics.bets`) look for the lower and for the
+upper end of the value of one policy, or for one of the two. Their levels and the guard's sum to at most δ
+(`tightrope.statistics.slab`), so C misses the true parameters with probability at most δ. It is a set of
+parameters, so it holds for all policies at once; what is bet on only decides along which direction it is
+narrow, and that costs nothing per dimension.
 
 *Enclosure.* Starting from the guard's polytope, each round bounds all expressions over the polytope, adds a
-row for each side (`tightrope.region.slab_rows`), and tightens. Rounds end when the width along the value
-falls by less than 1 %.
+row for each side that is bet on (`tightrope.region.slab_rows`), and tightens. Rounds end when the width along
+the value falls by less than 1 %.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from tightrope.region.polytope import MOST_VERTICES, Polytope
 from tightrope.region.region import RegionKind
 from tightrope.region.slab_rows import Line, line_below, row_of
 from tightrope.region.value_cuts import cut_along, retightened, wants_value_cuts
-from tightrope.statistics.bets import Wagers
 from tightrope.statistics.coordinates import AffineFunctions
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.outcomes import Outcomes
@@ -48,7 +48,7 @@ def enclose_slab(
     slab: Slab,
     direction: FloatArray,
 ) -> Polytope:
-    """The guard's polytope with rows of both bettors, tight along ± direction (in coordinates)."""
+    """The guard's polytope with rows of the bettors, tight along ± direction (in coordinates)."""
     region = guard
     if wants_value_cuts(region) and np.any(direction != 0.0):
         region = cut_along(region, functions, direction[None, :])
@@ -80,34 +80,35 @@ def _with_rows(
     slab: Slab,
     direction: FloatArray,
 ) -> Halfspaces:
-    """The region's rows and one for each side."""
+    """The region's rows and one for each side that is bet on."""
     lower, upper = expression_bounds(region, outcomes.model.expressions)
     system = region.system
     rows: list[FloatArray] = []
     bounds: list[float] = []
-    for side, wagers in enumerate(slab.wagers):
+    for side in slab.sides:
         end = _end(region, direction if side else -direction)
         near = functions.linear @ end + functions.constant
-        line, level = _mixed(slab, wagers, outcomes, lower, upper, near)
+        line, level = _mixed(slab, side, outcomes, lower, upper, near)
         row, bound = row_of(line, functions, level, system.lower, system.upper)
         rows.append(row)
         bounds.append(bound)
-    number: OffsetArray = int(np.count_nonzero(system.origin == Origin.SLAB)) + np.arange(2)
+    number: OffsetArray = int(np.count_nonzero(system.origin == Origin.SLAB)) + np.arange(len(rows))
     bare = system.take(system.origin != Origin.ENVELOPE)
     return bare.with_rows(np.array(rows), np.array(bounds), Origin.SLAB, number)
 
 
 def _mixed(
     slab: Slab,
-    wagers: tuple[Wagers, ...],
+    side: int,
     outcomes: Outcomes,
     lower: FloatArray,
     upper: FloatArray,
     near: FloatArray,
 ) -> tuple[Line, float]:
     """The line of all scales together and its level; that of the plan where there is one."""
+    wagers, price = slab.wagers[side], slab.price[side]
     if len(wagers) == 1:
-        return line_below(wagers[0], outcomes, lower, upper, near), slab.level
+        return line_below(wagers[0], outcomes, lower, upper, near), price
     wealth = np.array([one.log_wealth(outcomes, near) for one in wagers])
     share = best_shares(slab.every, np.where(np.isnan(wealth), -np.inf, wealth))
     reach = np.maximum(np.abs(lower), np.abs(upper))
@@ -119,7 +120,7 @@ def _mixed(
             constants.append(part * line.constant)
             extent += float(np.abs(part * line.slope) @ reach) + abs(constants[-1])
     spare = error_factor(len(wagers) + 8) * extent
-    return Line(slope, math.fsum(constants) - spare), up(slab.level + allowance(slab.every, share))
+    return Line(slope, math.fsum(constants) - spare), up(price + allowance(slab.every, share))
 
 
 def _end(region: Polytope, direction: FloatArray) -> FloatArray:

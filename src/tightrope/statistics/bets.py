@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 import numpy as np
@@ -41,12 +42,24 @@ from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 
 
+class Ends(Enum):
+    """Which ends of the value are bet on."""
+
+    LOWER = "lower"
+    UPPER = "upper"
+    BOTH = "both"
+
+
 class Gradient(Protocol):
     """The gradient of the value that is bet on, asked for in the order in which data come."""
 
     @property
     def words(self) -> str:
         """What is bet on, in one line, with what that assumes."""
+
+    @property
+    def ends(self) -> Ends:
+        """Which ends of the value count."""
 
     def __call__(self, x: FloatArray, share: float | None) -> FloatArray | None:
         """∂V/∂x at coordinates x when this share of the plan has come (None where there is no plan); None

@@ -1,7 +1,20 @@
-"""Bets on both ends of a policy's value, placed as the data came: what a slab is made of.
+"""Bets on the ends of a policy's value, placed as the data came: what a slab is made of.
 
-One bettor looks for the lower end of the value and one for the upper end, each at level α, beside a guard
-region at a level of its own; together they miss the truth with probability at most δ. Every bet follows from
+A bettor for the lower end of the value, one for the upper end, and a guard region, each at a level of its
+own, miss the truth together with probability at most δ. How δ is split follows from what is asked, before
+the data (`Levels`):
+
+* *both ends* of a given policy's value: a tenth for the guard, the rest in halves for the bettors;
+* *the guarantee alone*, where the policy is still to be found: one bettor, for the end that is guaranteed.
+  The policy that is bet on may turn out to be another one than is found, with another gradient; then the
+  guard is all that is left, and its share g is chosen so that this costs little. Seen from its estimate the
+  likelihood region at level δ reaches as far as √(2·(R + log(1/δ))) standard deviations, R what predicting
+  each batch from those before it has cost; at level g·δ it reaches √(2·(R + log(1/δ) + log(1/g))). With
+  log(1/g) = (1.02² − 1)·(R + log(1/δ)) no value's bound is more than about 2 % farther from the estimate
+  than over the likelihood region at δ. R is taken as 1.8 per free parameter, what it is on average after a
+  pilot of a tenth.
+
+Every bet follows from
 the batches before it: the estimate, the information and the gradient of the value are those of earlier data,
 and sizes follow from the plan (`tightrope.statistics.bet_schedule`), never from how much came in the end.
 """
@@ -16,44 +29,72 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.rounding import down, up
+from tightrope.numerics.rounding import UNIT, down, up
 from tightrope.statistics.bet_schedule import Schedule, schedule
-from tightrope.statistics.bets import Bets, Bettor, Gradient, Wagers, information_at, parts_seen
+from tightrope.statistics.bets import Bets, Bettor, Ends, Gradient, Wagers, information_at, parts_seen
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.scales import Scale, scales
 
 GUARD_SHARE = 0.1
-SLAB_SHARE = 0.9
+"""The guard's share of δ where both ends are bet on, and the least in any case."""
+
+_LOSS = 0.02
+_REGRET = 1.8
+"""Nats per free parameter."""
 
 
 @dataclass(frozen=True)
 class Levels:
-    """How δ is split: the guard's level and that of each bettor; together at most δ."""
+    """How δ is split: the level of the guard and those of the bettors for the lower and the upper end of the
+    value, 0 where there is none; together at most δ.
+    """
 
     guard: float
-    side: float
+    lower: float
+    upper: float
 
     @staticmethod
-    def of(delta: float) -> Levels:
-        return Levels(down(GUARD_SHARE * delta), down(0.5 * SLAB_SHARE * delta))
+    def of(delta: float, ends: Ends = Ends.BOTH, dimension: int = 1) -> Levels:
+        """The split for these ends of the value, in a model of so many free parameters."""
+        if ends is Ends.BOTH:
+            side = down(0.5 * (1.0 - GUARD_SHARE) * delta)
+            return Levels(down(GUARD_SHARE * delta), side, side)
+        reach = ((1.0 + _LOSS) ** 2 - 1.0) * (_REGRET * dimension - math.log(delta))
+        share = max(round(math.exp(-reach), 2), GUARD_SHARE)
+        one = down((1.0 - share) * delta * (1.0 - 2.0 * UNIT))
+        return Levels(down(share * delta), *((one, 0.0) if ends is Ends.LOWER else (0.0, one)))
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """The levels of both bettors."""
+        return self.lower, self.upper
 
     def note(self) -> str:
-        return (
-            f"δ is split: {self.guard:.3g} for the guard (a likelihood region), {self.side:.3g} for each of "
-            "the two bettors"
-        )
+        """One line for reports."""
+        guard = f"δ is split: {self.guard:.3g} for the guard (a likelihood region)"
+        if self.lower == self.upper:
+            return f"{guard}, {self.lower:.3g} for each of the two bettors"
+        return f"{guard}, {max(self.sides):.3g} for a bettor on the end that is guaranteed"
 
 
 @dataclass(frozen=True, eq=False)
 class Slab:
-    """What the bettors did: their schedule, wagers by side and scale, and the price log(1/α) of each."""
+    """What the bettors did: their schedule, wagers by side and scale, and the price log(1/α) of each side.
+
+    The sides are the lower and the upper end of the value; a side that nobody bets on has no wagers.
+    """
 
     plan: Schedule
     every: tuple[Scale, ...]
     wagers: tuple[tuple[Wagers, ...], tuple[Wagers, ...]]
-    level: float
+    price: tuple[float, float]
     levels: Levels
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The sides that are bet on: 0 for the lower end, 1 for the upper one."""
+        return tuple(side for side, wagers in enumerate(self.wagers) if wagers)
 
 
 def place_bets(
@@ -63,7 +104,7 @@ def place_bets(
     gradient: Gradient,
     levels: Levels,
 ) -> Slab:
-    """All bets of both sides, each from the batches before it alone."""
+    """All bets, each from the batches before it alone."""
     if counts.batches is None:
         raise InputError(
             "the slab bets on each batch from those before it, and these counts have no time-ordered batches",
@@ -72,7 +113,7 @@ def place_bets(
     batches = outcomes.pooled_batches(counts)
     plan = schedule(counts, np.array([float(seen.sum()) for seen in batches]))
     every = scales(plan.planned)
-    level = up(-math.log(levels.side) * (1.0 + 1e-14))
+    price = tuple(up(-math.log(one) * (1.0 + 1e-14)) if one > 0.0 else math.inf for one in levels.sides)
     bettor = Bettor(maximiser, outcomes)
     informative = ~outcomes.model.expressions.is_constant
     size = len(maximiser.functions)
@@ -90,8 +131,12 @@ def place_bets(
         for number, scale in enumerate(every):
             information = information_at(maximiser, t, weight * informative, scale.amount / so_far)
             for side, wanted in enumerate((slope, -slope)):
-                placed = bettor.place(batch, t, wanted, information, level)
-                bets[side][number].append(placed)
+                if math.isfinite(price[side]):
+                    placed = bettor.place(batch, t, wanted, information, price[side])
+                    bets[side][number].append(placed)
     seen = parts_seen(batches, plan)
-    low, high = (tuple(Wagers(tuple(placed), seen) for placed in side) for side in bets)
-    return Slab(plan, every, (low, high), level, levels)
+    low, high = (
+        tuple(Wagers(tuple(placed), seen) for placed in side) if math.isfinite(cost) else ()
+        for side, cost in zip(bets, price, strict=True)
+    )
+    return Slab(plan, every, (low, high), (price[0], price[1]), levels)

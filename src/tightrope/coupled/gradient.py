@@ -13,6 +13,7 @@ cuts to make, which bets to place), and no bound rests on it.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,18 +51,35 @@ class ValueGradient:
 
     def at(self, x: FloatArray) -> FloatArray | None:
         """∂V/∂x of the reported value at coordinates x; None where the equations are singular there."""
+        terms = self.terms(x)
+        if terms is None:
+            return None
+        slopes = np.zeros(len(self.functions))
+        for visits, values in terms:
+            slopes += self._spread(visits, values)
+        gradient: FloatArray = self.sign * (slopes @ self.functions.linear)
+        return gradient if bool(np.all(np.isfinite(gradient))) else None
+
+    def terms(self, x: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]] | None:
+        """What the slope by expressions is a sum of: (visits of every row, values where its entries lead),
+        one pair per step of a step-bounded objective and one for the equations; None where these are
+        singular at x.
+        """
         chain = self.chain
         probability = np.clip(self.functions.linear @ x + self.functions.constant, 0.0, 1.0)
         matrix = weighted_matrix(chain, chain.weight * probability[chain.expression])
         base = None if chain.start is not None else _Equations.of(chain, matrix)
         first = chain.start if base is None else base.values
-        if first is None:
-            return None
+        return None if first is None else self._terms(matrix, base, first)
+
+    def _terms(
+        self, matrix: Any, base: _Equations | None, first: FloatArray
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+        chain = self.chain
         values: list[FloatArray] = [first]
         for phase in chain.phases:
             for _ in range(phase.steps):
                 values.append(np.where(phase.fixed, phase.value, chain.reward + matrix @ values[-1]))
-        slopes = np.zeros(len(self.functions))
         weight = np.zeros(chain.rows)
         weight[chain.initial] = 1.0
         step = len(values) - 1
@@ -70,13 +88,11 @@ class ValueGradient:
             for _ in range(phase.steps):
                 step -= 1
                 weight = np.where(phase.fixed, 0.0, weight)
-                slopes += self._spread(weight, values[step])
+                yield weight, values[step]
                 assert transposed is not None
                 weight = transposed @ weight
         if base is not None:
-            slopes += self._spread(base.visits(weight), values[0])
-        gradient: FloatArray = self.sign * (slopes @ self.functions.linear)
-        return gradient if bool(np.all(np.isfinite(gradient))) else None
+            yield base.visits(weight), values[0]
 
     def _spread(self, visits: FloatArray, values: FloatArray) -> FloatArray:
         """Σ visits(row)·weight·values(successor) over the entries of each expression."""

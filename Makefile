@@ -38,7 +38,7 @@ test: lint browser compiler
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
 
 test-gpu: $(STAMP)
-	TIGHTROPE_DEVICE=cuda $(BIN)/python -m pytest -q tests/test_cuda_kernels.py tests/test_cuda_solve.py tests/test_cuda_device.py $(PYTEST_ARGS)
+	TIGHTROPE_DEVICE=cuda $(BIN)/python -m pytest -q tests/test_cuda_kernels.py tests/test_cuda_solve.py tests/test_cuda_device.py -n 4 $(PYTEST_ARGS)
 
 compiler:
 	@command -v g++ >/dev/null || command -v clang++ >/dev/null || command -v c++ >/dev/null || { \

@@ -21,6 +21,7 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.solver import blocks, budget, fixpoint
+from tightrope.solver.solution import widest, width
 from tightrope.solver.solve import Limits, solve
 
 MIN, MAX = Direction.MIN, Direction.MAX
@@ -130,3 +131,24 @@ def test_constants_of_the_iteration_exist_once() -> None:
     assert {"FIRST_SHIFT", "CLOSENESS", "PATIENCE", "RELAXED"} <= decided
     for module in (cuda_backend, cuda_block):
         assert not decided & {name for name in vars(module) if name.isupper()}
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "unit"),
+    [
+        ([0.0, 0.25, 1.0], [0.0, 0.5, 1.0], 0.0),
+        ([0.0, 2.0], [np.inf, 2.5], 0.0),
+        ([np.inf, 2.0], [np.inf, 2.5], 0.0),
+        ([-3.0, 1.0], [-2.0, 1.5], 0.0),
+        ([1.0, 4.0], [1.5, 4.5], 8.0),
+        ([], [], 0.0),
+    ],
+)
+def test_the_largest_width_is_that_of_all(lower: list[float], upper: list[float], unit: float) -> None:
+    bounds = np.array(lower), np.array(upper)
+    for relative in (False, True):
+        assert widest(*bounds, relative, unit) == width(*bounds, relative, unit).max(initial=0.0)
+
+
+def test_a_bound_that_is_no_number_is_never_narrow() -> None:
+    assert not widest(np.array([np.nan, 0.5]), np.array([1.0, 0.5]), True) <= 1e300

@@ -47,10 +47,11 @@ class RewardStructure(Record):
     choice: FloatArray | None = None
 
     def per_choice(self, structure: Structure) -> FloatArray:
-        """State and choice rewards added up, one number a choice."""
-        total = np.zeros(structure.choices)
-        if self.state is not None:
-            total += self.state[structure.choice_state]
+        """State and choice rewards added up, one number per choice."""
+        if self.state is None:
+            return np.zeros(structure.choices) if self.choice is None else self.choice.copy()
+        total = np.empty(structure.choices)
+        np.take(self.state, structure.choice_state, out=total, mode="clip")  # unbuffered; indices are checked
         if self.choice is not None:
             total += self.choice
         return total
@@ -189,6 +190,11 @@ class Structure(Record):
     def choice_state(self) -> IndexArray:
         """The state each choice belongs to."""
         return np.repeat(np.arange(self.states, dtype=np.int32), np.diff(self.choice_start))
+
+    @cached_property
+    def longest_choice(self) -> int:
+        """The most transitions a choice has."""
+        return int(np.diff(self.transition_start).max(initial=1))
 
     @cached_property
     def transition_choice(self) -> IndexArray:

@@ -29,7 +29,7 @@ from tightrope.solver.budget import Goal, Progress
 from tightrope.solver.equations import Equations, Meaning
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Backups
-from tightrope.solver.solution import Status, width
+from tightrope.solver.solution import Status, widest
 
 MOST_ROUNDS = 200
 
@@ -83,7 +83,7 @@ def play(
             lower, upper = np.maximum(lower, owned.lower), np.minimum(upper, against.upper)
         else:
             lower, upper = np.maximum(lower, against.lower), np.minimum(upper, owned.upper)
-        gap = width(lower, upper, goal.relative, system.unit).max(initial=0.0)
+        gap = widest(lower, upper, goal.relative, system.unit)
         if gap <= goal.precision or progress.is_exhausted:
             return Played(lower, upper)
         if equations.agent_owns:

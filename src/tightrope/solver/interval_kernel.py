@@ -95,13 +95,12 @@ class IntervalKernel(Record):
 
     def backup_error(self, system: System) -> float:
         """What rounding adds to a backup (`tightrope.solver.pouring`), and a little more."""
-        longest = int(np.diff(self.structure.transition_start).max(initial=1))
-        error = (longest + 6) * SUM_UNIT * (1 if self.is_plain else 2)
+        error = (self.structure.longest_choice + 6) * SUM_UNIT * (1 if self.is_plain else 2)
         return 1.0625 * error + (backups.STEP_ERROR if len(system.reward) or len(system.discount) else 0.0)
 
     def open_workspace(self) -> IntervalWorkspace:
         start = self.structure.transition_start
-        width = int(np.diff(start).max(initial=1))
+        width = self.structure.longest_choice
         order = np.empty(0, np.uint16) if self.is_plain else natural_order(start)
         return IntervalWorkspace(order, np.empty(width), np.empty(width))
 

@@ -205,6 +205,17 @@ class Solution(Record):
         return self.kernel.answer(values.copy(), not minimises)
 
 
+def widest(lower: FloatArray, upper: FloatArray, relative: bool, unit: float = 0.0) -> float:
+    """The largest `width`, without an array of them where bounds are finite and not negative."""
+    if unit > 0 or not lower.min(initial=0.0) >= 0 or not upper.max(initial=0.0) < np.inf:
+        return float(width(lower, upper, relative, unit).max(initial=0.0))
+    gap = upper - lower
+    if relative:
+        with np.errstate(invalid="ignore"):  # 0/0: both bounds are 0
+            np.divide(gap, upper, out=gap)
+    return float(np.fmax.reduce(gap, initial=0.0))
+
+
 def width(lower: FloatArray, upper: FloatArray, relative: bool, unit: float = 0.0) -> FloatArray:
     """upper − lower, divided by the value where `relative`; 0 where both are the same (∞ included).
 

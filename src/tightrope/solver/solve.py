@@ -25,7 +25,7 @@ from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.randomised import Mixture, checked_choices, checked_weights, mixed
 from tightrope.solver.reduction import equations_of, horizon_system
-from tightrope.solver.solution import Solution, Status, width
+from tightrope.solver.solution import Solution, Status, widest
 from tightrope.solver.workspace import Workspace
 
 
@@ -99,7 +99,7 @@ def solve(
     lower, upper = fixpoint.lower, fixpoint.upper
     if objective.complement:
         lower, upper = _complement(fixpoint.upper, False), _complement(fixpoint.lower, True)
-    gap = float(width(lower, upper, relative, fixpoint.unit).max(initial=0.0))
+    gap = widest(lower, upper, relative, fixpoint.unit)
     missed = fixpoint.shortfall or progress.limit or Status.PRECISION_LIMIT
     return Solution(
         objective=objective,

@@ -24,7 +24,7 @@ from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.kernel import Kernel
 from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.region_shape import joint_choices
-from tightrope.solver.solution import Solution, Status, width
+from tightrope.solver.solution import Solution, Status, widest
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.workspace import Workspace
 from tightrope.uncertainty.sets import Sets, SetsKind
@@ -98,7 +98,7 @@ def _against_answers(
         lower, upper = other.lower, solution.upper
     inner = replace(solution, fixpoint_upper=other.fixpoint_upper) if minimises else solution
     inner = inner if minimises else replace(solution, fixpoint_lower=other.fixpoint_lower)
-    gap = float(width(np.minimum(lower, upper), upper, solution.relative).max(initial=0.0))
+    gap = widest(np.minimum(lower, upper), upper, solution.relative)
     failed = Status.PRECISION_LIMIT if solution.is_certified else solution.status
     status = Status.CERTIFIED if gap <= solution.precision else failed
     return replace(

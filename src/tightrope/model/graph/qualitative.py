@@ -98,6 +98,8 @@ def avoiding(
     found = np.zeros(structure.states, np.bool_)
     layer = np.zeros(structure.states, np.int32)
     witness = np.full(structure.states, -1, np.int64)
+    if not missed.any():
+        return Qualitative(found, layer, witness)
     depth = 0
     while True:
         inside = missed.copy()

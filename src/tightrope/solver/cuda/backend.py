@@ -87,7 +87,10 @@ class CudaBackend:
         return None if found.ranking is None else found
 
     def may_idle(self, system: System, settled: BoolArray) -> bool:
-        idle = system.enabled & (system.reward == 0) if len(system.reward) else system.enabled.copy()
+        idle = system.reward == 0 if len(system.reward) else system.enabled.copy()
+        if not idle.any():
+            return False
+        idle &= system.enabled
         staying = ~settled
         self.there.graph.settle(None, np.zeros(len(staying), np.bool_), True, True, staying, idle)
         return bool(staying.any())

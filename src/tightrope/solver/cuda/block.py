@@ -111,7 +111,7 @@ class CudaBlock:
     def scatter(self, of_groups: Any, of_states: FloatArray) -> None:
         values = self._send(of_states)
         self._assign(values, of_groups)
-        of_states[:] = self.device.download(values)
+        self.device.download(values, of_states)
 
     def state_vector(self, of_states: FloatArray) -> Vector:
         values = self._send(of_states)

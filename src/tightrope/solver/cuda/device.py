@@ -47,8 +47,8 @@ class Device(Protocol):
 
     def upload(self, values: Any) -> Any: ...
 
-    def download(self, values: Any) -> Any:
-        """As a NumPy array of the host, after all launches before."""
+    def download(self, values: Any, out: Any = None) -> Any:
+        """As a NumPy array of the host, after all launches before; `out`, where one is given."""
 
     def pointer(self, values: Any) -> int: ...
 
@@ -116,8 +116,8 @@ class CupyDevice:
         locked = [self.xp.cuda.alloc_pinned_memory(CHUNK) for _ in range(2)]
         return [(np.frombuffer(memory, np.uint8, CHUNK), int(memory.ptr)) for memory in locked]
 
-    def download(self, values: Any) -> Any:
-        return self.xp.asnumpy(values)
+    def download(self, values: Any, out: Any = None) -> Any:
+        return self.xp.asnumpy(values, out=out)
 
     def pointer(self, values: Any) -> int:
         return int(values.data.ptr)

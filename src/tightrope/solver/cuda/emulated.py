@@ -45,8 +45,11 @@ class EmulatedDevice:
     def upload(self, values: Any) -> Any:
         return np.array(values)
 
-    def download(self, values: Any) -> Any:
-        return np.array(values)
+    def download(self, values: Any, out: Any = None) -> Any:
+        if out is None:
+            return np.array(values)
+        out[...] = values
+        return out
 
     def pointer(self, values: Any) -> int:
         return int(values.ctypes.data)

@@ -37,14 +37,14 @@ class DeviceGraph:
         witness: OffsetArray,
     ) -> int:
         """See `attractor.attract`; `rank` is the round in which a state was drawn."""
-        level = self._up(np.where(drawn, np.int32(0), np.int32(-1)))
+        level = self._level_of(drawn)
         choices = self._up(witness)
         fixed = (self._flags(kept), self._flags(within), self._flags(open_choice))
         self.draw(*fixed, agent_joins, nature_joins, level, choices)
         found = self._device.download(level)
         new = (found > 0) & ~drawn
         rank[new] = found[new]
-        witness[:] = self._device.download(choices)
+        self._device.download(choices, witness)
         drawn |= new
         return int(np.count_nonzero(new))
 
@@ -119,7 +119,7 @@ class DeviceGraph:
 
     def levels(self, open_choice: BoolArray, done: BoolArray) -> IndexArray:
         """Longest way from each state to the `done` ones (level 0); −1 where a cycle can be entered."""
-        level = self._up(np.where(done, np.int32(0), np.int32(-1)))
+        level = self._level_of(done)
         choices = self._flags(open_choice)
         self._rounds(
             lambda turn, changed: self._model.each("peel", None, [choices, np.int32(turn), level, changed])
@@ -139,6 +139,10 @@ class DeviceGraph:
                 launch(turn, changed)
             if not int(self._device.download(changed)[0]):
                 return
+
+    def _level_of(self, done: BoolArray) -> Any:
+        """0 for those that are done, −1 for the others."""
+        return self._up(done).astype(np.int32) - np.int32(1)
 
     def _up(self, values: Any) -> Any:
         return self._device.upload(values)

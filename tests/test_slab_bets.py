@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,10 +19,10 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.model.polynomial import Polynomial
+from tightrope.numerics.betting import GRID, Table, shortened, with_the_domains_help
 from tightrope.region.bounds import expression_bounds
 from tightrope.region.build import slab_region
 from tightrope.region.slab_rows import line_below, row_of
-from tightrope.statistics.bet_direction import shortened, with_the_domains_help
 from tightrope.statistics.bet_schedule import schedule
 from tightrope.statistics.bets import Ends
 from tightrope.statistics.coordinates import Coordinates, _substituted
@@ -62,11 +63,10 @@ def unplanned(counts):
     return replace(counts, design=SamplingDesign(SamplingKind.ADAPTIVE, None, counts.steps))
 
 
-def exact_bets(maximiser, outcomes, model, bets):
-    """κ·J(t)·h of every outcome in rationals, by differentiating the exact polynomials."""
+def exact_slopes(maximiser, model, t, h):
+    """J(t)·h of every expression in rationals, by differentiating the exact polynomials."""
     coordinates = maximiser.coordinates
-    t = [Fraction(float(value)) for value in bets.t]
-    h = [Fraction(float(value)) for value in bets.h]
+    t, h = ([Fraction(float(value)) for value in vector] for vector in (t, h))
     slopes = []
     for e in range(len(model.expressions)):
         terms = Polynomial({})
@@ -82,27 +82,38 @@ def exact_bets(maximiser, outcomes, model, bets):
                     value *= t[other] ** (power - 1 if other == index else power)
                 total += value
         slopes.append(total)
-    factor = [Fraction(0) if k > 0 else Fraction(2) ** int(k) for k in bets.exponent]
-    owner, expression = outcomes.signature.tolist(), outcomes.expression.tolist()
-    return [factor[s] * slopes[e] for s, e in zip(owner, expression, strict=True)]
+    return slopes
 
 
 @pytest.mark.parametrize("name", [PRODUCTS, PLAIN])
-def test_exact_bets_sum_to_zero_and_what_is_kept_lies_just_below(name):
+def test_stakes_are_the_exact_slopes_cut_down_and_never_better_than_fair(name):
     known, _, maximiser, outcomes = setting(name)
     slab = default_slab(name)
     assert len(slab.plan.placed) >= 5
-    for wagers in slab.wagers:
-        for bets in wagers[0].bets[-1:]:
-            exact = exact_bets(maximiser, outcomes, known.model, bets)
-            assert any(exact)
-            for k in range(len(outcomes.width)):
-                part = range(int(outcomes.start[k]), int(outcomes.start[k + 1]))
-                assert sum(int(outcomes.multiplicity[o]) * exact[o] for o in part) == 0
-            largest = max(map(abs, exact))
-            for bet, kept in zip(exact, bets.stake.tolist(), strict=True):
-                assert Fraction(kept) <= bet
-                assert float(bet - Fraction(kept)) <= 1e-12 * float(largest)
+    table = Table(maximiser.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
+    t = slab.wagers[0][0].bets[-1].t
+    h = 0.01 * np.random.default_rng(2).normal(size=len(t))
+    exact, stake = exact_slopes(maximiser, known.model, t, h), table.stakes(t, h)
+    for k, (a, b) in enumerate(pairwise(outcomes.start.tolist())):
+        met = [exact[e] for e in outcomes.expression[a:b].tolist()]
+        kept = [Fraction(value) for value in stake[a:b].tolist()]
+        total = sum(int(m) * value for m, value in zip(outcomes.multiplicity[a:b], kept, strict=True))
+        assert total <= 0 and float(total) > -1e-13, k
+        largest = max(range(b - a), key=lambda o: abs(met[o]))
+        factor = kept[largest] / met[largest] if met[largest] else Fraction(1)
+        power = Fraction(2) ** round(math.log2(factor))
+        assert power <= 1
+        assert all(abs(mine - power * slope) <= 4 * GRID for mine, slope in zip(kept, met, strict=True))
+
+
+@pytest.mark.parametrize("name", [PRODUCTS, PLAIN])
+def test_bets_of_a_slab_are_whole_multiples_and_never_better_than_fair(name):
+    _, _, _, outcomes = setting(name)
+    for bets in (bets for side in default_slab(name).wagers for bets in side[0].bets):
+        units = [Fraction(value) / Fraction(GRID) for value in bets.stake.tolist()]
+        assert any(units) and all(unit.denominator == 1 for unit in units)
+        terms = [int(m) * unit for m, unit in zip(outcomes.multiplicity, units, strict=True)]
+        assert all(sum(terms[a:b]) <= 0 for a, b in pairwise(outcomes.start.tolist()))
 
 
 @pytest.mark.parametrize("name", [PRODUCTS, PLAIN])

@@ -1,31 +1,28 @@
 """Which policy a slab bets on, and the gradient of its value as data come in.
 
-A given policy is bet on itself. Otherwise it is the policy that is optimal at the estimate each time bets are
-renewed, until a share of the plan has come: from then on it stays, since bets on policies with different
-gradients are narrow for none of them. The slab holds for all policies, whichever was bet on; the one that was
-is evaluated beside the one that synthesis finds. Of a given policy both ends of the value are bet on, of a
-policy that is still to be found the one that is guaranteed.
+A given policy is bet on itself, otherwise the best one at the estimate (`tightrope.numerics.betting`). The
+slab holds for all policies, whichever was bet on; the one that was is evaluated beside the one that synthesis
+finds. Of a given policy both ends of the value are bet on, of a policy that is still to be found the one that
+is guaranteed.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tightrope.coupled.gradient import ValueGradient
 from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
 from tightrope.learning.policies import depends_on_step, maximises
-from tightrope.model.mdp import MDP
-from tightrope.model.objective import Objective
+from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics import betting
 from tightrope.numerics.arrays import FloatArray
-from tightrope.solver.solve import solve
+from tightrope.numerics.question import Question
 from tightrope.statistics.bets import Ends
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
-
-FROZEN_FROM = 0.25
-"""Of the plan."""
 
 
 class BetPolicy:
@@ -47,49 +44,61 @@ class BetPolicy:
         self.model, self.objective = model, objective
         coordinates = Coordinates.of(model.expressions, model.parameters)
         self.functions: AffineFunctions = coordinates.functions(model.expressions)
-        self.policy: Policy | None = None
-        self._frozen = False
-        self._known: dict[bytes, tuple[Policy, FloatArray | None]] = {}
-        self._gradient: ValueGradient | None = None
-        self._gradient_of: Policy | None = None
-        if given is not None:
-            self._take(given)
-            self._frozen = True
+        self.given = given
+        self._policy = betting.BetPolicy(
+            question_of(model, objective), None if given is None else given.probability
+        )
+        self._known: dict[tuple[bytes, float | None], tuple[Any, bool, FloatArray | None]] = {}
         self.ends = Ends.BOTH if given is not None else Ends.LOWER if maximises(objective) else Ends.UPPER
-        self.words = self._words(given is not None, () if design is None else design.bet_on)
+        self.words = self._words(() if design is None else design.bet_on)
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy that is bet on now; None where there is none yet."""
+        weight = self._policy.weight
+        if self.given is not None or weight is None:
+            return self.given
+        return Policy(self.model.structure, weight)
 
     def __call__(self, x: FloatArray, share: float | None) -> FloatArray | None:
         """∂V/∂x at coordinates x when this share of the plan has come."""
-        key = x.tobytes()
-        if share is None and not self._frozen and key in self._known:  # growing data are looked at again
-            self.policy, gradient = self._known[key]
+        policy, key = self._policy, (x.tobytes(), share)
+        if key in self._known:  # growing data are looked at again: what was bet on then is bet on now
+            policy.weight, policy.frozen, gradient = self._known[key]
             return gradient
-        if not self._frozen and (self.policy is None or share is None or share < 1.0):
-            self._take(self._optimal(x))
-            self._frozen = share is not None and share >= FROZEN_FROM
-        elif self._gradient is None or self._gradient_of is not self.policy:
-            assert self.policy is not None
-            self._take(self.policy)
-        gradient = None if self._gradient is None else self._gradient.at(x)
-        if share is None and self.policy is not None:
-            self._known[key] = self.policy, gradient
+        functions, expression = self.functions, self.model.expression
+        probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
+        found = policy.slopes(probability[expression], share)
+        gradient = None
+        if found is not None:
+            gradient = np.bincount(expression[found[0]], found[1], len(probability)) @ functions.linear
+        self._known[key] = policy.weight, policy.frozen, gradient
         return gradient
 
-    def _words(self, given: bool, planned: tuple[str, ...]) -> str:
-        if not given:
+    def _words(self, planned: tuple[str, ...]) -> str:
+        if self.given is None:
             return "bets are on the policy that was best by the data before them"
-        assert self.policy is not None
-        if self.policy.digest in planned:
+        if self.given.digest in planned:
             return "bets are on the given policy, as was planned before the data came"
         return "bets are on the given policy: assumes that it was not chosen by looking at these data"
 
-    def _take(self, policy: Policy) -> None:
-        self.policy = policy
-        if self._gradient_of != policy:
-            self._gradient = ValueGradient.of(self.model, self.objective, policy, self.functions)
-        self._gradient_of = policy
 
-    def _optimal(self, x: FloatArray) -> Policy:
-        probability = np.clip(self.functions.constant + self.functions.linear @ x, 0.0, 1.0)
-        plain = MDP(self.model.structure, probability[self.model.expression])
-        return solve(plain, self.objective, precision=1e-9).policy
+def question_of(model: ParametricMDP, objective: Objective) -> Question:
+    """The plain arrays of a question about a model."""
+    structure, reward = model.structure, objective.reward
+    return Question(
+        structure.choice_start,
+        structure.transition_start,
+        structure.successor,
+        structure.initial,
+        objective.kind.name,
+        objective.agent is Direction.MAX,
+        objective.complement,
+        objective.lower_steps,
+        objective.upper_steps,
+        objective.discount,
+        None if reward is None else reward.per_choice(structure),
+        objective.target,
+        objective.allowed,
+        objective.terminal,
+    )

@@ -39,7 +39,7 @@ class SmoothedLikelihood:
         t = start.copy()
         value = self._objective(t, linear, constant, count)
         for _ in range(_STEPS if np.isfinite(value) else 0):
-            x, jacobian = self._lifted(t)
+            x, jacobian = self.lifted(t)
             slope, probability = linear @ jacobian, linear @ x + constant
             room = self.bounds - self.faces @ t
             gradient = slope.T @ (count / probability) - SMOOTHING * (self.faces.T @ (1.0 / room))
@@ -72,7 +72,13 @@ class SmoothedLikelihood:
         helper = SmoothedLikelihood((), push, level, faces, self.bounds)
         return helper.maximise(np.append(middle, 1.01 * slack + 1), np.array([1e6 * len(scale)]))[:-1]
 
-    def _lifted(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def smoothing(self, t: FloatArray) -> FloatArray:
+        """Minus the Hessian of the smoothing at t."""
+        room = np.maximum(self.bounds - self.faces @ t, 1e-150)
+        bend: FloatArray = SMOOTHING * (self.faces * (1.0 / room**2)[:, None]).T @ self.faces
+        return bend
+
+    def lifted(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(all coordinates, their derivatives)."""
         values, rows = list(t), list(np.eye(len(t)))
         for left, right in self.products:
@@ -82,7 +88,7 @@ class SmoothedLikelihood:
 
     def _objective(self, t: FloatArray, linear: FloatArray, constant: FloatArray, count: FloatArray) -> float:
         room = self.bounds - self.faces @ t
-        probability = linear @ self._lifted(t)[0] + constant
+        probability = linear @ self.lifted(t)[0] + constant
         if np.any(room <= 1e-13 * (1.0 + np.abs(self.bounds))) or np.any(probability <= 0.0):
             return -np.inf
         return float(count @ np.log(probability) + SMOOTHING * np.log(room).sum())

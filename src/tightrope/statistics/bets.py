@@ -15,19 +15,12 @@ nonnegative supermartingale from 1 at θ*, and Ville's inequality applies. Which
 cancels.
 
 *The bets* of a batch follow from the batches before it (`tightrope.statistics.bet_schedule`): at the smoothed
-estimate t̂, with J the derivatives of the expressions there,
-
-    a(o) = κ_c·J_o·h,   h along the least favourable direction for the value (`bet_direction`),
-
-κ_c the largest power of two ≤ 1 for which no outcome of c with J_o·h < 0 loses more than a quarter of its
-f_o(t̂). Σ m_o·f_o = 1 identically, so Σ m_o·J_o = 0 and Σ m_o·a(o) = 0 exactly, whatever h, κ and t̂ are. The
-bet is that exact number; what is kept is a float64 number below it, and since log(1 + a/f) rises with a
-everything that is derived from it errs on the safe side.
+estimate, along the least favourable direction for the value (`tightrope.numerics.betting`). They are exact
+multiples of 2⁻⁵⁰, so Σ m_o·a(o) ≤ 0 holds exactly.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -35,10 +28,7 @@ from typing import Protocol
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.rounding import down, error_factor
-from tightrope.statistics.bet_direction import shortened, with_the_domains_help
 from tightrope.statistics.bet_schedule import Schedule
-from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 
 
@@ -67,63 +57,13 @@ class Gradient(Protocol):
         """
 
 
-_SMALLEST = 2.0**-30
-"""A signature whose bets would have to be cut down further has none."""
-
-
 @dataclass(frozen=True, eq=False)
 class Bets:
-    """Bets for one side: from `batch` on, a number below the exact bet of every outcome.
-
-    The exact bet is κ·J(t)·h; `exponent` is log2 κ by signature, and no bet where it is 1.
-    """
+    """Bets for one side, placed at the estimate t: from `batch` on, the stake on every outcome."""
 
     batch: int
     t: FloatArray
-    h: FloatArray
-    exponent: OffsetArray
     stake: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Bettor:
-    """Places bets at an estimate, for the outcomes of a model."""
-
-    maximiser: LikelihoodMaximiser
-    outcomes: Outcomes
-
-    def place(
-        self, batch: int, t: FloatArray, wanted: FloatArray, information: FloatArray, level: float
-    ) -> Bets:
-        """The bets before `batch` for a bound on wanted·θ from below, at the price `level` = log(1/α)."""
-        faces, bounds = self.maximiser.faces
-        room = np.maximum(bounds - faces @ t, 1e-300)
-        inverse = np.linalg.pinv(information, hermitian=True).astype(np.float64)
-        normal = with_the_domains_help(wanted, inverse, faces, room, level)
-        step = inverse @ normal
-        length = float(normal @ step)
-        h = shortened(step * math.sqrt(2.0 * level / length)) if length > 0.0 else np.zeros(len(t))
-        return self.bets(batch, t, h)
-
-    def bets(self, batch: int, t: FloatArray, h: FloatArray) -> Bets:
-        """The bets κ·J(t)·h."""
-        maximiser, outcomes = self.maximiser, self.outcomes
-        linear, expression = maximiser.functions.linear, outcomes.expression
-        slope = (linear @ (maximiser.jacobian(t) @ h))[expression]
-        reach = maximiser.jacobian(np.abs(t)) @ np.abs(h)
-        inexact = maximiser.coordinates.linear_errors(outcomes.model.expressions)
-        error = error_factor(6 * linear.shape[1] + 24) * (np.abs(linear) @ reach)
-        error = ((error + inexact @ reach) * (1.0 + 1e-9))[expression]
-        probability = (linear @ maximiser.lifted(t) + maximiser.functions.constant)[expression]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            excess = np.where(slope < 0.0, -4.0 * slope / np.maximum(probability, 0.0), 0.0)
-        most = np.maximum.reduceat(np.where(np.isnan(excess), np.inf, excess), outcomes.start[:-1])
-        small = most * _SMALLEST <= 1.0
-        exponent = np.where(most > 1.0, -np.ceil(np.log2(np.where(small, np.maximum(most, 1.0), 1.0))), 0.0)
-        exponent = np.where(small, exponent, 1.0).astype(np.int64)
-        factor = np.where(exponent > 0, 0.0, np.ldexp(1.0, exponent))[outcomes.signature]
-        stake = np.where(error > 0.0, down(factor * (slope - error)), 0.0)
-        return Bets(batch, t, h, exponent, np.where(factor > 0.0, stake, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,19 +84,6 @@ class Wagers:
             with np.errstate(divide="ignore"):
                 total += float(seen[met] @ np.log1p(bets.stake[met] / f[met]))
         return total
-
-
-def information_at(
-    maximiser: LikelihoodMaximiser, t: FloatArray, weight: FloatArray, growth: float
-) -> FloatArray:
-    """growth·(observed information of weights K_f at t) + the curvature of the smoothing."""
-    used = np.flatnonzero(weight > 0.0)
-    functions = maximiser.functions.take(used)
-    slope = functions.linear @ maximiser.jacobian(t)
-    probability = np.maximum(functions.linear @ maximiser.lifted(t) + functions.constant, 1e-300)
-    observed = (slope * (weight[used] / probability**2)[:, None]).T @ slope
-    result: FloatArray = growth * observed + maximiser.smoothing_at(t)
-    return result
 
 
 def parts_seen(batches: list[OffsetArray], plan: Schedule) -> tuple[OffsetArray, ...]:

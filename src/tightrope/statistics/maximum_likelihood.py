@@ -15,7 +15,7 @@ import numpy as np
 
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.remember import remembered
-from tightrope.numerics.smoothed_likelihood import SMOOTHING, SmoothedLikelihood
+from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
 
@@ -77,19 +77,16 @@ class LikelihoodMaximiser:
 
     def estimate(self, weight: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """The smoothed estimate for weights K_f (one an expression of the table)."""
-        return self._search.maximise(self.start if start is None else start, weight)
+        return self.search.maximise(self.start if start is None else start, weight)
 
     @cached_property
-    def _search(self) -> SmoothedLikelihood:
+    def search(self) -> SmoothedLikelihood:
         linear, constant = self.functions.linear, self.functions.constant
         return SmoothedLikelihood(self.coordinates.products, linear, constant, *self.faces)
 
     def smoothing_at(self, t: FloatArray) -> FloatArray:
         """Minus the Hessian of the smoothing at t."""
-        rows, bounds = self.faces
-        room = np.maximum(bounds - rows @ t, 1e-150)
-        bend: FloatArray = SMOOTHING * (rows * (1.0 / room**2)[:, None]).T @ rows
-        return bend
+        return self.search.smoothing(t)
 
     def jacobian(self, t: FloatArray) -> FloatArray:
         """∂x/∂t at t."""

@@ -28,10 +28,10 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.betting import Table
 from tightrope.numerics.rounding import UNIT, down, up
 from tightrope.statistics.bet_schedule import Schedule, schedule
-from tightrope.statistics.bets import Bets, Bettor, Ends, Gradient, Wagers, information_at, parts_seen
+from tightrope.statistics.bets import Bets, Ends, Gradient, Wagers, parts_seen
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.scales import Scale, scales
@@ -114,26 +114,26 @@ def place_bets(
     plan = schedule(counts, np.array([float(seen.sum()) for seen in batches]))
     every = scales(plan.planned)
     price = tuple(up(-math.log(one) * (1.0 + 1e-14)) if one > 0.0 else math.inf for one in levels.sides)
-    bettor = Bettor(maximiser, outcomes)
+    table = Table(maximiser.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
     informative = ~outcomes.model.expressions.is_constant
     size = len(maximiser.functions)
     weight, done = np.zeros(size), 0
     bets: list[list[list[Bets]]] = [[[] for _ in every] for _ in range(2)]
-    t: FloatArray | None = None
+    t = maximiser.start
     for batch, so_far in zip(plan.placed, plan.so_far, strict=True):
         for earlier in batches[done:batch]:
             weight += np.bincount(outcomes.expression, weights=earlier, minlength=size)
         done = batch
-        t = maximiser.estimate(weight * informative, t)
+        t = table.estimate(t, weight * informative)
         share = None if plan.planned is None else so_far / (plan.planned + plan.so_far[0])
         along = gradient(maximiser.lifted(t), share)
         slope = np.zeros(len(t)) if along is None else along @ maximiser.jacobian(t)
         for number, scale in enumerate(every):
-            information = information_at(maximiser, t, weight * informative, scale.amount / so_far)
+            information = table.information(t, weight * informative, scale.amount / so_far)
             for side, wanted in enumerate((slope, -slope)):
                 if math.isfinite(price[side]):
-                    placed = bettor.place(batch, t, wanted, information, price[side])
-                    bets[side][number].append(placed)
+                    stake = table.place(t, wanted, information, price[side])
+                    bets[side][number].append(Bets(batch, t, stake))
     seen = parts_seen(batches, plan)
     low, high = (
         tuple(Wagers(tuple(placed), seen) for placed in side) if math.isfinite(cost) else ()

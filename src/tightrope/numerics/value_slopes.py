@@ -1,0 +1,278 @@
+"""How the value of a policy depends on probabilities, and which policy is best at given ones: plain float64.
+
+The values of a chain solve V = r + P·V, and with η the expected number of visits of each state from the
+initial one, ηᵀ = e₀ᵀ(I − P)⁻¹, a transition has ∂V(initial)/∂p = η(state)·weight·V(successor).
+Step-bounded objectives are unrolled and differentiated backwards. The best policy is found in one pass from
+the last layer of an acyclic model to the first, and by policy iteration otherwise, from a policy that ends
+wherever one can, with changes that gain: these never make a play longer than forever.
+
+Nothing here is rounded to a safe side and nothing has to be: a slope only says where to look (which cuts to
+make, which bets to place). What is relied on is that results are functions of the arguments alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.question import NEVER, Question, layers_of, reached, spread
+
+_MOST_STORED = 50_000_000
+"""Values kept while a step-bounded objective is unrolled; beyond that it has no slopes."""
+
+_ROUNDS = 200
+_CLOSE = 1e-9
+"""Choices this near to the best one count as equal, relatively: the first of them is taken."""
+
+
+def best_policy(
+    question: Question, probability: FloatArray, start: OffsetArray | None = None
+) -> OffsetArray | None:
+    """A choice for every state, best at these probabilities of transitions; None where none was found.
+
+    Policy iteration begins with `start` where it is given.
+    """
+    if question.layers is not None:
+        return _in_one_pass(question, probability)
+    sign = 1.0 if question.maximises else -1.0
+    policy = _ending(question) if start is None else start
+    for _ in range(_ROUNDS):
+        chain = Chain.of(question, _taken(question, policy), everywhere=True)
+        solved = None if chain is None else chain.solved(probability)
+        if chain is None or solved is None:
+            return None
+        values = sign * solved.values
+        best, first = _best(sign * question.backup(probability, solved.values), question.choice_start)
+        better = (best > values + _CLOSE * (1.0 + np.abs(best))) & ~question.decided[0]
+        if not better.any():
+            break
+        policy = np.where(better, first, policy)
+    return policy
+
+
+def value_slopes(
+    question: Question, weight: FloatArray, probability: FloatArray
+) -> tuple[OffsetArray, FloatArray] | None:
+    """(transitions, ∂value/∂probability of each) of the policy that takes choices with these weights.
+
+    None where the value is infinite, the equations are singular, or the steps too many.
+    """
+    chain = Chain.of(question, weight, everywhere=False)
+    return None if chain is None else chain.slopes(probability)
+
+
+def _taken(question: Question, choice: OffsetArray) -> FloatArray:
+    weight = np.zeros(len(question.owner))
+    weight[choice] = 1.0
+    return weight
+
+
+def _best(gain: FloatArray, start: OffsetArray) -> tuple[FloatArray, OffsetArray]:
+    """The largest gain of each group of choices, and the first that has it or nearly so."""
+    best = np.maximum.reduceat(gain, start[:-1])
+    floor = np.repeat(best - _CLOSE * (1.0 + np.abs(best)), np.diff(start))
+    near = np.where(gain >= floor, np.arange(len(gain)), len(gain))
+    return best, np.minimum(np.minimum.reduceat(near, start[:-1]), start[1:] - 1)
+
+
+def _in_one_pass(question: Question, probability: FloatArray) -> OffsetArray:
+    layers, (held, value) = question.layers, question.decided
+    assert layers is not None
+    sign = 1.0 if question.maximises else -1.0
+    values, policy = np.where(held, value, 0.0), question.choice_start[:-1].copy()
+    order = np.argsort(layers, kind="stable")
+    order = order[~held[order]]
+    ends = np.flatnonzero(np.diff(layers[order], append=-1)) + 1
+    for begin, end in zip(np.append(0, ends[:-1]).tolist(), ends.tolist(), strict=True):
+        states = order[begin:end]
+        choices, choice_start = spread(question.choice_start, states)
+        moves, move_start = spread(question.transition_start, choices)
+        terms = probability[moves] * values[question.successor[moves]]
+        gain = question.earned[choices] + question.rate * np.add.reduceat(terms, move_start[:-1])
+        best, first = _best(sign * gain, choice_start)
+        values[states], policy[states] = sign * best, choices[first]
+    return policy
+
+
+def _ending(question: Question) -> OffsetArray:
+    """A policy that from every state takes a choice on a shortest way to where values are decided."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    states, held = question.states, question.decided[0]
+    policy = question.choice_start[:-1].copy()
+    if not held.any():
+        return policy
+    ends = np.flatnonzero(held) if question.kind == "TOTAL" else question.ends
+    moves = np.flatnonzero(~held[question.origin])
+    rows = np.concatenate([question.successor[moves], np.full(len(ends), states)])
+    columns = np.concatenate([question.origin[moves], ends])
+    graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(states + 1, states + 1))
+    _, towards = breadth_first_order(graph, states)
+    on_way = moves[question.successor[moves] == towards[question.origin[moves]]]
+    choice = np.repeat(np.arange(len(question.owner)), np.diff(question.transition_start))
+    policy[question.origin[on_way][::-1]] = choice[on_way][::-1]
+    return policy
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A policy's equations: entry i leads from row[i] to column[i] (−1: where it no longer matters)."""
+
+    question: Question
+    row: OffsetArray
+    column: OffsetArray
+    transition: OffsetArray
+    chance: FloatArray
+    reward: FloatArray
+    fixed: BoolArray
+    value: FloatArray
+    state: OffsetArray
+    initial: int
+
+    @staticmethod
+    def of(question: Question, weight: FloatArray, everywhere: bool) -> Chain | None:
+        """On all states, or on those that the policy meets; None where one of these has no value."""
+        used = np.flatnonzero(weight > 0.0)
+        transition, _ = spread(question.transition_start, used)
+        chance = np.repeat(weight[used], np.diff(question.transition_start)[used])
+        origin, successor = question.origin[transition], question.successor[transition]
+        reward: FloatArray = np.zeros(question.states)
+        np.add.at(reward, question.owner[used], weight[used] * question.earned[used])
+        if question.upper_steps is not None or question.kind == "NEXT":
+            fixed, value = np.zeros(question.states, dtype=np.bool_), np.zeros(question.states)
+        else:
+            fixed, value = question.known(origin, successor, np.flatnonzero(reward > 0.0))
+        stops = fixed & (question.lower_steps == 0)
+        met = np.ones(question.states, dtype=np.bool_)
+        if not everywhere:
+            moves = ~stops[origin]
+            met = reached(question.states, origin[moves], successor[moves], np.array([question.initial]))
+            if np.any(value[met] >= NEVER):
+                return None
+        number = np.cumsum(met) - 1
+        kept = met[origin]
+        column = np.where(met[successor], number[successor], -1)[kept]
+        return Chain(
+            question,
+            number[origin[kept]],
+            column,
+            transition[kept],
+            chance[kept] * question.rate,
+            reward[met],
+            fixed[met],
+            value[met],
+            np.flatnonzero(met),
+            int(number[question.initial]),
+        )
+
+    def matrix(self, probability: FloatArray) -> Any:
+        from scipy.sparse import csr_array
+
+        inside, size = self.column >= 0, len(self.reward)
+        data = self.chance * probability[self.transition]
+        return csr_array((data[inside], (self.row[inside], self.column[inside])), shape=(size, size))
+
+    def solved(self, probability: FloatArray) -> Solved | None:
+        """The values where nothing bounds the steps."""
+        return Solved.of(self, self.matrix(probability))
+
+    def slopes(self, probability: FloatArray) -> tuple[OffsetArray, FloatArray] | None:
+        """∂value/∂probability of every transition that is met."""
+        phases, first, matrix = self._phases(), self._first(), self.matrix(probability)
+        if sum(steps for steps, _, _ in phases) * len(self.reward) > _MOST_STORED:
+            return None
+        base = Solved.of(self, matrix) if first is None else None
+        if first is None:
+            if base is None:
+                return None
+            first = base.values
+        values = [first]
+        for steps, held, value in phases:
+            for _ in range(steps):
+                values.append(np.where(held, value, self.reward + matrix @ values[-1]))
+        slope, visits = np.zeros(len(self.row)), np.zeros(len(self.reward))
+        visits[self.initial] = 1.0
+        step, transposed = len(values) - 1, matrix.T.tocsr()
+        for steps, held, _ in reversed(phases):
+            for _ in range(steps):
+                step -= 1
+                visits = np.where(held, 0.0, visits)
+                slope += visits[self.row] * values[step][self.column]
+                visits = transposed @ visits
+        if base is not None:
+            slope += base.visits(visits)[self.row] * values[0][self.column]
+        slope = np.where(self.column >= 0, slope * self.chance, 0.0)
+        slope = -slope if self.question.complement else slope
+        return (self.transition, slope) if bool(np.all(np.isfinite(slope))) else None
+
+    def _first(self) -> FloatArray | None:
+        """What a bounded number of steps begins with; None where an equation says that."""
+        question = self.question
+        if question.kind == "CUMULATIVE":
+            return np.zeros(len(self.reward))
+        if question.target is None or (question.kind != "NEXT" and question.upper_steps is None):
+            return None
+        return question.target[self.state].astype(np.float64)
+
+    def _phases(self) -> list[tuple[int, Any, Any]]:
+        """(backups, where the value is then set, to what)."""
+        question = self.question
+        nowhere, zero = np.zeros(len(self.state), dtype=np.bool_), np.zeros(len(self.state))
+        if question.kind == "CUMULATIVE" and question.upper_steps is not None:
+            return [(question.upper_steps, nowhere, zero)]
+        if question.kind == "NEXT":
+            return [(1, nowhere, zero)]
+        phases: list[tuple[int, Any, Any]] = []
+        if question.kind == "UNTIL" and question.target is not None:
+            barred = nowhere if question.allowed is None else ~question.allowed[self.state]
+            target = question.target[self.state]
+            if question.upper_steps is not None:
+                last = question.upper_steps - question.lower_steps
+                phases.append((last, barred | target, target.astype(np.float64)))
+            if question.lower_steps:
+                phases.append((question.lower_steps, barred, zero))
+        return phases
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """V = r + P·V on the rows that are not fixed, solved."""
+
+    free: OffsetArray
+    factor: Any
+    values: FloatArray
+
+    @staticmethod
+    def of(chain: Chain, matrix: Any) -> Solved | None:
+        """None where the equations are singular."""
+        from scipy.sparse import eye_array
+        from scipy.sparse.linalg import splu
+
+        free, values = np.flatnonzero(~chain.fixed), np.where(chain.fixed, chain.value, 0.0)
+        moves = ~chain.fixed[chain.row] & (chain.column >= 0)
+        layer = layers_of(len(values), chain.row[moves], chain.column[moves])
+        if layer is not None:  # the matrix is triangular in this order
+            free = free[np.argsort(layer[free], kind="stable")]
+        inner = matrix[free]
+        system = (eye_array(len(free), format="csc") - inner[:, free]).tocsc()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                factor = splu(system, permc_spec="COLAMD" if layer is None else "NATURAL")
+            except (RuntimeError, Warning):
+                return None
+        if len(free):
+            values[free] = factor.solve(chain.reward[free] + inner @ values)
+        return Solved(free, factor, values)
+
+    def visits(self, weight: FloatArray) -> FloatArray:
+        """Expected visits of every row where the rows are begun from with these weights; fixed ones end."""
+        result = np.zeros(len(weight))
+        if len(self.free):
+            result[self.free] = self.factor.solve(weight[self.free], trans="T")
+        return result

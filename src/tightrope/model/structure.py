@@ -23,6 +23,7 @@ from tightrope.model.described import sizes, structure_facts
 from tightrope.model.own_states import OwnStates
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.remember import remembered
 
 if TYPE_CHECKING:
     from tightrope.model.objective import Objective
@@ -46,14 +47,16 @@ class RewardStructure(Record):
     state: FloatArray | None = None
     choice: FloatArray | None = None
 
+    @remembered
     def per_choice(self, structure: Structure) -> FloatArray:
-        """State and choice rewards added up, one number per choice."""
+        """State and choice rewards added up, one number per choice; read-only."""
         if self.state is None:
-            return np.zeros(structure.choices) if self.choice is None else self.choice.copy()
-        total = np.empty(structure.choices)
-        np.take(self.state, structure.choice_state, out=total, mode="clip")  # unbuffered; indices are checked
-        if self.choice is not None:
-            total += self.choice
+            total = np.zeros(structure.choices) if self.choice is None else self.choice.copy()
+        else:
+            total = np.repeat(self.state, np.diff(structure.choice_start))
+            if self.choice is not None:
+                total += self.choice
+        total.flags.writeable = False
         return total
 
 

@@ -71,7 +71,7 @@ def decide(support: Support, equations: Equations) -> Decision:
 def _free_of_charge(support: Support, equations: Equations) -> BoolArray:
     """States from which a target of value 0 is reached almost surely without any reward on the way."""
     system, structure = equations.system, equations.system.structure
-    if system.unit > 0 or system.reward.min(initial=np.inf) > 0:
+    if system.unit > 0 or (len(system.reward) and system.smallest_reward > 0):
         return np.zeros(structure.states, np.bool_)
     costly = system.enabled & (system.reward > 0)
     free = system.enabled & ~costly

@@ -96,7 +96,9 @@ def _system(
         agent_maximises=objective.agent is Direction.MAX,
         nature_maximises=objective.nature is Direction.MAX,
         enabled=enabled,
-        mode=np.where(enabled, np.int8(NORMAL), np.int8(CLOSED)),
+        mode=np.full(structure.choices, np.int8(NORMAL))
+        if enabled.all()
+        else np.where(enabled, np.int8(NORMAL), np.int8(CLOSED)),
         leader=np.arange(structure.states, dtype=np.int32),
         floor=floor,
         ceiling=ceiling,

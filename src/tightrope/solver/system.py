@@ -9,6 +9,7 @@ a *group* with one equation, in which choices that only idle are left out (see
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,11 @@ class System:
     ceiling: float
     unit: float
     slack: float = 0.0
+
+    @cached_property
+    def smallest_reward(self) -> float:
+        """∞ where there are no rewards."""
+        return float(self.reward.min(initial=np.inf))
 
     def with_groups(self, leader: IndexArray, mode: ChoiceModes) -> System:
         return replace(self, leader=leader, mode=mode)

@@ -87,10 +87,9 @@ class CudaBackend:
         return None if found.ranking is None else found
 
     def may_idle(self, system: System, settled: BoolArray) -> bool:
-        idle = system.reward == 0 if len(system.reward) else system.enabled.copy()
-        if not idle.any():
+        if len(system.reward) and system.smallest_reward > 0:
             return False
-        idle &= system.enabled
+        idle = system.enabled & (system.reward == 0) if len(system.reward) else system.enabled.copy()
         staying = ~settled
         self.there.graph.settle(None, np.zeros(len(staying), np.bool_), True, True, staying, idle)
         return bool(staying.any())

@@ -43,7 +43,7 @@ class DeviceGraph:
         self.draw(*fixed, agent_joins, nature_joins, level, choices)
         found = self._device.download(level)
         new = (found > 0) & ~drawn
-        rank[new] = found[new]
+        np.copyto(rank, found, where=new)
         self._device.download(choices, witness)
         drawn |= new
         return int(np.count_nonzero(new))

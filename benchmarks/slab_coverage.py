@@ -3,19 +3,21 @@
     python benchmarks/slab_coverage.py                       2000 replications per regime
     python benchmarks/slab_coverage.py --smoke               a few, in seconds
     python benchmarks/slab_coverage.py planned products      some by name
-    python benchmarks/slab_coverage.py --regions             whether the truth leaves the region: faster
 
-δ = 0.1. A replication draws fresh data from a small model, learns over the slab and compares the interval of
-a given policy with its true value. Regimes:
+δ = 0.1. A replication draws fresh data from a small model, builds the slab and compares the interval of a
+policy, coupled sets, with its true value. Regimes:
 
 * planned: the data that were planned; early: half of them; past: twice as many;
 * lucky: looked at after every third batch, and a miss anywhere counts (stopping when it suits is no worse);
 * adaptive: the next episode's choice depends on what was seen, and chases the rarer outcome;
 * products: a model with a product of parameters; rare: outcomes of probability 1/50, whose bets are cut down;
-* online: nothing planned, bets of several sizes, looked at as in lucky.
+* robust: no policy is given, and the guarantee of the one that is found counts, one bettor;
+* online: the same while data grow, nothing planned, bets of several sizes, looked at after every batch.
 
-An interval can miss only where the region misses the true parameters. `--regions` counts that: the guard's
-evidence and the bettors' wealth at the truth, at the end or (lucky, online) after every batch.
+An interval can miss only where the true parameters are outside the region: where the guard's evidence or a
+bettor's wealth speaks against them. How often they are is counted, too, and the interval is computed at
+every look at which they are; in every fifth replication it is computed at the last look in any case, and must
+not miss where they are inside.
 
 Rows are appended to bench-results/slab_coverage.jsonl as replications come, a line per regime and hundred;
 those that are there already are not drawn again. A regime fails where even the 99.9 % lower confidence bound
@@ -40,25 +42,32 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta
 
+from tightrope.coupled import coupled_policy, coupled_value
 from tightrope.data.batches import Batches, batch_ends
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.learning.bet_policy import BetPolicy
-from tightrope.learning.learn import learn
+from tightrope.learning.options import COUPLED_GAP
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.prism.load import load_prism_text
 from tightrope.problem import Problem
+from tightrope.region.build import slab_region
 from tightrope.solver.solve import solve
 from tightrope.statistics.bets import Wagers
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import Predictions, prequential
-from tightrope.statistics.slab import Levels, place_bets
+from tightrope.statistics.prequential import Evidence, Predictions, prequential
+from tightrope.statistics.slab import Levels, Slab, place_bets
+from tightrope.uncertainty.sets import rectangular
 
 DELTA = 0.1
 EPISODES = 300
 BLOCK = 100
+EVERY = 5
+FIRST_LOOK = 11
+"""A batch: bets begin with the tenth."""
 
 TWO = """mdp
 const double p; const double q;
@@ -77,25 +86,31 @@ PLAIN = TWO.replace("p*q", "0.5*p")
 
 @dataclass(frozen=True)
 class Regime:
-    """What is drawn: the model, its true point, how much of the plan comes, and when it is looked at."""
+    """What is drawn: the model, its true point, how much of the plan comes, and when it is looked at.
+
+    `every` is how many batches lie between looks, 0 where there is one look, at the end. `given` says that
+    the interval of a given policy counts, otherwise the guarantee of the policy that is found does.
+    """
 
     model: str
     truth: tuple[float, float]
     amount: float = 1.0
     adaptive: bool = False
-    looks: bool = False
+    every: int = 0
     planned: bool = True
+    given: bool = True
 
 
 REGIMES = {
     "planned": Regime(PLAIN, (0.6, 0.3)),
     "early": Regime(PLAIN, (0.6, 0.3), amount=0.5),
     "past": Regime(PLAIN, (0.6, 0.3), amount=2.0),
-    "lucky": Regime(PLAIN, (0.6, 0.3), looks=True),
+    "lucky": Regime(PLAIN, (0.6, 0.3), every=3),
     "adaptive": Regime(PLAIN, (0.6, 0.3), adaptive=True),
     "products": Regime(TWO, (0.6, 0.3), adaptive=True),
     "rare": Regime(PLAIN, (0.02, 0.02)),
-    "online": Regime(PLAIN, (0.6, 0.3), adaptive=True, looks=True, planned=False),
+    "robust": Regime(PLAIN, (0.6, 0.3), given=False),
+    "online": Regime(PLAIN, (0.6, 0.3), adaptive=True, every=1, planned=False, given=False),
 }
 
 
@@ -110,23 +125,24 @@ def episodes(regime: Regime, total: int, draw: np.random.Generator) -> list[list
     """Episodes as lists of transitions; an adaptive explorer prefers the choice that has won less often."""
     model, _ = parts(regime.model)
     structure = model.structure
-    chance = model.instantiate([Fraction(str(value)) for value in regime.truth]).probability
-    won = np.zeros(structure.choices)
+    chance = model.instantiate([Fraction(str(value)) for value in regime.truth]).probability.tolist()
+    choices, begins = structure.choice_start.tolist(), structure.transition_start.tolist()
+    successor = structure.successor.tolist()
+    won = [0] * structure.choices
+    numbers = iter(draw.random(6 * total).tolist())
     found = []
     for _ in range(total):
         state, steps = structure.initial, []
-        while True:
-            first, last = structure.choice_start[state : state + 2].tolist()
-            if last - first < 2:
-                break
-            choice = int(draw.integers(first, last))
-            if regime.adaptive and draw.random() < 0.8:
-                choice = first + int(np.argmin(won[first:last]))
-            begin, end = structure.transition_start[choice : choice + 2].tolist()
-            transition = begin + int(draw.choice(end - begin, p=chance[begin:end]))
-            won[choice] += transition == begin
+        while choices[state + 1] - choices[state] == 2:
+            first = choices[state]
+            picked, chase, outcome = next(numbers), next(numbers), next(numbers)
+            choice = first + (picked < 0.5)
+            if regime.adaptive and chase < 0.8:
+                choice = first + (won[first + 1] < won[first])
+            transition = begins[choice] + (outcome >= chance[begins[choice]])
+            won[choice] += transition == begins[choice]
             steps.append(transition)
-            state = int(structure.successor[transition])
+            state = successor[transition]
         found.append(steps)
     return found
 
@@ -146,105 +162,128 @@ def counts_of(regime: Regime, found: list[list[int]]) -> Counts:
     )
 
 
-@cache
-def truth_of(regime: Regime) -> tuple[object, float]:
-    """The policy that is evaluated, fixed without data, and its true value."""
-    model, problem = parts(regime.model)
-    truth = model.instantiate([Fraction(str(value)) for value in regime.truth])
-    best = solve(truth, problem.objective, precision=1e-12)
-    return best.policy, float(best.lower[model.initial])
+class Setting:
+    """What follows from a regime alone: computed once."""
 
+    def __init__(self, regime: Regime):
+        self.regime = regime
+        self.model, self.problem = parts(regime.model)
+        self.objective = self.problem.objective
+        self.truth = self.model.instantiate([Fraction(str(value)) for value in regime.truth])
+        best = solve(self.truth, self.objective, precision=1e-12)
+        self.policy, self.value = best.policy, float(best.lower[self.model.initial])
+        self.outcomes = Outcomes.of(self.model)
+        self.coordinates = Coordinates.of(self.model.expressions, self.model.parameters)
+        self.functions = self.coordinates.functions(self.model.expressions)
+        self.maximiser = LikelihoodMaximiser.of(self.coordinates, self.functions)
+        x = self.coordinates.lift(np.array([regime.truth]))[0]
+        self.chance = self.functions.linear @ x + self.functions.constant
+        self._gradient = BetPolicy(self.model, self.objective, self.policy)
 
-def misses(name: str, seed: int) -> bool:
-    """Whether an interval of replication `seed` misses the true value at any look."""
-    regime = REGIMES[name]
-    _, problem = parts(regime.model)
-    policy, value = truth_of(regime)
-    total = int(regime.amount * EPISODES)
-    found = episodes(regime, total, np.random.default_rng([seed, sorted(REGIMES).index(name)]))
-    looks = batch_ends(total)[11::3].tolist() if regime.looks else [total]
-    for look in dict.fromkeys([*looks, total]):
-        counts = counts_of(regime, found[:look])
-        result = learn(problem, counts, delta=DELTA, region="slab", sets="coupled", policy=policy)
-        assert result.ledger.holds and result.value is not None
-        interval = result.value.interval
-        if not interval.lower - 1e-9 <= value <= interval.upper + 1e-9:
-            return True
-    return False
+    @property
+    def gradient(self) -> BetPolicy:
+        """A policy that is still to be found is looked for afresh in every replication."""
+        return self._gradient if self.regime.given else BetPolicy(self.model, self.objective)
 
-
-def region_misses(name: str, seed: int) -> bool:
-    """Whether the true parameters leave the slab or its guard at any look of replication `seed`."""
-    regime = REGIMES[name]
-    model, problem = parts(regime.model)
-    policy, _ = truth_of(regime)
-    total = int(regime.amount * EPISODES)
-    found = episodes(regime, total, np.random.default_rng([seed, sorted(REGIMES).index(name)]))
-    counts = counts_of(regime, found)
-    outcomes, levels = Outcomes.of(model), Levels.of(DELTA)
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    functions = coordinates.functions(model.expressions)
-    maximiser = LikelihoodMaximiser.of(coordinates, functions)
-    x = coordinates.lift(np.array([regime.truth]))[0]
-    chance = functions.linear @ x + functions.constant
-    slab = place_bets(outcomes, counts, maximiser, BetPolicy(model, problem.objective, policy), levels)
-    ends = batch_ends(total)
-    known = Predictions()
-    for look in range(11, len(ends) + 1) if regime.looks else [len(ends)]:
-        now = counts_of(regime, found[: int(ends[look - 1])])
-        evidence = prequential(coordinates, functions, outcomes, now, levels.guard, known)
+    def fits(self, evidence: Evidence) -> bool:
+        """Whether the guard's evidence allows the true parameters."""
         used = evidence.weight > 0
-        if float(evidence.weight[used] @ np.log(chance[used])) < evidence.threshold:
+        return float(evidence.weight[used] @ np.log(self.chance[used])) >= evidence.threshold
+
+    def wealth(self, slab: Slab, batches: list[OffsetArray]) -> FloatArray:
+        """By side, the log-wealth against the true parameters less its price, after each batch."""
+        weight = np.log([scale.weight for scale in slab.every])
+        found = np.full((2, len(batches)), -np.inf)
+        for side in slab.sides:
+            total = np.zeros(len(slab.every))
+            for number in range(len(slab.plan.placed)):
+                for batch in slab.plan.part(number):
+                    for j, wagers in enumerate(slab.wagers[side]):
+                        once = Wagers((wagers.bets[number],), (batches[batch],))
+                        total[j] += once.log_wealth(self.outcomes, self.chance)
+                    found[side, batch] = np.logaddexp.reduce(weight + total) - slab.price[side]
+        return found
+
+    def interval_misses(self, counts: Counts) -> bool:
+        """Whether the interval over the slab of counts misses the true value, as `learn` computes it."""
+        region = slab_region(self.model, counts, DELTA, self.gradient, outcomes=self.outcomes)
+        assert region.ledger.holds
+        if region.emptiness.is_empty:
             return True
-    weight = np.log([scale.weight for scale in slab.every])
-    batches = outcomes.pooled_batches(counts)
-    for side, price in zip(slab.wagers, slab.price, strict=True):
-        wealth = np.zeros(len(slab.every))
-        for number in range(len(slab.plan.placed)):
-            for batch in slab.plan.part(number):
-                for j, wagers in enumerate(side):
-                    once = Wagers((wagers.bets[number],), (batches[batch],))
-                    wealth[j] += once.log_wealth(outcomes, chance)
-                last = batch == len(batches) - 1
-                if (regime.looks or last) and np.logaddexp.reduce(weight + wealth) >= price:
-                    return True
-    return False
+        sets = rectangular(region, self.model)
+        if self.regime.given:
+            found = coupled_value(sets, self.objective, self.policy, gap=COUPLED_GAP)
+            return not found.lower - 1e-9 <= self.value <= found.upper + 1e-9
+        robust = coupled_policy(sets, self.objective, gap=COUPLED_GAP)
+        attained = solve(self.truth, self.objective, policy=robust.policy, precision=1e-12)
+        return robust.guarantee > float(attained.upper[self.model.initial]) + 1e-9
+
+
+setting = cache(Setting)
+
+
+def replicate(name: str, seed: int) -> tuple[bool, bool]:
+    """Whether an interval misses, and whether the true parameters are outside the region, at any look."""
+    now = setting(REGIMES[name])
+    regime = now.regime
+    total = int(regime.amount * EPISODES)
+    found = episodes(regime, total, np.random.default_rng([seed, sorted(REGIMES).index(name)]))
+    ends = batch_ends(total).tolist()
+    counts = counts_of(regime, found)
+    gradient = now.gradient
+    levels = Levels.of(DELTA, gradient.ends, len(now.coordinates.free))
+    slab = place_bets(now.outcomes, counts, now.maximiser, gradient, levels)
+    against = now.wealth(slab, now.outcomes.pooled_batches(counts))
+    last = len(ends) - 1
+    known, missed, outside = Predictions(), False, False
+    for look in [*(range(FIRST_LOOK, last, regime.every) if regime.every else ()), last]:
+        seen = counts_of(regime, found[: ends[look]])
+        evidence = prequential(now.coordinates, now.functions, now.outcomes, seen, levels.guard, known)
+        left = not now.fits(evidence) or bool(np.any(against[:, look] >= 0.0))
+        outside |= left
+        if left or (look == last and seed % EVERY == 0):
+            misses = now.interval_misses(seen)
+            assert left or not misses, "an interval misses although the true parameters are in the region"
+            missed |= misses
+    return missed, outside
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Coverage of slabs.")
     parser.add_argument("names", nargs="*", metavar="REGIME")
     parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--regions", action="store_true")
     parser.add_argument("--replications", type=int, default=2000)
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/slab_coverage.jsonl"))
     options = parser.parse_args()
     names = options.names or list(REGIMES)
-    tried = region_misses if options.regions else misses
-    what = "region" if options.regions else "interval"
     if options.smoke:
-        wrong = {name: sum(tried(name, seed) for seed in range(3)) for name in names}
+        wrong = {name: sum(replicate(name, seed)[0] for seed in range(3)) for name in names}
         print(json.dumps(wrong))
         return 1 if sum(wrong.values()) > 8 else 0
     options.output.parent.mkdir(parents=True, exist_ok=True)
     lines = options.output.read_text(encoding="utf-8").splitlines() if options.output.exists() else []
-    rows = [row for row in map(json.loads, lines) if row["what"] == what]
-    known = {(row["regime"], row["block"]): row["misses"] for row in rows}
+    known = {(row["regime"], row["block"]): row for row in map(json.loads, lines)}
     for block in range(options.replications // BLOCK):
         for name in names:
             if (name, block) not in known:
-                wrong_here = sum(tried(name, block * BLOCK + i) for i in range(BLOCK))
-                known[name, block] = wrong_here
+                pairs = [replicate(name, block * BLOCK + i) for i in range(BLOCK)]
+                missed, outside = (sum(column) for column in zip(*pairs, strict=True))
+                row = {"regime": name, "block": block, "misses": missed, "outside": outside}
+                known[name, block] = row
                 with options.output.open("a", encoding="utf-8") as file:
-                    row = {"what": what, "regime": name, "block": block, "misses": wrong_here}
                     file.write(json.dumps(row) + "\n")
     failed = False
     for name in names:
-        found = [count for (regime, _), count in known.items() if regime == name]
-        total, missed = BLOCK * len(found), sum(found)
+        rows = [row for (regime, _), row in known.items() if regime == name]
+        total, missed = BLOCK * len(rows), sum(row["misses"] for row in rows)
+        outside = sum(row["outside"] for row in rows)
         least = float(beta.ppf(0.001, missed, total - missed + 1)) if missed else 0.0
         failed |= least > DELTA
-        print(f"{name:<10} {missed:>4} of {total:>5} missed: {missed / max(total, 1):.4f} (δ = {DELTA:g})")
+        rates = [count / max(total, 1) for count in (missed, outside)]
+        print(
+            f"{name:<10} {missed:>4} of {total:>5} intervals missed: {rates[0]:.4f} (δ = {DELTA:g}); "
+            f"parameters outside: {rates[1]:.4f}"
+        )
     return int(failed)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from learning_cases import case, counts_of
+from online_cases import source, truth
 from tightrope.certificate.checker import check
 from tightrope.cli.app import run
 from tightrope.data.batches import batch_ends
@@ -19,9 +20,12 @@ from tightrope.errors import InputError
 from tightrope.formats.policy_write import write_policy
 from tightrope.learning.learn import learn
 from tightrope.learning.online.learner import online
+from tightrope.learning.online.run import OnlineRun
 from tightrope.learning.options import LearnOptions
 from tightrope.problem import Problem
 from tightrope.proof.learned import certificate_of
+from tightrope.statistics.bet_schedule import planned_episodes, schedule
+from tightrope.statistics.scales import scales
 
 NAME, DELTA = "betting(8)", 0.01
 
@@ -91,7 +95,7 @@ def test_plans_travel_with_the_data():
     stated = replace(design, late_plan=True, bet_on=("abc",))
     assert SamplingDesign.from_json(stated.to_json()) == stated
     assert SamplingDesign.from_json(design.to_json()) == design
-    for wrong in ({"late_plan": 1}, {"bet_on": "abc"}, {"bet_on": [1]}):
+    for wrong in ({"late_plan": 1}, {"bet_on": "abc"}, {"bet_on": [1]}, {"anytime": 1}):
         with pytest.raises(InputError, match="not one of ours"):
             SamplingDesign.from_json({**design.to_json(), **wrong})
     both = stated.merged(replace(stated, bet_on=("abc", "d")))
@@ -107,20 +111,47 @@ def test_a_plan_that_contradicts_the_data_is_late():
     assert other.censored == ("5,000 episodes were planned, the log has 3,000",)
 
 
-def test_online_updates_use_bets_of_several_sizes():
-    known = case("betting(4)")
-    learner = online(known.problem, delta=0.1, region="slab", sets="rectangular")
-    counts = known.counts(300)
-    start = known.model.structure.transition_start
-    learner.data._closed = list(counts.batches)
-    learner.data.episodes, learner.data.steps = 300, counts.steps
-    found = learner.data.counts()
-    assert found.design.kind is SamplingKind.ADAPTIVE and len(start) > 1
-    update = learner.update()
-    assert (
-        "bets: nothing was planned, so bets of several sizes; a pilot of 10 batches" in learner.ledger.lines
+def online_learner(planned):
+    return online(
+        case("betting(4)").problem, delta=0.1, region="slab", sets="coupled", planned_episodes=planned
     )
-    assert update.guarantee <= known.optimum
+
+
+@pytest.mark.parametrize("planned", [None, 300])
+def test_updates_over_slabs_say_what_learn_says(planned):
+    """Bets are kept from one update to the next; a fresh look at the same data places them all again."""
+    learner = online_learner(planned)
+    records = list(OnlineRun(learner, source("betting(4)"), 300, truth("betting(4)")).records())
+    assert len(records) > 5 and all(record["holds"] for record in records)
+    counts = learner.data.counts()
+    assert (counts.design.planned, counts.design.anytime) == (planned, True)
+    line = "bets: nothing was planned, so bets of several sizes; a pilot of 10 batches"
+    if planned:
+        line = "bets: of several sizes, the middle one for the plan of 300 episodes; a pilot of 10 batches"
+    assert line in learner.ledger.lines
+    fresh = learn(learner.problem, counts, delta=0.1, region="slab", sets="coupled")
+    assert learner.result().guarantee == fresh.guarantee
+    assert learner.preview().guarantee == pytest.approx(fresh.guarantee, rel=1e-9)
+    best = [record["best_guarantee"] for record in records]
+    assert best == [max(r["guarantee"] for r in records[: k + 1]) for k in range(len(records))]
+    resumed = online_learner(7)  # goes on with the plan that it began with
+    resumed.restore(learner.state())
+    assert resumed.data.planned == planned
+    assert resumed.preview().guarantee == pytest.approx(fresh.guarantee, rel=1e-9)
+
+
+def test_plans_of_data_that_are_looked_at_fix_no_pilot():
+    counts = counts_of(NAME)
+    watched = replace(counts, design=replace(counts.design, kind=SamplingKind.ADAPTIVE, anytime=True))
+    sizes = np.array([float(count.sum()) for _, count in watched.batches])
+    plan = schedule(watched, sizes)
+    assert (plan.planned, plan.middle, plan.pilot) == (None, 3000.0, 10)
+    assert planned_episodes(watched) is None
+    every = scales(plan.planned, plan.middle)
+    middle = next(scale for scale in every if scale.amount == 3000.0)
+    assert middle.weight == 0.5 and sum(scale.weight for scale in every) <= 1.0
+    assert SamplingDesign.from_json(watched.design.to_json()) == watched.design
+    assert watched.design.merged(counts.design).anytime
 
 
 def test_a_plan_fixes_the_pilot_of_adaptive_data_and_certificates_follow_it():

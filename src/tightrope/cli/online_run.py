@@ -95,7 +95,9 @@ def run(asked: Request) -> None:
         asked.discount,
         asked.terminal_reward,
     )
-    learner = OnlineLearner(subject.problem, delta=asked.delta, **asked.options().words)
+    learner = OnlineLearner(
+        subject.problem, delta=asked.delta, planned_episodes=asked.episodes, **asked.options().words
+    )
     source, truth, cap = _source(asked, subject)
     question = _question(asked, subject, learner, cap)
     records: list[dict[str, Any]] = []

@@ -36,7 +36,12 @@ class SamplingKind(Enum):
 
 _STRENGTH = {SamplingKind.GENERATIVE_FIXED: 0, SamplingKind.TRAJECTORIES: 1, SamplingKind.ADAPTIVE: 2}
 
-_LATER_FIELDS: tuple[tuple[str, object], ...] = (("open_end", False), ("late_plan", False), ("bet_on", []))
+_LATER_FIELDS: tuple[tuple[str, object], ...] = (
+    ("open_end", False),
+    ("late_plan", False),
+    ("bet_on", []),
+    ("anytime", False),
+)
 
 OPEN_END = "the last action of a log has no outcome in it"
 
@@ -50,7 +55,9 @@ class SamplingDesign:
     several choices, can be met more than once even where no choice is. `planned` is the number of episodes
     that were planned before the first one, where that is known; `late_plan` says that the plan was made when
     some of the data had been seen, and may not be built on. `bet_on` are digests of the policies that a slab
-    was to bet on (`tightrope.formats.policy`), where that was settled before the data came.
+    was to bet on (`tightrope.formats.policy`), where that was settled before the data came. `anytime`
+    says that the data are looked at while they come (`tightrope.learning.online`): then the plan is one
+    amount of data among others, and nothing is left to its first part alone.
 
     `censored` says in words what is missing from the data: rows that were dropped, steps that were never
     logged, outcomes that nobody recorded. Whether something is missing may depend on how it came out, so no
@@ -74,6 +81,7 @@ class SamplingDesign:
     open_end: bool = False
     late_plan: bool = False
     bet_on: tuple[str, ...] = ()
+    anytime: bool = False
 
     def __post_init__(self) -> None:
         if self.open_end and self.kind is not SamplingKind.ADAPTIVE and OPEN_END not in self.censored:
@@ -106,6 +114,7 @@ class SamplingDesign:
             later.open_end,
             self.late_plan or later.late_plan,
             tuple(policy for policy in self.bet_on if policy in later.bet_on),
+            self.anytime or later.anytime,
         )
 
     def to_json(self) -> dict[str, object]:
@@ -125,6 +134,8 @@ class SamplingDesign:
             fields["late_plan"] = True
         if self.bet_on:
             fields["bet_on"] = list(self.bet_on)
+        if self.anytime:
+            fields["anytime"] = True
         return fields
 
     @staticmethod
@@ -134,10 +145,10 @@ class SamplingDesign:
         kinds = {kind.value: kind for kind in SamplingKind}
         kind = kinds.get(str(fields.get("kind")))
         planned, censored = fields.get("planned"), fields.get("censored", [])
-        open_end, late, bet_on = (fields.get(n, d) for n, d in _LATER_FIELDS)
+        open_end, late, bet_on, anytime = (fields.get(n, d) for n, d in _LATER_FIELDS)
         numbers_fit = _is_number(steps) and all(n is None or _is_number(n) for n in (episodes, planned))
         words_fit = isinstance(censored, list) and all(isinstance(reason, str) for reason in censored)
-        words_fit = words_fit and isinstance(open_end, bool) and isinstance(late, bool)
+        words_fit = words_fit and all(isinstance(flag, bool) for flag in (open_end, late, anytime))
         words_fit = words_fit and isinstance(bet_on, list) and all(isinstance(p, str) for p in bet_on)
         if kind is None or not isinstance(repeats, bool) or not numbers_fit or not words_fit:
             raise InputError(
@@ -147,7 +158,7 @@ class SamplingDesign:
         assert isinstance(steps, int) and (episodes is None or isinstance(episodes, int))
         assert isinstance(censored, list) and (planned is None or isinstance(planned, int))
         assert isinstance(bet_on, list)
-        missing, plan = tuple(censored), (late is True, tuple(bet_on))
+        missing, plan = tuple(censored), (late is True, tuple(bet_on), anytime is True)
         return SamplingDesign(kind, episodes, steps, repeats, planned, missing, open_end is True, *plan)
 
 

@@ -25,11 +25,12 @@ from tightrope.numerics.arrays import OffsetArray
 class GrowingCounts:
     """The data of one learner: `pending` are the counts of the batch that is still open.
 
-    `visits[c]` is how often choice c was taken, `looked[c]` how often it had been at the last look.
+    `visits[c]` is how often choice c was taken, `looked[c]` how often it had been at the last look. `planned`
+    is the number of episodes that was planned before the first one, where there was such a plan.
     """
 
-    def __init__(self, model: ParametricMDP):
-        self.model = model
+    def __init__(self, model: ParametricMDP, planned: int | None = None):
+        self.model, self.planned = model, planned
         self.episodes = 0
         self.steps = 0
         self.pending: OffsetArray = np.zeros(model.transitions, dtype=np.int64)
@@ -69,7 +70,9 @@ class GrowingCounts:
     def counts(self) -> Counts:
         """What has been seen so far: the closed batches, and the open one where it has an episode."""
         parts = [*self._closed, _sparse(self.pending)] if self._open_episodes else self._closed
-        design = SamplingDesign(SamplingKind.ADAPTIVE, self.episodes, self.steps)
+        design = SamplingDesign(
+            SamplingKind.ADAPTIVE, self.episodes, self.steps, planned=self.planned, anytime=True
+        )
         return Counts.from_batches(
             Batches.from_parts(parts), self.model.transition_start, design, self.model.hash()
         )
@@ -84,12 +87,14 @@ class GrowingCounts:
             "pending": self.pending,
             "looked": self.looked,
             "progress": np.array([self.episodes, self.steps, self._open_episodes, self.batch_end]),
+            "planned": np.array([] if self.planned is None else [self.planned], dtype=np.int64),
         }
 
     @staticmethod
     def restored(model: ParametricMDP, state: Mapping[str, OffsetArray]) -> GrowingCounts:
         """What `state` was taken of."""
-        data = GrowingCounts(model)
+        plan = state["planned"].tolist() if "planned" in state else []
+        data = GrowingCounts(model, plan[0] if plan else None)
         batches = Batches(state["batch_start"], state["batch_transition"], state["batch_count"])
         data._closed = list(batches)
         data.pending = state["pending"].copy()

@@ -159,14 +159,17 @@ class Learner:
         self.stages = Stages(model, counts, delta, options, progress_of(progress), predictions)
         self.betted: BetPolicy | None = None
 
+    def bet_on(self, policy: BetPolicy | None) -> None:
+        """What a slab bets on, where that is known from an earlier look at the same data."""
+        self.betted = self.stages.gradient = policy
+
     def result(self, options: LearnOptions) -> LearningResult:
         """The result for these options, which may differ from the learner's in the kind of sets."""
         stages = self.stages
         decisions = decide(stages.model, stages.counts, options)
         deadline = time.perf_counter() + options.seconds
         if decisions.region is RegionKind.SLAB and self.betted is None:
-            self.betted = BetPolicy(stages.model, self.objective, self.policy, stages.counts.design)
-            stages.gradient = self.betted
+            self.bet_on(BetPolicy(stages.model, self.objective, self.policy, stages.counts.design))
         prepared = stages.prepare(decisions)
         begin = time.perf_counter()
         coupled = decisions.sets is SetsKind.COUPLED and prepared.verdict is None

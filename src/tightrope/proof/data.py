@@ -33,7 +33,7 @@ def to_data(counts: Counts, delta: float, method: str, shared_by: str) -> certif
         batch_transition=transition.astype(np.int64),
         batch_count=count.astype(np.int64),
         episodes=design.episodes,
-        planned=None if design.late_plan else design.planned,
+        planned=None if design.late_plan or design.anytime else design.planned,
     )
 
 

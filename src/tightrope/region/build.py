@@ -244,7 +244,8 @@ def slab_region(
     guard = likelihood_region(model, counts, levels.guard, excess, outcomes, predictions)
     functions = guard.coordinates.functions(model.expressions)
     maximiser = LikelihoodMaximiser.of(guard.coordinates, functions)
-    slab = place_bets(outcomes, counts, maximiser, gradient, levels)
+    earlier = None if predictions is None else predictions.bets
+    slab = place_bets(outcomes, counts, maximiser, gradient, levels, earlier)
     notes = (
         levels.note(),
         slab.plan.note(),

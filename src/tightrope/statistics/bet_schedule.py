@@ -7,8 +7,9 @@ that a bet is placed on. Two rules:
   would end theirs. The pilot are the batches within the first 3 % of the plan, and every bet is sized for
   what the plan leaves after the pilot. Ending early or going on past the plan stays valid, and only costs
   width.
-* *open*: nothing was planned. The pilot are 10 batches, and bets of several sizes share the stake
-  (`tightrope.statistics.scales`), each for a fixed number of visits.
+* *open*: nothing was planned, or the data are looked at while they come. The pilot are 10 batches, and bets
+  of several sizes share the stake (`tightrope.statistics.scales`), each for a fixed amount of data; the
+  middle one is for the plan where there is one.
 
 Bets are renewed whenever the data have grown by half since they were placed.
 """
@@ -37,7 +38,8 @@ class Schedule:
     """Bets are placed before batches `placed`, of `batches`; `so_far` is the amount of data before each.
 
     Amounts are episodes where a plan is known and visits otherwise; `planned` is what the plan leaves after
-    the pilot, None where there is none.
+    the pilot, None where there is none or where the data are looked at while they come: then `middle` is the
+    plan.
     """
 
     pilot: int
@@ -45,9 +47,15 @@ class Schedule:
     placed: tuple[int, ...]
     so_far: tuple[float, ...]
     planned: float | None
+    middle: float | None = None
 
     def note(self) -> str:
         """One line for reports."""
+        if self.middle is not None:
+            return (
+                f"bets: of several sizes, the middle one for the plan of {self.middle:,.0f} episodes; "
+                f"a pilot of {self.pilot} batches"
+            )
         if self.planned is None:
             return f"bets: nothing was planned, so bets of several sizes; a pilot of {self.pilot} batches"
         amount = self.planned + (self.so_far[0] if self.so_far else 0.0)
@@ -61,12 +69,13 @@ class Schedule:
 
 def schedule(counts: Counts, sizes: FloatArray) -> Schedule:
     """The schedule of counts with batches of so many visits each."""
-    plan = planned_episodes(counts)
+    plan, middle = planned_episodes(counts), _middle(counts)
     ends, planned = np.cumsum(sizes), None
     pilot = OPEN_PILOT
-    if plan is not None:
+    if plan is not None or middle is not None:
         assert counts.design.episodes is not None
         ends = batch_ends(counts.design.episodes).astype(np.float64)
+    if plan is not None:
         pilot = max(int(np.searchsorted(batch_ends(plan), PILOT_SHARE * plan, side="right")), LEAST_PILOT)
         planned = max(float(plan - batch_ends(plan)[min(pilot, len(batch_ends(plan))) - 1]), 1.0)
     placed: list[int] = []
@@ -76,18 +85,33 @@ def schedule(counts: Counts, sizes: FloatArray) -> Schedule:
         if before > 0.0 and (not placed or before >= RENEWED_AFTER * so_far[-1]):
             placed.append(batch)
             so_far.append(before)
-    return Schedule(pilot, len(sizes), tuple(placed), tuple(so_far), planned)
+    return Schedule(pilot, len(sizes), tuple(placed), tuple(so_far), planned, middle)
+
+
+def _middle(counts: Counts) -> float | None:
+    """The plan of data that are looked at while they come."""
+    design = counts.design
+    if not design.anytime or design.planned is None or not _has_episodes(counts):
+        return None
+    return float(design.planned)
+
+
+def _has_episodes(counts: Counts) -> bool:
+    """Whether batches tell how many episodes each holds, and nothing says that the plan came late."""
+    design = counts.design
+    if counts.batches is None or design.episodes is None or design.late_plan:
+        return False
+    return len(batch_ends(design.episodes)) == len(counts.batches)
 
 
 def planned_episodes(counts: Counts) -> int | None:
-    """The number of episodes that were planned before the first one, where batches tell how many each holds.
+    """The number of episodes that were planned before the first one, where batches tell how many each holds
+    and the data were not looked at before they were all there.
 
     Trajectories whose number was fixed in advance are their own plan.
     """
     design = counts.design
-    if counts.batches is None or design.episodes is None or design.late_plan:
-        return None
-    if len(batch_ends(design.episodes)) != len(counts.batches):
+    if design.anytime or not _has_episodes(counts):
         return None
     if design.planned is not None:
         return design.planned

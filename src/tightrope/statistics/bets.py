@@ -21,12 +21,13 @@ multiples of 2⁻⁵⁰, so Σ m_o·a(o) ≤ 0 holds exactly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
 import numpy as np
 
+from tightrope.data.counts import Counts
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.statistics.bet_schedule import Schedule
 from tightrope.statistics.outcomes import Outcomes
@@ -64,6 +65,29 @@ class Bets:
     batch: int
     t: FloatArray
     stake: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierBets:
+    """What growing data have settled: closed batches by outcome, estimates and bets by the batch before which
+    they were made, bets also by what they were made for.
+
+    Belongs to one model and one stream of data, of which every later look has the same first batches.
+    """
+
+    seen: list[OffsetArray] = field(default_factory=list)
+    estimates: dict[int, FloatArray] = field(default_factory=dict)
+    bets: dict[tuple[int, float, float, bytes], Bets] = field(default_factory=dict)
+
+    def pooled_batches(self, outcomes: Outcomes, counts: Counts) -> list[OffsetArray]:
+        """How often each outcome was seen in each batch; only the last one may still grow."""
+        outcomes.check(counts)
+        batches = counts.batches
+        assert batches is not None
+        last = len(batches) - 1
+        for number in range(len(self.seen), last):
+            self.seen.append(outcomes.pooled_part(*batches[number]))
+        return [*self.seen[:last], outcomes.pooled_part(*batches[last])] if last >= 0 else []
 
 
 @dataclass(frozen=True, eq=False)

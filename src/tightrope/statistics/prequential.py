@@ -44,6 +44,7 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import UNIT, error_factor
 from tightrope.statistics.bet_schedule import planned_episodes
+from tightrope.statistics.bets import EarlierBets
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -74,7 +75,7 @@ class Evidence(Record):
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What growing data have settled: closed batches by expression, plug-ins, and how well these did.
+    """What growing data have settled: closed batches by expression, plug-ins and how well these did, bets.
 
     Belongs to one model and one stream of data, of which every later look has the same first batches.
     """
@@ -82,6 +83,7 @@ class Predictions:
     seen: list[FloatArray] = field(default_factory=list)
     plug_ins: dict[int, FloatArray] = field(default_factory=dict)
     scores: dict[int, float] = field(default_factory=dict)
+    bets: EarlierBets = field(default_factory=EarlierBets)
 
     def by_expression(self, outcomes: Outcomes, batches: Batches) -> list[FloatArray]:
         """How often each expression was seen in each batch; only the last one may still grow."""

@@ -21,10 +21,13 @@ import numpy as np
 from tightrope.numerics.arrays import FloatArray
 
 BASE = 4096.0
-"""N, in visits."""
+"""N where nothing was planned, in visits."""
 
 _LOW, _HIGH = -4, 7
 """Scales from 16 to 67 million visits; the weights of the others are given away."""
+
+_BELOW, _ABOVE = -7, 2
+"""Scales around a plan, from a 16,384th of it to 16 times as much."""
 
 _PARTS = 1024.0
 """Shares are whole numbers of these, so that they sum to 1 exactly."""
@@ -38,10 +41,12 @@ class Scale:
     weight: float
 
 
-def scales(planned: float | None) -> tuple[Scale, ...]:
-    """One scale where the amount was planned, else all that share the stake."""
+def scales(planned: float | None, middle: float | None = None) -> tuple[Scale, ...]:
+    """One scale where the amount was planned, else all that share the stake, around `middle` where known."""
     if planned is not None:
         return (Scale(planned, 1.0),)
+    if middle is not None:
+        return tuple(Scale(middle * 4.0**j, _weight(j)) for j in range(_BELOW, _ABOVE + 1))
     return tuple(Scale(BASE * 4.0**j, _weight(j)) for j in range(_LOW, _HIGH + 1))
 
 

@@ -62,6 +62,9 @@ class DesignFacts(msgspec.Struct, frozen=True):
     planned: int | UnsetType = UNSET
     censored: list[str] | UnsetType = UNSET
     open_end: bool | UnsetType = UNSET
+    late_plan: bool | UnsetType = UNSET
+    bet_on: list[str] | UnsetType = UNSET
+    anytime: bool | UnsetType = UNSET
 
 
 class DataFile(msgspec.Struct, frozen=True):

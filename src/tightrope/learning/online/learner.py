@@ -12,9 +12,10 @@ Which method is used is decided before the first episode. Fixed-design methods (
 L1) may be asked for, for comparison; the ledger then says that nothing is guaranteed of adaptive data.
 
 *What is kept from one update to the next.* All that follows from the model alone; intervals of events that
-were not met; the closed batches of the likelihood region with their plug-ins; where the polytope was
-(`tightrope.region.nearby`); the values, from which the solver looks for the next ones. The last two move
-sets by rounding and values within the precision asked for: otherwise an update is `learn` on the same counts.
+were not met; the closed batches of the likelihood region with their plug-ins; the bets of a slab; where the
+polytope was (`tightrope.region.nearby`); the values, from which the solver looks for the next ones. The last
+two move sets by rounding and values within the precision asked for: otherwise an update is `learn` on the
+same counts.
 Where intervals or sets have not moved, the values are kept as they are.
 """
 
@@ -30,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.growing import GrowingCounts
+from tightrope.data.read_options import ReadOptions
 from tightrope.data.state_form import StateForm, state_form
 from tightrope.data.steps import StepReader
 from tightrope.errors import InputError
@@ -66,16 +68,21 @@ def online(
     delta: float = 0.001,
     progress: Progress | bool | None = None,
     states: StateForm | str | None = None,
+    planned_episodes: int | None = None,
     **options: Unpack[LearnWords],
 ) -> OnlineLearner:
     """A learner for a problem whose data are collected while it learns; options are those of `learn`.
+
+    `planned_episodes` is how many are meant to come, where that is known: a slab's bets are best there.
 
     >>> import tightrope as tr
     >>> learner = tr.online(tr.benchmark("betting(5)").problem, delta=0.01, sets="tied")
     >>> learner.episodes, learner.policy().is_deterministic
     (0, True)
     """
-    return OnlineLearner(problem, delta=delta, progress=progress, states=states, **options)
+    return OnlineLearner(
+        problem, delta=delta, progress=progress, states=states, planned_episodes=planned_episodes, **options
+    )
 
 
 class OnlineLearner:
@@ -107,9 +114,11 @@ class OnlineLearner:
         delta: float = 0.001,
         progress: Progress | bool | None = None,
         states: StateForm | str | None = None,
+        planned_episodes: int | None = None,
         **options: Unpack[LearnWords],
     ):
         check_delta(delta)
+        ReadOptions(planned_episodes=planned_episodes)  # refuses what is no number of episodes
         model = parametric(problem)
         if not model.parameters.names:
             raise InputError("the model has no parameters: there is nothing to learn about it")
@@ -118,7 +127,7 @@ class OnlineLearner:
         words: LearnWords = {"iterations": ITERATIONS, **options}
         self.options = LearnOptions.of("online", words)
         self.progress: Progress = progress_of(progress) or silent
-        self.data = GrowingCounts(model)
+        self.data = GrowingCounts(model, planned_episodes)
         self.decisions = decide(model, self.data.counts(), self.options)
         self.last_update: Update | None = None
         self.ledger: Ledger | None = None
@@ -194,6 +203,7 @@ class OnlineLearner:
             progress=self.progress,
             predictions=self._predictions,
         )
+        learner.bet_on(self._betted)
         return learner.result(self.options)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -307,7 +317,8 @@ class OnlineLearner:
             stopped = () if found.is_certified else (found.status.value,)
             return _Robust(found.policy.at(0), end, _middle(found), stopped)
         rectangular = solver.robust(start)
-        value, _ = Coupler(solver, self.options.coupled_gap).robust(rectangular)
+        betted = None if self._betted is None else self._betted.policy
+        value, _ = Coupler(solver, self.options.coupled_gap).robust(rectangular, betted)
         interval = value.interval
         reasons = [s.status.value for s in value.solutions if not s.is_certified]
         reasons += [value.stopped] if value.stopped is not None else []

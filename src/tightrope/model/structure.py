@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -259,10 +260,9 @@ class Structured(Record):
 
     def problem(self, property: str | Objective, **options: Any) -> Problem:
         """What is asked of the model: `model.problem('Pmax=? [ F "goal" ]')`; see `tightrope.Problem`."""
-        from tightrope import Problem
-
         model: Any = self
-        return Problem(model, property, **options)
+        made: Problem = import_module("tightrope.problem").Problem(model, property, **options)
+        return made
 
     @property
     def choice_start(self) -> OffsetArray:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tightrope.certificate
+from cases.value_certificates import loop, walk_certificate
 from exact_reference import INFINITE, brute_force, random_model, random_objective
 from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate, Claim, ValueHints
@@ -22,9 +23,7 @@ from tightrope.certificate.problem import Graph, Problem
 from tightrope.certificate.problem import Objective as Asked
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
-from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.parameters import Parameters
 from tightrope.model.structure import RewardStructure
 from tightrope.proof.certificate_file import save_certificate
 from tightrope.proof.problem import to_problem
@@ -114,33 +113,6 @@ def test_next_and_cumulative_rewards_are_computed_again():
         ):
             certificate = certify(tiny.model(), objective)
             assert proved(certificate)
-
-
-def walk():
-    """A parametric walk on 0..4 with a choice of speed, at p = 2/5."""
-    parameters = Parameters.box(p=(0.1, 0.9))
-    (p,) = parameters.symbols()
-    rows = []
-    for x in range(5):
-        if x in (0, 4):
-            rows.append((x, "stay", {x: 1}))
-        else:
-            rows.append((x, "slow", {x + 1: p / 2, x: 0.5, x - 1: 0.5 - p / 2}))
-            rows.append((x, "fast", {x + 1: p * p, x - 1: 1 - p * p}))
-    return build_from_rows(rows, parameters, labels={"home": [4]})
-
-
-def walk_certificate(kind=ObjectiveKind.UNTIL, agent=Direction.MAX):
-    model, theta = walk(), [Fraction(2, 5)]
-    structure = model.structure
-    target = model.labels["home"] | ((np.arange(5) == 0) if kind is ObjectiveKind.REACH_REWARD else False)
-    reward = (
-        RewardStructure(state=np.array([0.0, 1, 1, 1, 0])) if kind is ObjectiveKind.REACH_REWARD else None
-    )
-    objective = Objective(kind, agent, agent.opposite, target=target, reward=reward)
-    assert structure.states == 5
-    problem = to_problem(model, objective, theta=theta)
-    return to_certificate(problem, solve(model.instantiate(theta), objective))
 
 
 def test_a_point_of_a_parametric_model_is_checked_in_rationals_from_its_expressions():
@@ -243,29 +215,6 @@ def test_the_claim_is_compared_with_what_was_proved_also_of_a_complement():
     assert proved(replace(turned, claims=(wide,)))
     assert refused(replace(turned, claims=(replace(wide, lower=float(low) + 1e-9, upper=1.0),)))
     assert refused(replace(turned, claims=(replace(wide, upper=float(high) - 1e-9, lower=0.0),)))
-
-
-def loop(kind, lower, upper, successor=(0, 2, 1, 2), **fields):
-    """State 0 stays or goes to state 2, each with probability 1/2; 1 is the target; both others stay."""
-    exactly = np.array([0.5, 0.5, 1.0, 1.0])
-    until = kind == "UNTIL"
-    problem = Problem(
-        Graph(np.arange(4), np.array([0, 2, 3, 4]), np.array(successor), 0),
-        Asked(
-            kind=kind,
-            agent="MAX",
-            nature="MIN",
-            complement=False,
-            lower_steps=fields.pop("lower_steps", 0),
-            target=np.array([False, True, False]) if until else None,
-            reward=None if until else np.zeros(3),
-            discount=None if until else 0.5,
-        ),
-        lower=exactly,
-        upper=exactly,
-    )
-    hints = ValueHints(np.array(lower), np.array(upper), np.array([1, 0, 0]), witness=np.arange(3))
-    return Certificate(problem, (Claim("value", "free", 0.0, 1.0),), (hints,))
 
 
 IMPOSSIBLE = [

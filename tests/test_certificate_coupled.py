@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from cases.learned_certificates import failures, moved, values
 from coupled_proofs import Prover, base_certificate, loop_model, objective_of, value_at
 from learning_cases import FAMILIES, case, counts_of
-from test_certificate_learning import failures, moved, values
 from tightrope.certificate.claim import CoupledHints
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from cases.learned_certificates import added, certified, changed, failures, moved, values
 from learning_cases import FAMILIES, case, counts_of
-from test_certificate_learning import added, certified, changed, failures, moved, values
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL

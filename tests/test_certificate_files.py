@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from test_certificate import loop, walk_certificate
+from cases.value_certificates import loop, walk_certificate
 from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import digest_of, load, read

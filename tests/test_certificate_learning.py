@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from functools import cache
 
 import numpy as np
 import pytest
 
+from cases.learned_certificates import added, certified, changed, failures, moved, values
 from learning_cases import FAMILIES, case, counts_of
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.certificate.region.rows import Origin
 from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.model.builder import build_from_rows
@@ -38,30 +37,6 @@ COMBINATIONS = [
     ("l1", "rectangular"),
     ("likelihood", "rectangular"),
 ]
-
-
-def failures(certificate, exactly=False):
-    """What does not hold of a certificate: the names of checks, or what the door says."""
-    try:
-        verdict = check(certificate, RATIONAL if exactly else LONGDOUBLE)
-    except InputError as error:
-        return [str(error)]
-    assert verdict.valid == all(one.passed for one in verdict.checks)
-    return [one.name for one in verdict.checks if not one.passed]
-
-
-def values(certificate):
-    return {claim.name: (claim.lower, claim.upper) for claim in certificate.claims}
-
-
-@cache
-def certified(family, region, sets, method=None):
-    subject, counts = case(family), counts_of(family)
-    options = LearnOptions(interval=None if method is None else IntervalMethod(method))
-    result = learn(
-        subject.problem, counts, delta=0.05, region=region, sets=sets, **options.words, policy=subject.policy
-    )
-    return result, certificate_of(result, counts, {"model": family})
 
 
 @pytest.mark.parametrize(("region", "sets"), COMBINATIONS)
@@ -181,34 +156,6 @@ def test_assumed_supports_are_named_and_nothing_else_is_assumed(sets):
 
 
 # --- mutations ------------------------------------------------------------------------------------------
-
-
-def moved(holder, path, value):
-    """The certificate with another value at a path, or with what a function makes of the one there."""
-    name, _, rest = path.partition(".")
-    if isinstance(holder, tuple):
-        place = int(name)
-        inner = moved(holder[place], rest, value)
-        return (*holder[:place], inner, *holder[place + 1 :])
-    held = getattr(holder, name)
-    if rest:
-        return replace(holder, **{name: moved(held, rest, value)})
-    if callable(value):
-        value = value(held.copy() if isinstance(held, np.ndarray) else held)
-    return replace(holder, **{name: value})
-
-
-def changed(path, change):
-    """A mutation of one field."""
-    return lambda certificate: moved(certificate, path, change)
-
-
-def added(index, amount):
-    def change(array):
-        array.reshape(-1)[index] += amount
-        return array
-
-    return change
 
 
 def tightened(array):

@@ -8,8 +8,8 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
+from cases.slow_models import cost_grid
 from cuda_cases import DEVICE, device
-from test_cuda_solve import cost_grid
 from tightrope.cli.app import main
 from tightrope.errors import CannotCertify, InputError
 from tightrope.solver.cuda import layout as layout_module

@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import test_solver_rectangular as regions
+from cases import rectangular_models as regions
 from cuda_cases import device, random_intervals, random_plain, random_structure, tied_values
+from region_reference import generative
 from tightrope.model.graph.qualitative import almost_sure, avoiding, positive
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -197,7 +198,7 @@ def rectangular_kernels() -> list[tuple[RectangularKernel, System]]:
         kernel = RectangularKernel.of(rectangular(region, model))
         kernels.append((kernel, regions.system_of(model, kernel, MIN if seed else MAX)))
     model = regions.random_model(1, states=6)
-    counts = regions.generative(model, [Fraction(1, 3), Fraction(1, 2)], 60, np.random.default_rng(1))
+    counts = generative(model, [Fraction(1, 3), Fraction(1, 2)], 60, np.random.default_rng(1))
     region = build_region(RegionKind.ELLIPSOID, model, counts, 0.01)
     kernel = RectangularKernel.of(rectangular(region, model))
     kernels.append((kernel, regions.system_of(model, kernel, MIN)))

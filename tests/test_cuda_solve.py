@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import test_solver_rectangular as regions
+from cases import rectangular_models as regions
+from cases.exact_values import KINDS, assert_encloses, draw
+from cases.slow_models import cost_grid, hesitant_walk, two_ways
 from cuda_cases import DEVICE, device, random_intervals, random_structure
 from exact_reference import brute_force, random_objective
-from test_solver_convergence import hesitant_walk, two_ways
-from test_solver_exact import KINDS, assert_encloses, draw
 from tightrope.certificate.checker import check
 from tightrope.data.simulator import Simulator
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.structure import RewardStructure, Structure
 from tightrope.problem import Problem
 from tightrope.proof.problem import to_problem
 from tightrope.proof.solved import to_certificate
@@ -63,25 +62,6 @@ def test_bounds_enclose_the_exact_value_and_meet(
         assert_encloses(solution, brute_force(model, objective), seed)
         assert solution.is_certified, (seed, solution.status)
         assert check(to_certificate(to_problem(model.model(), objective), solution)).valid, seed
-
-
-def cost_grid(side: int, every: int) -> tuple[IntervalMDP, Objective]:
-    """Four moves that slip to either side, and stations every so many cells that end the trip."""
-    cells = np.arange(side * side)
-    x, y = cells % side, cells // side
-    ways = [(1, 0), (0, 1), (-1, 0), (0, -1)]
-    to = [((x + dx) % side) + side * ((y + dy) % side) for dx, dy in ways]
-    successor = np.stack([np.stack([to[a], to[(a + 1) % 4], to[a - 1]], 1) for a in range(4)], 1)
-    station = (x % every == 0) & (y % every == 0)
-    structure = Structure(
-        4 * np.arange(len(cells) + 1), 3 * np.arange(4 * len(cells) + 1), successor.ravel().astype(np.int32)
-    )
-    slip = 0.05 + 0.05 * (cells % 3)
-    lower = np.repeat(np.stack([0.8 - 2 * slip, slip / 2, slip / 2], 1), 4, axis=0).ravel()
-    upper = np.repeat(np.stack([1 - slip, slip * 2, slip * 2], 1), 4, axis=0).ravel()
-    cost = RewardStructure(state=1.0 + (cells % 5 == 0))
-    objective = Objective(ObjectiveKind.REACH_REWARD, MIN, MAX, target=station, reward=cost)
-    return IntervalMDP(structure, lower, upper), objective
 
 
 def test_a_cyclic_grid_is_solved_transposed_and_its_certificate_checks() -> None:

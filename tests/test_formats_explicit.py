@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases.explicit_files import DTMC_TRA, LAB, MDP_TRA, put
 from same_model import assert_same_model
 from storm import Case, cases
 from tightrope.errors import InputError
@@ -37,19 +38,6 @@ def test_a_round_trip_returns_the_same_model(case: Case, tmp_path: Path) -> None
     contents = {file.name: file.read_bytes() for file in written}
     write_explicit(read_explicit(tmp_path / "m"), tmp_path / "m")
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == contents
-
-
-def put(folder: Path, **files: str) -> Path:
-    """Writes m.tra from tra="…", m1.srew from srew1="…"; returns the base name."""
-    for key, text in files.items():
-        suffix, number = key.rstrip("0123456789"), key.removeprefix(key.rstrip("0123456789"))
-        (folder / f"m{number}.{suffix}").write_text(text, encoding="utf-8")
-    return folder / "m"
-
-
-MDP_TRA = "3 4 6\n0 0 1 0.5 a\n0 0 2 0.5 a\n0 1 0 1 b\n1 0 0 0.25\n1 0 2 0.75\n2 0 2 1\n"
-DTMC_TRA = "2 3\n0 0 0.1\n0 1 0.9\n1 1 1\n"
-LAB = '0="init" 1="deadlock" 2="goal"\n1: 0\n2: 1 2\n'
 
 
 def test_an_mdp(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases.explicit_files import DOUBLES, DRN, DTMC_TRA, LAB, MDP_TRA, SREW, STA, TREW, put
 from storm import MODELS
-from test_formats_explicit import DTMC_TRA, LAB, MDP_TRA, put
-from test_formats_malformed import DOUBLES, DRN, SREW, STA, TREW
 from tightrope.errors import InputError
 from tightrope.formats.drn import read_drn, write_drn
 from tightrope.formats.explicit import read_explicit

@@ -10,37 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from test_formats_explicit import DTMC_TRA, LAB, MDP_TRA, put
+from cases.explicit_files import DOUBLES, DRN, DTMC_TRA, LAB, MDP_TRA, SREW, STA, TREW, put
 from tightrope.errors import InputError
 from tightrope.formats.drn import read_drn
 from tightrope.formats.explicit import read_explicit
-
-DRN = """// a comment
-@type: MDP
-@value_type: parametric
-@parameters
-p q
-@placeholders
-$0 : 1/2*p + 3/10
-$1 : 7/10 - p/2
-@reward_models
-steps
-@nr_states
-2
-@nr_choices
-3
-@model
-state 0 [0] init
-\taction go [1.5]
-\t\t0 : $0
-\t\t1 : $1
-\taction stay [0]
-\t\t0 : q
-\t\t1 : 1-q
-state 1 [1/4] goal
-\taction __NOLABEL__ [0]
-\t\t1 : 1
-"""
 
 DRN_MISTAKES = [
     ("@type: MDP\n", "", "{file}:14:1: the section @type is missing before @model"),
@@ -144,10 +117,6 @@ def test_a_drn_file_cut_off(lines: int, tmp_path: Path) -> None:
         assert str(caught.value).splitlines()[0] == f"{file}:24:2: this action has no transition"
 
 
-DOUBLES = DRN.replace("parametric", "double").replace("p q\n", "\n").replace("$0 : 1/2*p + 3/10", "$0 : 0.25")
-DOUBLES = DOUBLES.replace("$1 : 7/10 - p/2", "$1 : 0.75").replace(": q", ": 0.5").replace("1-q", "0.5")
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -193,10 +162,6 @@ def test_drn_of_intervals(value: str, message: str, tmp_path: Path) -> None:
         read_drn(file)
     assert str(caught.value).splitlines()[0] == message.format(file=file)
 
-
-STA = "(x,b)\n0:(0,true)\n1:(1,true)\n2:(2,false)\n"
-SREW = "3 2\n0 1\n2 0.5\n"
-TREW = "3 4 2\n0 0 1 1\n0 0 2 1\n"
 
 EXPLICIT_MISTAKES = [
     (

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases.coins import counted, two_coins
 from learning_cases import case, counts_of
 from report_cases import DELTA, copy_stored, write_plain
-from test_learning_results import counted, two_coins
 from tightrope.cli.app import run as command
 from tightrope.errors import InputError
 from tightrope.model.ranges import ranges_over_box

@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import tightrope as tr
+from cases.coins import counted, two_coins
 from report_cases import STORED
-from test_learning_results import counted, two_coins
 from tightrope.formats.documents.coding import to_text
 from tightrope.report.small_figure import small_figure
 

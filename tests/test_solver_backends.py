@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases.slow_models import cost_grid, hesitant_walk, ladder, two_ways
 from cuda_cases import DEVICE, device, random_intervals, random_structure
-from test_cuda_solve import cost_grid
-from test_solver_convergence import hesitant_walk, ladder, two_ways
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure

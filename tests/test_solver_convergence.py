@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from cases.slow_models import hesitant_walk, ladder, two_ways
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.objective import Direction
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.solver import Limits, Solution, Status, budget, margins, rounds, solve
 from tightrope.solver.answered import answered_sweeps
@@ -21,32 +22,6 @@ from tightrope.solver.system import Block, Rows, longest_choices
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "solve_speed.py"
 ITERATIONS = Limits(iterations=20_000)
-
-
-def ladder(rungs: int, smallest: float) -> tuple[IntervalMDP, Objective]:
-    """Climb with a probability of at least `smallest` a rung, else fall to the ground; or wait a step.
-
-    Nature against the agent: the expected number of steps is Σ smallest^-k for k = 1..rungs."""
-    successor, lower, upper = [], [], []
-    for rung in range(rungs):
-        successor += [0, rung + 1, rung]
-        lower += [0.0, smallest, 1.0]
-        upper += [1 - smallest, 1.0, 1.0]
-    structure = Structure(
-        choice_start=np.append(2 * np.arange(rungs + 1), 2 * rungs + 1),
-        transition_start=np.append(np.cumsum([0, *([2, 1] * rungs)]), 3 * rungs + 1),
-        successor=np.array([*successor, rungs], np.int32),
-        rewards={"steps": RewardStructure(state=np.append(np.ones(rungs), 0.0))},
-    )
-    model = IntervalMDP(structure, np.array([*lower, 1.0]), np.array([*upper, 1.0]))
-    objective = Objective(
-        ObjectiveKind.REACH_REWARD,
-        Direction.MIN,
-        Direction.MAX,
-        target=np.arange(rungs + 1) == rungs,
-        reward=structure.rewards["steps"],
-    )
-    return model, objective
 
 
 def steps(rungs: int, smallest: float) -> Fraction:
@@ -119,30 +94,6 @@ def test_evaluation_from_below_never_overshoots() -> None:
             assert np.all(values <= exact)
 
 
-def two_ways(leave: float, agent: Direction) -> tuple[MDP, Objective]:
-    """A short way and one that is left with probability 4·leave a step; whichever the agent takes, the values
-    of states 0 to 3 are ½.
-    """
-    long = [(0, 2 * leave), (4, leave), (5, leave)]
-    rows = [
-        [(1, 1.0)],
-        [(2, 1.0)],
-        [(0, 0.2), (4, 0.4), (5, 0.4)],
-        [*long, (3, 1 - 4 * leave)],
-        [*long, (2, 1 - 4 * leave)],
-        [(4, 1.0)],
-        [(5, 1.0)],
-    ]
-    structure = Structure(
-        choice_start=np.array([0, 2, 3, 4, 5, 6, 7]),
-        transition_start=np.cumsum([0, *(len(row) for row in rows)]),
-        successor=np.array([s for row in rows for s, _ in row], np.int32),
-    )
-    model = MDP(structure, np.array([p for row in rows for _, p in row]))
-    objective = Objective(ObjectiveKind.UNTIL, agent, agent, target=np.arange(6) == 4)
-    return model, objective
-
-
 @pytest.mark.parametrize("agent", list(Direction))
 @pytest.mark.parametrize("leave", [0.1, 0.01, 0.001, 0.0002])
 def test_equally_good_ways_of_different_length_in_blocks_too_large_to_factorise(
@@ -169,34 +120,6 @@ def test_many_blocks_in_a_row_cost_no_more_each_than_few() -> None:
         assert solution.is_certified
         spent.append(solution.iterations / rooms)
     assert spent[1] <= spent[0]
-
-
-def hesitant_walk(length: int) -> tuple[IntervalMDP, Objective]:
-    """Walk back or on, or wait for one chance in fifty to move on: as long as possible, nature in a hurry.
-
-    The value is length² + 49·length; on the way there are policies whose equations have no solution."""
-    rows = []
-    for state in range(length):
-        rows += [
-            [(max(state - 1, 0), 0.5, 0.52), (state + 1, 0.48, 0.5)],
-            [(state, 0.0, 1.0), (state + 1, 0.0, 0.02)],
-        ]
-    rows.append([(length, 1.0, 1.0)])
-    structure = Structure(
-        choice_start=np.append(2 * np.arange(length + 1), 2 * length + 1),
-        transition_start=np.cumsum([0, *(len(row) for row in rows)]),
-        successor=np.array([to for row in rows for to, _, _ in row], np.int32),
-        rewards={"steps": RewardStructure(state=np.append(np.ones(length), 0.0))},
-    )
-    lower, upper = (np.array([entry[i] for row in rows for entry in row]) for i in (1, 2))
-    objective = Objective(
-        ObjectiveKind.REACH_REWARD,
-        Direction.MAX,
-        Direction.MIN,
-        target=np.arange(length + 1) == length,
-        reward=structure.rewards["steps"],
-    )
-    return IntervalMDP(structure, lower, upper), objective
 
 
 @pytest.mark.parametrize("length", [100, 300, 1000])

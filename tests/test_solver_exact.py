@@ -13,28 +13,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from exact_reference import INFINITE, TinyModel, brute_force, random_model, random_objective
+from cases.exact_values import KINDS, assert_encloses, draw, exact
+from exact_reference import TinyModel, brute_force, random_model, random_objective
 from tightrope.formats.policy import Policy
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.solver import Solution, solve
 
 MODELS = 60
-KINDS = (ObjectiveKind.UNTIL, ObjectiveKind.REACH_REWARD, ObjectiveKind.TOTAL, ObjectiveKind.DISCOUNTED)
-
-
-def exact(value: float) -> Fraction:
-    return INFINITE if np.isinf(value) else Fraction(float(value))
-
-
-def assert_encloses(solution: Solution, values: list[Fraction], note: object = None) -> None:
-    for s, value in enumerate(values):
-        assert exact(solution.lower[s]) <= value <= exact(solution.upper[s]), (note, s, float(value))
-
-
-def draw(seed: int) -> tuple[np.random.Generator, TinyModel]:
-    rng = np.random.default_rng(seed)
-    states, intervals = int(rng.integers(2, 5)), bool(rng.random() < 0.8)
-    return rng, random_model(rng, states, intervals=intervals, denominator=int(rng.choice([8, 10])))
 
 
 @pytest.mark.parametrize("kind", KINDS)

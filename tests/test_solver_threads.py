@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import test_solver_rectangular as regions
 import tightrope as tr
+from cases import rectangular_models as regions
+from cases.exact_values import KINDS, assert_encloses, draw
 from exact_reference import brute_force, random_objective
-from test_solver_exact import KINDS, assert_encloses, draw
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
 from tightrope.learning import policies

@@ -1,0 +1,1 @@
+"""What several test files share: models, values, files and certificates."""

@@ -2,24 +2,26 @@
 
     python benchmarks/slab_coverage.py                       2000 replications per regime
     python benchmarks/slab_coverage.py --smoke               a few, in seconds
-    python benchmarks/slab_coverage.py planned products      some by name
+    python benchmarks/slab_coverage.py products online       some streams by name
 
 δ = 0.1. A replication draws fresh data from a small model, builds the slab and compares the interval of a
 policy, coupled sets, with its true value. Regimes:
 
 * planned: the data that were planned; early: half of them; past: twice as many;
-* lucky: looked at after every third batch, and a miss anywhere counts (stopping when it suits is no worse);
+* lucky: looked at after every batch, and a miss anywhere counts (stopping when it suits is no worse);
 * adaptive: the next episode's choice depends on what was seen, and chases the rarer outcome;
 * products: a model with a product of parameters; rare: outcomes of probability 1/50, whose bets are cut down;
 * robust: no policy is given, and the guarantee of the one that is found counts, one bettor;
 * online: the same while data grow, nothing planned, bets of several sizes, looked at after every batch.
 
+The first four are looks at the same stream of data, which costs a quarter of drawing each anew.
+
 An interval can miss only where the true parameters are outside the region: where the guard's evidence or a
 bettor's wealth speaks against them. How often they are is counted, too, and the interval is computed at
-every look at which they are; in every fifth replication it is computed at the last look in any case, and must
-not miss where they are inside.
+every look at which they are; in every twentieth replication it is computed at the last look in any case, and
+must not miss where they are inside.
 
-Rows are appended to bench-results/slab_coverage.jsonl as replications come, a line per regime and hundred;
+Rows are appended to bench-results/slab_coverage.jsonl as replications come, a line per stream and hundred;
 those that are there already are not drawn again. A regime fails where even the 99.9 % lower confidence bound
 of its miss rate exceeds δ; the misses themselves are printed beside it. Leaves with status 1 where one fails.
 """
@@ -33,6 +35,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import json
+import math
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
@@ -58,16 +61,18 @@ from tightrope.statistics.bets import Wagers
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import Evidence, Predictions, prequential
+from tightrope.statistics.prequential import Predictions, prequential
 from tightrope.statistics.slab import Levels, Slab, place_bets
 from tightrope.uncertainty.sets import rectangular
 
 DELTA = 0.1
-EPISODES = 300
+PLAN = 293
+"""Episodes; as all looks an end of a batch."""
+
 BLOCK = 100
-EVERY = 5
+EVERY = 20
 FIRST_LOOK = 11
-"""A batch: bets begin with the tenth."""
+"""A batch: bets begin with the tenth, and before that the guard says next to nothing."""
 
 TWO = """mdp
 const double p; const double q;
@@ -85,32 +90,35 @@ PLAIN = TWO.replace("p*q", "0.5*p")
 
 
 @dataclass(frozen=True)
-class Regime:
-    """What is drawn: the model, its true point, how much of the plan comes, and when it is looked at.
+class Stream:
+    """What is drawn: the model, its true point, how many episodes, and in which regimes they are looked at.
 
-    `every` is how many batches lie between looks, 0 where there is one look, at the end. `given` says that
-    the interval of a given policy counts, otherwise the guarantee of the policy that is found does.
+    `looks` are the episodes after which a regime looks, None for all ends of batches up to the plan. `given`
+    says that the interval of a given policy counts, otherwise the guarantee of the policy that is found does.
     """
 
     model: str
     truth: tuple[float, float]
-    amount: float = 1.0
+    looks: tuple[tuple[str, int | None], ...]
+    episodes: int = PLAN
     adaptive: bool = False
-    every: int = 0
     planned: bool = True
     given: bool = True
 
 
-REGIMES = {
-    "planned": Regime(PLAIN, (0.6, 0.3)),
-    "early": Regime(PLAIN, (0.6, 0.3), amount=0.5),
-    "past": Regime(PLAIN, (0.6, 0.3), amount=2.0),
-    "lucky": Regime(PLAIN, (0.6, 0.3), every=3),
-    "adaptive": Regime(PLAIN, (0.6, 0.3), adaptive=True),
-    "products": Regime(TWO, (0.6, 0.3), adaptive=True),
-    "rare": Regime(PLAIN, (0.02, 0.02)),
-    "robust": Regime(PLAIN, (0.6, 0.3), given=False),
-    "online": Regime(PLAIN, (0.6, 0.3), adaptive=True, every=1, planned=False, given=False),
+EARLY, PAST = 151, 571
+STREAMS = {
+    "planned": Stream(
+        PLAIN,
+        (0.6, 0.3),
+        (("planned", PLAN), ("early", EARLY), ("past", PAST), ("lucky", None)),
+        episodes=PAST,
+    ),
+    "adaptive": Stream(PLAIN, (0.6, 0.3), (("adaptive", PLAN),), adaptive=True),
+    "products": Stream(TWO, (0.6, 0.3), (("products", PLAN),), adaptive=True),
+    "rare": Stream(PLAIN, (0.02, 0.02), (("rare", PLAN),)),
+    "robust": Stream(PLAIN, (0.6, 0.3), (("robust", PLAN),), given=False),
+    "online": Stream(PLAIN, (0.6, 0.3), (("online", None),), adaptive=True, planned=False, given=False),
 }
 
 
@@ -121,11 +129,11 @@ def parts(text: str) -> tuple[ParametricMDP, Problem]:
     return model, Problem(model, 'Pmax=? [ F "goal" ]')
 
 
-def episodes(regime: Regime, total: int, draw: np.random.Generator) -> list[list[int]]:
+def episodes(stream: Stream, total: int, draw: np.random.Generator) -> list[list[int]]:
     """Episodes as lists of transitions; an adaptive explorer prefers the choice that has won less often."""
-    model, _ = parts(regime.model)
+    model, _ = parts(stream.model)
     structure = model.structure
-    chance = model.instantiate([Fraction(str(value)) for value in regime.truth]).probability.tolist()
+    chance = model.instantiate([Fraction(str(value)) for value in stream.truth]).probability.tolist()
     choices, begins = structure.choice_start.tolist(), structure.transition_start.tolist()
     successor = structure.successor.tolist()
     won = [0] * structure.choices
@@ -137,7 +145,7 @@ def episodes(regime: Regime, total: int, draw: np.random.Generator) -> list[list
             first = choices[state]
             picked, chase, outcome = next(numbers), next(numbers), next(numbers)
             choice = first + (picked < 0.5)
-            if regime.adaptive and chase < 0.8:
+            if stream.adaptive and chase < 0.8:
                 choice = first + (won[first + 1] < won[first])
             transition = begins[choice] + (outcome >= chance[begins[choice]])
             won[choice] += transition == begins[choice]
@@ -147,48 +155,69 @@ def episodes(regime: Regime, total: int, draw: np.random.Generator) -> list[list
     return found
 
 
-def counts_of(regime: Regime, found: list[list[int]]) -> Counts:
-    model, _ = parts(regime.model)
+def counts_of(stream: Stream, found: list[list[int]]) -> Counts:
+    model, _ = parts(stream.model)
     begin, batches = 0, []
     for end in batch_ends(len(found)).tolist():
         seen = np.array([t for steps in found[begin:end] for t in steps], dtype=np.int64)
         batches.append(np.unique(seen, return_counts=True))
         begin = end
     steps = sum(map(len, found))
-    plan = EPISODES if regime.planned else None
-    design = SamplingDesign(SamplingKind.ADAPTIVE, len(found), steps, planned=plan)
+    plan = PLAN if stream.planned else None
+    design = SamplingDesign(
+        SamplingKind.ADAPTIVE, len(found), steps, planned=plan, anytime=not stream.planned
+    )
     return Counts.from_batches(
         Batches.from_parts(batches), model.structure.transition_start, design, model.hash()
     )
 
 
 class Setting:
-    """What follows from a regime alone: computed once."""
+    """What follows from a stream alone: computed once."""
 
-    def __init__(self, regime: Regime):
-        self.regime = regime
-        self.model, self.problem = parts(regime.model)
+    def __init__(self, stream: Stream):
+        self.stream = stream
+        self.model, self.problem = parts(stream.model)
         self.objective = self.problem.objective
-        self.truth = self.model.instantiate([Fraction(str(value)) for value in regime.truth])
+        self.truth = self.model.instantiate([Fraction(str(value)) for value in stream.truth])
         best = solve(self.truth, self.objective, precision=1e-12)
         self.policy, self.value = best.policy, float(best.lower[self.model.initial])
         self.outcomes = Outcomes.of(self.model)
         self.coordinates = Coordinates.of(self.model.expressions, self.model.parameters)
         self.functions = self.coordinates.functions(self.model.expressions)
         self.maximiser = LikelihoodMaximiser.of(self.coordinates, self.functions)
-        x = self.coordinates.lift(np.array([regime.truth]))[0]
+        x = self.coordinates.lift(np.array([stream.truth]))[0]
         self.chance = self.functions.linear @ x + self.functions.constant
         self._gradient = BetPolicy(self.model, self.objective, self.policy)
 
     @property
     def gradient(self) -> BetPolicy:
         """A policy that is still to be found is looked for afresh in every replication."""
-        return self._gradient if self.regime.given else BetPolicy(self.model, self.objective)
+        return self._gradient if self.stream.given else BetPolicy(self.model, self.objective)
 
-    def fits(self, evidence: Evidence) -> bool:
-        """Whether the guard's evidence allows the true parameters."""
-        used = evidence.weight > 0
-        return float(evidence.weight[used] @ np.log(self.chance[used])) >= evidence.threshold
+    def guarded(self, counts: Counts, level: float) -> list[bool]:
+        """After each batch, whether the guard's evidence allows the true parameters."""
+        assert counts.batches is not None
+        known = Predictions()
+        last = prequential(self.coordinates, self.functions, self.outcomes, counts, level, known)
+        with np.errstate(divide="ignore"):
+            logarithm = np.where(self.chance < 1.0, np.log(self.chance), 0.0)
+        true = np.array([seen @ logarithm for seen in known.by_expression(self.outcomes, counts.batches)])
+        if self.stream.planned:  # the pilot is the same at all looks
+            spent = math.log(1.0 / level)
+            score = np.array([known.scores.get(b, 0.0) for b in range(last.batches)])
+            ahead = np.cumsum(np.where(np.arange(last.batches) >= last.pilot, true - score, 0.0))
+            at_end = true[last.pilot :].sum() >= last.threshold
+            return [*(ahead[:-1] >= -spent).tolist(), bool(at_end)]
+        found = [True] * FIRST_LOOK
+        for look in range(FIRST_LOOK + 1, last.batches + 1):
+            parts = [*counts.batches][:look]
+            seen = Counts.from_batches(
+                Batches.from_parts(parts), counts.transition_start, counts.design, counts.model_hash
+            )
+            now = prequential(self.coordinates, self.functions, self.outcomes, seen, level, known)
+            found.append(bool(true[now.pilot : look].sum() >= now.threshold))
+        return found
 
     def wealth(self, slab: Slab, batches: list[OffsetArray]) -> FloatArray:
         """By side, the log-wealth against the true parameters less its price, after each batch."""
@@ -211,7 +240,7 @@ class Setting:
         if region.emptiness.is_empty:
             return True
         sets = rectangular(region, self.model)
-        if self.regime.given:
+        if self.stream.given:
             found = coupled_value(sets, self.objective, self.policy, gap=COUPLED_GAP)
             return not found.lower - 1e-9 <= self.value <= found.upper + 1e-9
         robust = coupled_policy(sets, self.objective, gap=COUPLED_GAP)
@@ -222,67 +251,67 @@ class Setting:
 setting = cache(Setting)
 
 
-def replicate(name: str, seed: int) -> tuple[bool, bool]:
-    """Whether an interval misses, and whether the true parameters are outside the region, at any look."""
-    now = setting(REGIMES[name])
-    regime = now.regime
-    total = int(regime.amount * EPISODES)
-    found = episodes(regime, total, np.random.default_rng([seed, sorted(REGIMES).index(name)]))
-    ends = batch_ends(total).tolist()
-    counts = counts_of(regime, found)
+def replicate(name: str, seed: int) -> dict[str, tuple[bool, bool]]:
+    """By regime, whether an interval misses and whether the true parameters are outside the region, at any of
+    its looks.
+    """
+    now = setting(STREAMS[name])
+    stream = now.stream
+    found = episodes(stream, stream.episodes, np.random.default_rng([seed, sorted(STREAMS).index(name)]))
+    ends = batch_ends(stream.episodes).tolist()
+    counts = counts_of(stream, found)
     gradient = now.gradient
     levels = Levels.of(DELTA, gradient.ends, len(now.coordinates.free))
     slab = place_bets(now.outcomes, counts, now.maximiser, gradient, levels)
     against = now.wealth(slab, now.outcomes.pooled_batches(counts))
-    last = len(ends) - 1
-    known, missed, outside = Predictions(), False, False
-    for look in [*(range(FIRST_LOOK, last, regime.every) if regime.every else ()), last]:
-        seen = counts_of(regime, found[: ends[look]])
-        evidence = prequential(now.coordinates, now.functions, now.outcomes, seen, levels.guard, known)
-        left = not now.fits(evidence) or bool(np.any(against[:, look] >= 0.0))
-        outside |= left
-        if left or (look == last and seed % EVERY == 0):
-            misses = now.interval_misses(seen)
-            assert left or not misses, "an interval misses although the true parameters are in the region"
-            missed |= misses
-    return missed, outside
+    outside = ~np.array(now.guarded(counts, levels.guard)) | np.any(against >= 0.0, axis=0)
+    known: dict[int, bool] = {}
+    results = {}
+    for regime, at in stream.looks:
+        looks = [ends.index(at)] if at is not None else range(FIRST_LOOK, ends.index(PLAN) + 1)
+        for look in looks:
+            if look not in known and (outside[look] or (look == looks[-1] and seed % EVERY == 0)):
+                known[look] = now.interval_misses(counts_of(stream, found[: ends[look]]))
+                assert outside[look] or not known[look], "a miss with the true parameters in the region"
+        results[regime] = (any(known.get(look, False) for look in looks), bool(np.any(outside[looks])))
+    return results
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Coverage of slabs.")
-    parser.add_argument("names", nargs="*", metavar="REGIME")
+    parser.add_argument("names", nargs="*", metavar="STREAM")
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--replications", type=int, default=2000)
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/slab_coverage.jsonl"))
     options = parser.parse_args()
-    names = options.names or list(REGIMES)
+    names = options.names or list(STREAMS)
     if options.smoke:
-        wrong = {name: sum(replicate(name, seed)[0] for seed in range(3)) for name in names}
+        tried = [(name, replicate(name, seed)) for name in names for seed in range(3)]
+        wrong = {name: sum(found[name][0] for one, found in tried if one == name) for name in names}
         print(json.dumps(wrong))
         return 1 if sum(wrong.values()) > 8 else 0
     options.output.parent.mkdir(parents=True, exist_ok=True)
     lines = options.output.read_text(encoding="utf-8").splitlines() if options.output.exists() else []
-    known = {(row["regime"], row["block"]): row for row in map(json.loads, lines)}
+    known = {(row["stream"], row["block"]): row for row in map(json.loads, lines)}
     for block in range(options.replications // BLOCK):
         for name in names:
             if (name, block) not in known:
-                pairs = [replicate(name, block * BLOCK + i) for i in range(BLOCK)]
-                missed, outside = (sum(column) for column in zip(*pairs, strict=True))
-                row = {"regime": name, "block": block, "misses": missed, "outside": outside}
+                found = [replicate(name, block * BLOCK + i) for i in range(BLOCK)]
+                row = {"stream": name, "block": block}
+                for regime in found[0]:
+                    row[regime] = [sum(one[regime][k] for one in found) for k in range(2)]
                 known[name, block] = row
                 with options.output.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
     failed = False
-    for name in names:
-        rows = [row for (regime, _), row in known.items() if regime == name]
-        total, missed = BLOCK * len(rows), sum(row["misses"] for row in rows)
-        outside = sum(row["outside"] for row in rows)
+    for regime in (regime for name in names for regime, _ in STREAMS[name].looks):
+        rows = [row[regime] for row in known.values() if regime in row]
+        total, (missed, outside) = BLOCK * len(rows), (sum(column) for column in zip(*rows, strict=True))
         least = float(beta.ppf(0.001, missed, total - missed + 1)) if missed else 0.0
         failed |= least > DELTA
-        rates = [count / max(total, 1) for count in (missed, outside)]
         print(
-            f"{name:<10} {missed:>4} of {total:>5} intervals missed: {rates[0]:.4f} (δ = {DELTA:g}); "
-            f"parameters outside: {rates[1]:.4f}"
+            f"{regime:<10} {missed:>4} of {total:>5} intervals missed: {missed / total:.4f} (δ = {DELTA:g}); "
+            f"parameters outside: {outside / total:.4f}"
         )
     return int(failed)
 

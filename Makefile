@@ -6,7 +6,8 @@
 #   make test-gpu the tests of the CUDA backend on this machine's GPU (needs tightrope[gpu])
 #   make compiler install Debian's g++ for the tests of the CUDA kernels, where there is no C++ compiler (as root)
 #   make browser install Debian's chromium for these tests, where there is no Chromium (as root)
-#   make lint    the first three of these
+#   make lint    the first three of these; `make test` runs them beside the last
+#   make pytest  the last of these alone
 #   make format  apply the house formatting
 #   make schemas write the JSON schemas again, after a change of formats/documents
 #   make bench   every script of benchmarks/, results under bench-results/
@@ -18,7 +19,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
 
-.PHONY: setup demo test test-gpu lint format schemas bench clean browser compiler
+.PHONY: setup demo test pytest test-gpu lint format schemas bench clean browser compiler
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -34,7 +35,10 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/tightrope demo -o demo-output
 
-test: lint browser compiler
+test: $(STAMP) browser compiler
+	@$(MAKE) --no-print-directory -j 2 lint pytest
+
+pytest: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
 
 test-gpu: $(STAMP)

@@ -206,10 +206,10 @@ def test_an_episode_that_is_over_before_it_starts_is_pointed_out(capsys: pytest.
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*WALKING, "-o", "d.csv"), "give either --episodes N or --generative N"),
+        ((*WALKING, "-o", "d.csv"), "give one of --episodes N, --generative N and --draws FILE"),
         (
             (*WALKING, "--episodes", "1", "--generative", "1", "-o", "d.csv"),
-            "give either --episodes N or --generative N",
+            "give one of --episodes N, --generative N and --draws FILE",
         ),
         ((*WALKING, "--episodes", "0", "-o", "d.csv"), "Invalid value for '--episodes'"),
         ((*WALKING, "--episodes", "1", "--cap", "0", "-o", "d.csv"), "Invalid value for '--cap'"),

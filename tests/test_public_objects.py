@@ -109,6 +109,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Counts": counts,
     "CoupledValue": lambda: result("coupled").robust.coupled,
     "Decisions": lambda: result().decisions,
+    "Explore": lambda: tr.Explore("designed", cost="step=1", avoid='"goal"', at_most=0.5),
     "Expressions": lambda: model().expressions,
     "Interval": lambda: result().interval,
     "IntervalMDP": interval_model,

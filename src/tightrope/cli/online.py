@@ -23,15 +23,82 @@ from tightrope.cli.options import (
     require_device,
 )
 from tightrope.data.state_form import StateForm
+from tightrope.errors import InputError
+from tightrope.learning.online.exploration import DEFAULT_EXPLORATION, Exploration, Explore
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
 from tightrope.uncertainty.sets import SetsKind
 
+MOST_EPISODES = 1_000_000
+"""After which a run gives up that waits for a gap."""
+
 
 def online(
     model: Model,
-    episodes: Annotated[int, typer.Option("--episodes", metavar="N", min=1, help="Episodes altogether.")],
+    episodes: Annotated[
+        int | None,
+        typer.Option("--episodes", metavar="N", min=1, help="Episodes altogether.", show_default=False),
+    ] = None,
+    explore: Annotated[
+        Exploration,
+        typer.Option("--explore", help="Who collects the episodes."),
+    ] = DEFAULT_EXPLORATION,
+    until_gap: Annotated[
+        str | None,
+        typer.Option(
+            "--until-gap",
+            metavar="E|E%",
+            help="Stop when the robust policy's certified interval is this narrow (5%: of the value).",
+            show_default=False,
+        ),
+    ] = None,
+    max_episodes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-episodes",
+            metavar="N",
+            min=1,
+            help=f"With --until-gap: give up after so many ({MOST_EPISODES:,}).",
+            show_default=False,
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="Episodes to begin with, a file that 'tightrope sample' wrote.",
+            show_default=False,
+        ),
+    ] = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            "--cost",
+            metavar="TEXT|FILE",
+            help="What designed data cost: 'episode=1,step=0.01', or a JSON file with prices per action.",
+            show_default=False,
+        ),
+    ] = None,
+    avoid: Annotated[
+        str | None,
+        typer.Option(
+            "--avoid",
+            metavar="FORMULA",
+            help="States that designed episodes rarely meet, such as '\"crash\"'.",
+            show_default=False,
+        ),
+    ] = None,
+    at_most: Annotated[
+        float | None,
+        typer.Option(
+            "--at-most",
+            metavar="P",
+            help="With --avoid: their certified probability in an episode.",
+            show_default=False,
+        ),
+    ] = None,
     at: At = None,
     seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="Same seed, same episodes.")] = 0,
     delta: Annotated[
@@ -118,19 +185,30 @@ def online(
 ) -> None:
     """Explore a model, and certify a robust policy again and again.
 
-    The policy that is best if nature is kind collects the episodes. Whenever some choice's visits have
-    doubled, everything is computed anew: that policy, the robust one and its guarantee. With probability at
-    least 1 - delta all guarantees are kept. With -o, a run that was killed goes on from its last update.
+    A policy that the data so far suggest collects the episodes (--explore). As they grow, everything is
+    computed anew: that policy, the robust one and its guarantee. With probability at least 1 - delta all
+    guarantees are kept, so a run may stop when its gap is small enough (--until-gap). With -o, a run that
+    was killed goes on from its last update.
 
     Example: tightrope online 'bench:rover(10,10)' --episodes 10000 --seed 1 --sets expression -o run
     """
     from tightrope.cli.online_run import Request, run
 
     require_device(device)
+    if (episodes is None) == (until_gap is None):
+        raise InputError(
+            "give either --episodes N or --until-gap E",
+            hint="with --until-gap, --max-episodes N says when to give up",
+        )
+    if max_episodes is not None and until_gap is None:
+        raise InputError("--max-episodes goes with --until-gap; --episodes N is the number of episodes")
     run(
         Request(
             model=model,
-            episodes=episodes,
+            episodes=episodes or max_episodes or MOST_EPISODES,
+            explore=Explore(explore, cost=cost, avoid=avoid, at_most=at_most),
+            until_gap=until_gap,
+            data=data,
             at=at,
             seed=seed,
             delta=delta,

@@ -57,7 +57,11 @@ class RunDisplay:
 
 
 def print_run(
-    subject: Subject, records: Sequence[Mapping[str, Any]], result: LearningResult, written: str | None
+    subject: Subject,
+    records: Sequence[Mapping[str, Any]],
+    result: LearningResult,
+    explored: str,
+    written: str | None,
 ) -> None:
     """Some of the records, and what they add up to."""
     known = any(record["performance"] is not None for record in records)
@@ -75,8 +79,11 @@ def print_run(
     ]
     print_table(subject.question.text, columns, rows)
     robust = result.robust.interval
+    last = records[-1]
     facts = [
         ("updates", grouped(len(records))),
+        ("explored", explored),
+        *((("gap", _gap(last)),) if "gap" in last else ()),
         ("memory", memory_text()),
         ("sets", f"{result.kind.value} ({result.sets.relaxation.value})"),
         ("region", result.decisions.region.value if result.decisions.region else "none"),
@@ -110,6 +117,11 @@ def _share(episode: int, last: int) -> float:
 
 def _best(records: Sequence[Mapping[str, Any]]) -> str:
     return f"{_number(records[-1]['best_guarantee'])} (of all updates, which hold together)"
+
+
+def _gap(last: Mapping[str, Any]) -> str:
+    found = f"{_number(last['gap'])} after {grouped(last['episode'])} episodes"
+    return found if last["reached"] else f"{found}: more than was asked for"
 
 
 def _kept(records: Sequence[Mapping[str, Any]]) -> str:

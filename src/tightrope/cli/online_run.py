@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,14 @@ from tightrope.cli.online_display import RunDisplay, print_run
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import peak_memory, print_json, warn
 from tightrope.cli.subject import Subject, load_subject
+from tightrope.data.reading import read_data
 from tightrope.data.simulator import DEFAULT_CAP, Simulator
 from tightrope.data.state_form import StateForm
 from tightrope.data.stopping import decided_states, deciding_steps
 from tightrope.errors import CannotCertify, InputError
+from tightrope.formats.manifest import file_digest
 from tightrope.learning.document import Setting, document
+from tightrope.learning.online.exploration import Explore
 from tightrope.learning.online.journal import LIVE, Journal, claim_run
 from tightrope.learning.online.learner import ITERATIONS, OnlineLearner
 from tightrope.learning.online.run import OnlineRun, Truth
@@ -41,6 +44,9 @@ class Request:
 
     model: str
     episodes: int
+    explore: Explore
+    until_gap: str | None
+    data: Path | None
     at: str | None
     seed: int
     delta: float
@@ -95,10 +101,16 @@ def run(asked: Request) -> None:
         asked.discount,
         asked.terminal_reward,
     )
-    learner = OnlineLearner(
-        subject.problem, delta=asked.delta, planned_episodes=asked.episodes, **asked.options().words
-    )
     source, truth, cap = _source(asked, subject)
+    learner = OnlineLearner(
+        subject.problem,
+        delta=asked.delta,
+        explore=replace(asked.explore, cap=cap),
+        until_gap=asked.until_gap,
+        planned_episodes=asked.episodes if asked.until_gap is None else None,
+        data=None if asked.data is None else read_data(asked.data, subject.model).counts,
+        **asked.options().words,
+    )
     question = _question(asked, subject, learner, cap)
     records: list[dict[str, Any]] = []
     with nullcontext() if asked.output is None else Journal(asked.output, question) as journal:
@@ -112,13 +124,20 @@ def run(asked: Request) -> None:
         result = learner.result() if asked.output is not None or not asked.json else None
         _warn_about(learner)
         if result is not None and not asked.json:
-            print_run(subject, records, result, None if asked.output is None else str(asked.output))
+            kept = None if asked.output is None else str(asked.output)
+            print_run(subject, records, result, _explored(learner), kept)
             sys.stdout.flush()
         if asked.output is not None and result is not None:
             _write(asked, subject, learner, result, records)
     last = records[-1]
     if last["status"] != CERTIFIED:
         raise CannotCertify(f"the last update: {last['status']}")
+    if learner.target is not None and not last["reached"]:
+        raise CannotCertify(
+            f"the gap {learner.target.text} was not reached: it is {float(last['gap']):.6g} after "
+            f"{last['episode']:,} episodes\n"
+            "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
+        )
 
 
 def _source(asked: Request, subject: Subject) -> tuple[Source, Truth | None, int]:
@@ -162,6 +181,12 @@ def _question(asked: Request, subject: Subject, learner: OnlineLearner, cap: int
         "budget": asked.budget.value,
         "assumed support": asked.assume_support,
         "precision": asked.precision,
+        "exploration": asked.explore.kind.value,
+        "cost": asked.explore.price.text,
+        "states to avoid": asked.explore.avoid,
+        "allowed probability": asked.explore.at_most,
+        "data to begin with": None if asked.data is None else file_digest(asked.data),
+        "gap to reach": None if learner.target is None else learner.target.text,
         "seed": asked.seed,
         "cap": cap,
         "point": None if asked.env and not asked.at else subject.point_text(asked.at),
@@ -201,6 +226,20 @@ def _write(
     with claim_run(asked.output).filling(RESULT, LIVE) as folder:
         fill_results(folder, [result], content)
         write_curve(folder, records, about)
+
+
+def _explored(learner: OnlineLearner) -> str:
+    """Who collected, and what is said of it."""
+    asked, found = learner.explore, learner.last_design
+    words = [f"{asked.kind.value} policy"]
+    if not asked.price.is_by_episode:
+        words.append(f"by cost ({asked.price.text})")
+    if found is not None and found.design is not None:
+        words.append(f"within {100 * found.design.optimality:.2g} % of the best at the estimate")
+        words += ["which the robust policy is, too"] if found.greedy_is_as_good else []
+    if found is not None and found.certified is not None:
+        words.append(f"{asked.avoid} in at most {found.certified:.4g} of episodes, certified")
+    return ", ".join(words)
 
 
 def _warn_about(learner: OnlineLearner) -> None:

@@ -19,6 +19,7 @@ from tightrope.errors import InputError
 
 if TYPE_CHECKING:
     from tightrope.data.counts import Counts
+    from tightrope.data.planned_draws import PlannedDraws
     from tightrope.data.simulator import Simulator
     from tightrope.formats.policy import Policy
     from tightrope.model.mdp import MDP
@@ -71,6 +72,15 @@ def sample(
         int | None,
         typer.Option("--generative", metavar="N", min=1, help="N draws from every choice, no trajectories."),
     ] = None,
+    draws: Annotated[
+        Path | None,
+        typer.Option(
+            "--draws",
+            metavar="FILE",
+            help="As many draws of each choice as this table says ('plan --generative' writes one).",
+            show_default=False,
+        ),
+    ] = None,
     states: Annotated[
         StateForm | None,
         typer.Option(
@@ -108,14 +118,19 @@ def sample(
 
     is_parquet(output)
     claimed = claim_file(output, DATA, overwrite)
-    if (episodes is None) == (generative is None):
-        raise InputError("give either --episodes N or --generative N")
-    if raw and (generative is not None or env is not None):
-        raise InputError("--raw goes with simulated trajectories only, not with --generative or --env")
+    if sum(given is not None for given in (episodes, generative, draws)) != 1:
+        raise InputError("give one of --episodes N, --generative N and --draws FILE")
+    if raw and (episodes is None or env is not None):
+        raise InputError(
+            "--raw goes with simulated trajectories only, not with --generative, --draws or --env"
+        )
+    if env is not None and episodes is None:
+        raise InputError("--env goes with --episodes, not with --generative or --draws")
     constants = parse_constants(const)
     asked = read_properties([] if prop is None else [prop])
     loaded = load_model(model, asked.model_constants(constants), param, domain)
     setting = _setting(loaded, asked, constants, cap, policy)
+    planned = None if draws is None else _read_draws(draws, loaded)
     extra = {"source": model, "seed": seed, "policy": policy, "cap": setting.cap, "property": setting.text}
     if setting.policy is not None:
         extra["policy_sha256"] = setting.policy.digest
@@ -129,7 +144,11 @@ def sample(
     else:
         simulator, point = _simulator(loaded, setting, at)
         extra["at"] = point
-        if episodes is None:
+        if planned is not None:
+            counts = simulator.generative(planned.per_choice, seed)
+            counts = replace(counts, design=replace(counts.design, planned_from=planned.planned_from))
+            extra["draws"] = str(draws)
+        elif episodes is None:
             counts = simulator.generative(generative or 0, seed)
         else:
             counts = simulator.episodes(episodes, seed)
@@ -150,6 +169,15 @@ def _planned(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None)
 
     digests = tuple(read_policy(str(path), loaded.model.structure).digest for path in bet_on or ())
     return replace(counts, design=replace(counts.design, bet_on=digests)) if digests else counts
+
+
+def _read_draws(path: Path, loaded: LoadedModel) -> PlannedDraws:
+    from tightrope.data.planned_draws import read_draws
+    from tightrope.model.parametric_mdp import ParametricMDP
+
+    if not isinstance(loaded.model, ParametricMDP):
+        raise InputError("--draws goes with a model with parameters: the table is by signature")
+    return read_draws(path, loaded.model)
 
 
 @dataclass(frozen=True)
@@ -225,8 +253,7 @@ def _step_environment(
 ) -> Counts:
     from tightrope.data.environments import count_environment, load_named, make_environment
 
-    if episodes is None:
-        raise InputError("--env goes with --episodes, not with --generative")
+    assert episodes is not None
     return count_environment(
         make_environment(shown.env),
         loaded.model,

@@ -57,7 +57,9 @@ class SamplingDesign:
     some of the data had been seen, and may not be built on. `bet_on` are digests of the policies that a slab
     was to bet on (`tightrope.formats.policy`), where that was settled before the data came. `anytime`
     says that the data are looked at while they come (`tightrope.learning.online`): then the plan is one
-    amount of data among others, and nothing is left to its first part alone.
+    amount of data among others, and nothing is left to its first part alone. `planned_from` is the digest of
+    the data by which it was decided what to sample: on their own these data are what `kind` says, together
+    with others (those they were planned from among them) they are adaptive.
 
     `censored` says in words what is missing from the data: rows that were dropped, steps that were never
     logged, outcomes that nobody recorded. Whether something is missing may depend on how it came out, so no
@@ -82,6 +84,7 @@ class SamplingDesign:
     late_plan: bool = False
     bet_on: tuple[str, ...] = ()
     anytime: bool = False
+    planned_from: str | None = None
 
     def __post_init__(self) -> None:
         if self.open_end and self.kind is not SamplingKind.ADAPTIVE and OPEN_END not in self.censored:
@@ -101,6 +104,8 @@ class SamplingDesign:
         Which data sets are put together must not depend on their outcomes; where it does, say `ADAPTIVE`.
         """
         kind = max(self.kind, later.kind, key=_STRENGTH.__getitem__)
+        if self.planned_from is not None or later.planned_from is not None:
+            kind = SamplingKind.ADAPTIVE
         known = self.episodes is not None and later.episodes is not None
         episodes = (self.episodes or 0) + (later.episodes or 0) if known else None
         planned = self.planned is not None and later.planned is not None
@@ -136,6 +141,8 @@ class SamplingDesign:
             fields["bet_on"] = list(self.bet_on)
         if self.anytime:
             fields["anytime"] = True
+        if self.planned_from is not None:
+            fields["planned_from"] = self.planned_from
         return fields
 
     @staticmethod
@@ -146,9 +153,11 @@ class SamplingDesign:
         kind = kinds.get(str(fields.get("kind")))
         planned, censored = fields.get("planned"), fields.get("censored", [])
         open_end, late, bet_on, anytime = (fields.get(n, d) for n, d in _LATER_FIELDS)
+        planned_from = fields.get("planned_from")
         numbers_fit = _is_number(steps) and all(n is None or _is_number(n) for n in (episodes, planned))
         words_fit = isinstance(censored, list) and all(isinstance(reason, str) for reason in censored)
         words_fit = words_fit and all(isinstance(flag, bool) for flag in (open_end, late, anytime))
+        words_fit = words_fit and (planned_from is None or isinstance(planned_from, str))
         words_fit = words_fit and isinstance(bet_on, list) and all(isinstance(p, str) for p in bet_on)
         if kind is None or not isinstance(repeats, bool) or not numbers_fit or not words_fit:
             raise InputError(
@@ -157,8 +166,8 @@ class SamplingDesign:
             )
         assert isinstance(steps, int) and (episodes is None or isinstance(episodes, int))
         assert isinstance(censored, list) and (planned is None or isinstance(planned, int))
-        assert isinstance(bet_on, list)
-        missing, plan = tuple(censored), (late is True, tuple(bet_on), anytime is True)
+        assert isinstance(bet_on, list) and (planned_from is None or isinstance(planned_from, str))
+        missing, plan = tuple(censored), (late is True, tuple(bet_on), anytime is True, planned_from)
         return SamplingDesign(kind, episodes, steps, repeats, planned, missing, open_end is True, *plan)
 
 

@@ -117,21 +117,23 @@ def count_draws(
     row: OffsetArray,
     bucket: OffsetArray,
     key: np.uint64,
-    draws: int,
+    draws: OffsetArray,
     first: int,
     last: int,
     count: OffsetArray,
     touched: IndexArray,
 ) -> tuple[int, int]:
-    """Draw every row first..last−1 `draws` times and count the transitions, as `count_episodes` does."""
+    """Draw each row r of first..last−1 `draws[r]` times; count transitions as `count_episodes` does."""
     generator = np.empty(4, dtype=np.uint64)
     touches = 0
+    steps = 0
     for r in range(first, last):
         seed_generator(key, r, generator)
-        for _ in range(draws):
+        steps += draws[r]
+        for _ in range(draws[r]):
             t = pick(row[r], bucket, draw(generator))
             if count[t] == 0:
                 touched[touches] = t
                 touches += 1
             count[t] += 1
-    return draws * (last - first), touches
+    return steps, touches

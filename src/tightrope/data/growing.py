@@ -1,4 +1,4 @@
-"""Counts that grow an episode at a time, and the doubling rule that says when to look at them again.
+"""Counts that grow an episode at a time, and the rules that say when to look at them again.
 
 Batches end at episodes fixed in advance (`tightrope.data.batches`), whatever is seen in them. The sampling
 design is adaptive: who collects the data may have looked at all of the earlier ones.
@@ -7,6 +7,10 @@ design is adaptive: who collects the data may have looked at all of the earlier 
 which some choice has been taken as often since the last look as before it, and at least once. The rule needs
 the visits alone and looks at whole episodes, so it does not matter in which portions episodes arrive. A
 choice can double log₂ of its visits times, which bounds the number of updates.
+*Batches*: an update is due where a batch ends. That is how often those look who wait for a gap, and those
+whose policy does not follow the visits of single choices. Either rule may be asked for, or both; neither
+looks at more than visits and numbers of episodes, and the methods that learn from these data hold at all
+times at once, so that any rule would do.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import numpy as np
 from tightrope.data.batches import Batches, next_end
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import OffsetArray
 
@@ -25,12 +30,20 @@ from tightrope.numerics.arrays import OffsetArray
 class GrowingCounts:
     """The data of one learner: `pending` are the counts of the batch that is still open.
 
-    `visits[c]` is how often choice c was taken, `looked[c]` how often it had been at the last look. `planned`
-    is the number of episodes that was planned before the first one, where there was such a plan.
+    `visits[c]` is how often choice c was taken, `looked[c]` how often it had been at the last look. An update
+    is due when a choice has doubled (`by_choice`) or a batch has ended (`by_batch`) since then. `planned` is
+    the number of episodes that was planned before the first one, where there was such a plan.
     """
 
-    def __init__(self, model: ParametricMDP, planned: int | None = None):
+    def __init__(
+        self,
+        model: ParametricMDP,
+        planned: int | None = None,
+        by_choice: bool = True,
+        by_batch: bool = False,
+    ):
         self.model, self.planned = model, planned
+        self.by_choice, self.by_batch = by_choice, by_batch
         self.episodes = 0
         self.steps = 0
         self.pending: OffsetArray = np.zeros(model.transitions, dtype=np.int64)
@@ -39,15 +52,42 @@ class GrowingCounts:
         self.batch_end = next_end(0)
         self._closed: list[tuple[OffsetArray, OffsetArray]] = []
         self._open_episodes = 0
+        self._batch_ended = False
+        self._begun_with: SamplingDesign | None = None
+
+    def begin_with(self, counts: Counts) -> None:
+        """Go on from data that are there already, before the first episode is added."""
+        if counts.model_hash != self.model.hash():
+            raise InputError(
+                "the data are of another model",
+                hint="build both from the same model with the same constants and domain",
+            )
+        if counts.design.episodes is None:
+            raise InputError("the data to begin with do not come in episodes")
+        batches = counts.batches
+        seen = np.flatnonzero(counts.transition)
+        self._closed = [(seen, counts.transition[seen])] if batches is None else list(batches)
+        self._begun_with = counts.design
+        self.episodes, self.steps = counts.design.episodes, counts.steps
+        self.visits = counts.visits.copy()
+        self.batch_end = next_end(self.episodes)
 
     @property
     def update_is_due(self) -> bool:
-        """Whether some choice's visits have doubled since the last look."""
-        return bool(np.any(self.visits - self.looked >= np.maximum(self.looked, 1)))
+        """Whether one of the rules asks for a look."""
+        if self.by_batch and self._batch_ended:
+            return True
+        return self.by_choice and bool(np.any(self.visits - self.looked >= np.maximum(self.looked, 1)))
+
+    @property
+    def compared(self) -> OffsetArray:
+        """The visits that a choice must double: those of the last look, or more than there can be."""
+        return self.looked if self.by_choice else np.full(len(self.looked), 1 << 61, dtype=np.int64)
 
     def look(self) -> None:
         """From here on visits are compared with those of now."""
         self.looked = self.visits.copy()
+        self._batch_ended = False
 
     def add(self, transitions: OffsetArray) -> None:
         """Count one episode, given by its transitions."""
@@ -65,6 +105,7 @@ class GrowingCounts:
             self._closed.append(_sparse(self.pending))
             self.pending[:] = 0
             self._open_episodes = 0
+            self._batch_ended = True
             self.batch_end = next_end(self.episodes)
 
     def counts(self) -> Counts:
@@ -73,6 +114,9 @@ class GrowingCounts:
         design = SamplingDesign(
             SamplingKind.ADAPTIVE, self.episodes, self.steps, planned=self.planned, anytime=True
         )
+        if (before := self._begun_with) is not None:
+            added, steps = self.episodes - (before.episodes or 0), self.steps - before.steps
+            design = before.merged(SamplingDesign(SamplingKind.ADAPTIVE, added, steps, anytime=True))
         return Counts.from_batches(
             Batches.from_parts(parts), self.model.transition_start, design, self.model.hash()
         )
@@ -91,10 +135,17 @@ class GrowingCounts:
         }
 
     @staticmethod
-    def restored(model: ParametricMDP, state: Mapping[str, OffsetArray]) -> GrowingCounts:
-        """What `state` was taken of."""
+    def restored(
+        model: ParametricMDP,
+        state: Mapping[str, OffsetArray],
+        by_choice: bool = True,
+        by_batch: bool = False,
+        begun_with: SamplingDesign | None = None,
+    ) -> GrowingCounts:
+        """What `state` was taken of, right after a look; `begun_with` is the design of data it began with."""
         plan = state["planned"].tolist() if "planned" in state else []
-        data = GrowingCounts(model, plan[0] if plan else None)
+        data = GrowingCounts(model, plan[0] if plan else None, by_choice, by_batch)
+        data._begun_with = begun_with
         batches = Batches(state["batch_start"], state["batch_transition"], state["batch_count"])
         data._closed = list(batches)
         data.pending = state["pending"].copy()

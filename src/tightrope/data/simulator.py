@@ -140,18 +140,25 @@ class Simulator(Record):
             )
             yield Trajectories(block[0, :used], block[1, :used], block[2, :used])
 
-    def generative(self, samples: int, seed: int) -> Counts:
-        """Counts of `samples` independent draws from every choice, in geometric batches of rounds."""
+    def generative(self, samples: int | OffsetArray, seed: int) -> Counts:
+        """Counts of independent draws from every choice, in geometric batches of rounds.
+
+        `samples` is the number of draws of every choice, or one number per choice. Then a batch has the
+        same part of the draws of all choices, rounded.
+        """
         mdp, table = self.mdp, self._choice_table
+        each = np.broadcast_to(np.asarray(samples, dtype=np.int64), mdp.choices)
+        rounds = int(each.max(initial=0)) if each.min(initial=0) >= 0 else -1
         counters = self._counters(mdp.choices)
         parts = []
-        done = 0
-        for number, end in enumerate(_positive_ends(samples, "samples of a choice")):
+        done = np.zeros(mdp.choices, dtype=np.int64)
+        for number, end in enumerate(_positive_ends(rounds, "samples of a choice")):
             key = stream_key(int(seed_key(seed, GENERATIVE)), number)
-            work = partial(count_draws, table.row, table.bucket, key, end - done)
+            upto = each // rounds * end + each % rounds * end // rounds
+            work = partial(count_draws, table.row, table.bucket, key, upto - done)
             parts.append(counters.run(work, 0, mdp.choices)[1])
-            done = end
-        design = SamplingDesign(SamplingKind.GENERATIVE_FIXED, None, samples * mdp.choices, True)
+            done = upto
+        design = SamplingDesign(SamplingKind.GENERATIVE_FIXED, None, int(each.sum()), True)
         return self._counts(parts, design)
 
     @property

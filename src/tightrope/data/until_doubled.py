@@ -25,9 +25,9 @@ def simulate_until_doubled(
     table = build_alias_table(
         mdp.choice_start, mdp.transition_start, policy.probability, mdp.probability, simulator.stopping
     )
-    due = False
+    compared, due = data.compared, False
     while not due and data.episodes < last:
-        walked, steps, due = walk_until_doubled(
+        walked, steps, doubled = walk_until_doubled(
             table.row,
             table.bucket,
             mdp.successor,
@@ -37,11 +37,12 @@ def simulate_until_doubled(
             seed_key(seed, EPISODES),
             data.episodes,
             min(last, data.batch_end),
-            data.looked,
+            compared,
             data.visits,
             data.pending,
         )
         data.counted(walked, steps)
+        due = doubled or data.update_is_due
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Which policy collects the most of a reward per choice in an episode: what a design asks, over and over.
 
-An oracle maps rewards (none negative) to an `Answer`: the policy with its occupancy, what it collects, and an
-upper bound on what any policy collects.
+An oracle maps rewards (of either sign: prices and bounds enter as negative ones) to an `Answer`: the policy
+with its occupancy, what it collects, and an upper bound on what any policy collects.
 
 * Acyclic models: one backward pass is exact up to rounding.
 * Under a cap of H steps: H sweeps, the policy depends on the step, exact up to rounding.
@@ -86,7 +86,7 @@ def atom_of(episodes: Episodes, policy: Policy) -> Atom:
 
 def _answer(atom: Atom, reward: FloatArray, upper: float) -> Answer:
     value = float(atom.occupancy @ reward)
-    return Answer(atom, value, max(upper, value) * (1.0 + _SPARE))
+    return Answer(atom, value, max(upper, value) + _SPARE * float(atom.occupancy @ np.abs(reward)))
 
 
 def _one_pass(episodes: Episodes, reward: FloatArray) -> Answer:
@@ -152,7 +152,7 @@ class _Equations:
         episodes, structure = self.episodes, self.episodes.structure
         taken = structure.choice_start[:-1].copy()
         value = np.zeros(structure.states)
-        excess, least = np.inf, 1e-13 * float(reward.max(initial=0.0))
+        excess, least = np.inf, 1e-13 * float(np.abs(reward).max(initial=0.0))
         for _ in range(_MOST_ROUNDS):
             weight = np.zeros(structure.choices)
             weight[taken] = 1.0
@@ -182,7 +182,7 @@ def _pass_backward(
         s = order[i]
         if stop[s]:
             continue
-        best = -1.0
+        best = -np.inf
         for c in range(choice_start[s], choice_start[s + 1]):
             total = reward[c]
             for t in range(transition_start[c], transition_start[c + 1]):
@@ -212,7 +212,7 @@ def _sweep_backward(
         for s in range(states):
             if stop[s]:
                 continue
-            best = -1.0
+            best = -np.inf
             for c in range(choice_start[s], choice_start[s + 1]):
                 total = reward[c]
                 for t in range(transition_start[c], transition_start[c + 1]):
@@ -273,7 +273,7 @@ def _improved(
     for s in range(len(stop)):
         if stop[s]:
             continue
-        best = -1.0
+        best = -np.inf
         chosen = taken[s]
         for c in range(choice_start[s], choice_start[s + 1]):
             total = reward[c]

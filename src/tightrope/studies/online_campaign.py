@@ -74,7 +74,7 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     mdp = model.instantiate(instance.truth)
     stop = decided_states(objective, model.states)
     simulator = Simulator(mdp, None, stop, instance.episode_cap, model.hash(), threads=1)
-    learner = OnlineLearner(problem, delta=cell.delta, region=region, sets=sets)
+    learner = OnlineLearner(problem, delta=cell.delta, region=region, sets=sets, explore="optimistic")
     run = OnlineRun(learner, SimulatedEpisodes(simulator, cell.seed), cell.episodes, Truth(mdp, objective))
     records = list(run.records())
     assert learner.ledger is not None

@@ -166,7 +166,11 @@ class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class OnlineRecord(msgspec.Struct, kw_only=True, frozen=True):
-    """A line of `online --json` and of `records.jsonl`: one update."""
+    """A line of `online --json` and of `records.jsonl`: one update.
+
+    `gap` is the width of the robust policy's interval, and `reached` whether it is as small as was asked;
+    both only where a gap was asked for.
+    """
 
     update: int
     episode: int
@@ -175,6 +179,8 @@ class OnlineRecord(msgspec.Struct, kw_only=True, frozen=True):
     best_guarantee: Real | UnsetType | None = UNSET
     optimistic: Real
     width: Real
+    gap: Real | UnsetType = UNSET
+    reached: bool | UnsetType = UNSET
     status: str
     fallback: bool
     seconds: float

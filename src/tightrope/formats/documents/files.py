@@ -1,4 +1,4 @@
-"""Files that are JSON and no results: policies (`tightrope.formats.policy_write`) and manifests."""
+"""Files that are JSON and no results: policies (`tightrope.formats.policy_write`), draws, manifests."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ POLICY_FORMAT = "tightrope policy"
 POLICY_VERSION = 2
 POLICY_VERSIONS = (1, POLICY_VERSION)
 """Version 1 had objects as entries, which version 2 still reads."""
+
+DRAWS_FORMAT = "tightrope draws"
+DRAWS_VERSION = 1
 
 MANIFEST_FORMAT = "tightrope manifest"
 MANIFEST_VERSION = 1
@@ -76,6 +79,25 @@ class PolicyDocument(PolicyHead, kw_only=True, frozen=True):
     [state, [[from step, action, number], …]]."""
 
     policy: list[list[Any] | PolicyEntry]
+
+
+class SignatureDraws(msgspec.Struct, kw_only=True, frozen=True):
+    """How often choices of one signature are drawn altogether; `choices` and `example` say which they are."""
+
+    signature: list[str]
+    draws: int
+    choices: int | UnsetType = UNSET
+    example: str | UnsetType = UNSET
+
+
+class DrawsDocument(msgspec.Struct, kw_only=True, frozen=True):
+    """How many draws of which choice were planned (`tightrope.data.planned_draws`)."""
+
+    format: str = DRAWS_FORMAT
+    version: int = DRAWS_VERSION
+    model: str | None = None
+    planned_from: str | None = None
+    draws: list[SignatureDraws]
 
 
 class ManifestDocument(msgspec.Struct, kw_only=True, frozen=True):

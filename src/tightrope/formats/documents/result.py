@@ -65,6 +65,7 @@ class DesignFacts(msgspec.Struct, frozen=True):
     late_plan: bool | UnsetType = UNSET
     bet_on: list[str] | UnsetType = UNSET
     anytime: bool | UnsetType = UNSET
+    planned_from: str | UnsetType = UNSET
 
 
 class DataFile(msgspec.Struct, frozen=True):

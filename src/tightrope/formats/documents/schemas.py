@@ -26,12 +26,13 @@ from tightrope.formats.documents.answers import (
     VerifyAnswer,
 )
 from tightrope.formats.documents.coding import json_schema
-from tightrope.formats.documents.files import ManifestDocument, PolicyDocument
+from tightrope.formats.documents.files import DrawsDocument, ManifestDocument, PolicyDocument
 from tightrope.formats.documents.result import ResultDocument
 
 DOCUMENTS: dict[str, type] = {
     "result-1": ResultDocument,
     "policy-2": PolicyDocument,
+    "draws-1": DrawsDocument,
     "manifest-1": ManifestDocument,
     "check-1": CheckAnswer,
     "check-domain-1": DomainAnswer,

@@ -38,7 +38,7 @@ from tightrope.learning.online.learner import OnlineLearner
 
 RECORDS = "records.jsonl"
 CHECKPOINT = "checkpoint.npz"
-FORMAT = "tightrope online 1"
+FORMAT = "tightrope online 2"
 LIVE = (RECORDS, CHECKPOINT)
 """The files that a run goes on changing."""
 

@@ -1,8 +1,9 @@
-"""`OnlineLearner`: explore under optimism, certify, repeat.
+"""`OnlineLearner`: explore, certify, repeat.
 
-The sampling policy is the one that is best if nature is kind (optimism in the face of uncertainty; paper,
-Section 5): it goes where value is possible until the data say otherwise. Whenever some choice's visits have
-doubled (`tightrope.data.growing`), region, sets and policies are computed anew from all data.
+Who collects the data is a choice (`tightrope.learning.online.exploration`); the paper's (Section 5) is the
+policy that is best if nature is kind: it goes where value is possible until the data say otherwise.
+Whenever some choice's visits have doubled, or a batch has ended where that is what is waited for
+(`tightrope.data.growing`), region, sets and policies are computed anew from all data.
 
 *Why the guarantees hold together.* The policy that collects the data depends on the data. Time-uniform
 methods (beta-binomial intervals, the likelihood region, the sound ellipsoid) allow for that: with
@@ -21,15 +22,15 @@ Where intervals or sets have not moved, the values are kept as they are.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.data.counts import Counts
 from tightrope.data.growing import GrowingCounts
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.state_form import StateForm, state_form
@@ -37,8 +38,16 @@ from tightrope.data.steps import StepReader
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
 from tightrope.learning.bet_policy import BetPolicy
-from tightrope.learning.coupled import Coupler
 from tightrope.learning.learn import Learner, parametric, progress_of
+from tightrope.learning.online.certified import Computed, certify_robust, digest_of, middle, near_of
+from tightrope.learning.online.designer import REDESIGN, Designer
+from tightrope.learning.online.exploration import (
+    DEFAULT_EXPLORATION,
+    Exploration,
+    Explore,
+    GapTarget,
+)
+from tightrope.learning.online.safety import Explored
 from tightrope.learning.online.update import CERTIFIED, Update
 from tightrope.learning.options import LearnOptions, LearnWords, decide
 from tightrope.learning.policies import PolicySolver, maximises
@@ -48,15 +57,12 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, as_card, as_text
 from tightrope.problem import Problem
 from tightrope.region.nearby import Nearby
-from tightrope.region.polytope import Polytope
-from tightrope.region.region import Region, RegionKind
+from tightrope.region.region import RegionKind
 from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.kernel import Kernel
-from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals, check_delta
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.prequential import Predictions
-from tightrope.uncertainty.sets import SetsKind
+from tightrope.uncertainty.sets import Sets, SetsKind
 
 ITERATIONS = 20_000
 """Of one solve. From a handful of episodes a guarantee can be finite and astronomical, and not worth more."""
@@ -69,11 +75,18 @@ def online(
     progress: Progress | bool | None = None,
     states: StateForm | str | None = None,
     planned_episodes: int | None = None,
+    explore: Explore | Exploration | str = DEFAULT_EXPLORATION,
+    until_gap: float | str | None = None,
+    data: Counts | None = None,
     **options: Unpack[LearnWords],
 ) -> OnlineLearner:
     """A learner for a problem whose data are collected while it learns; options are those of `learn`.
 
     `planned_episodes` is how many are meant to come, where that is known: a slab's bets are best there.
+    `explore` says who collects: "designed", "optimistic", "robust" or "uniform", or an `Explore` that says
+    more (prices, what to avoid, the cap on an episode's length). With `until_gap` (a width, or "5%" of the
+    value) updates say how wide the robust policy's interval is, and `is_reached` when that is enough.
+    `data` are counts to begin with.
 
     >>> import tightrope as tr
     >>> learner = tr.online(tr.benchmark("betting(5)").problem, delta=0.01, sets="tied")
@@ -81,7 +94,15 @@ def online(
     (0, True)
     """
     return OnlineLearner(
-        problem, delta=delta, progress=progress, states=states, planned_episodes=planned_episodes, **options
+        problem,
+        delta=delta,
+        progress=progress,
+        states=states,
+        planned_episodes=planned_episodes,
+        explore=explore,
+        until_gap=until_gap,
+        data=data,
+        **options,
     )
 
 
@@ -115,10 +136,16 @@ class OnlineLearner:
         progress: Progress | bool | None = None,
         states: StateForm | str | None = None,
         planned_episodes: int | None = None,
+        explore: Explore | Exploration | str = DEFAULT_EXPLORATION,
+        until_gap: float | str | None = None,
+        data: Counts | None = None,
         **options: Unpack[LearnWords],
     ):
         check_delta(delta)
         ReadOptions(planned_episodes=planned_episodes)  # refuses what is no number of episodes
+        self.explore = Explore.of(explore)
+        self.exploration = self.explore.kind
+        self.target = None if until_gap is None else GapTarget.of(until_gap)
         model = parametric(problem)
         if not model.parameters.names:
             raise InputError("the model has no parameters: there is nothing to learn about it")
@@ -127,7 +154,10 @@ class OnlineLearner:
         words: LearnWords = {"iterations": ITERATIONS, **options}
         self.options = LearnOptions.of("online", words)
         self.progress: Progress = progress_of(progress) or silent
-        self.data = GrowingCounts(model, planned_episodes)
+        self.data = GrowingCounts(model, planned_episodes, *self.looks)
+        self._begun_with = None if data is None else data.design
+        if data is not None:
+            self.data.begin_with(data)
         self.decisions = decide(model, self.data.counts(), self.options)
         self.last_update: Update | None = None
         self.ledger: Ledger | None = None
@@ -139,6 +169,12 @@ class OnlineLearner:
         self._digest = ""
         self._near: Nearby | None = None
         self._betted: BetPolicy | None = None
+        self.last_design: Explored | None = None
+        self._designed_at = 0
+        self._designer: Designer | None = None
+        if self.exploration is Exploration.DESIGNED:
+            coupled = self.decisions.sets is SetsKind.COUPLED
+            self._designer = Designer.of(problem, delta, coupled, self.explore)
 
     def _facts(self) -> Facts:
         update = self.last_update
@@ -164,8 +200,24 @@ class OnlineLearner:
         """How many episodes were observed."""
         return self.data.episodes
 
+    @property
+    def looks(self) -> tuple[bool, bool]:
+        """Whether an update is due when a choice has doubled, and when a batch has ended."""
+        by_choice = self.exploration.follows_choices
+        return by_choice, self.target is not None or not by_choice
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the last update's gap is as small as was asked for."""
+        return self.reaches(self.last_update)
+
+    def reaches(self, update: Update | None) -> bool:
+        """Whether an update's gap is as small as was asked for."""
+        interval = None if update is None else update.interval
+        return self.target is not None and interval is not None and self.target.is_reached(interval)
+
     def policy(self) -> Policy:
-        """The policy to collect the next episode with: the optimistic one of the last update."""
+        """The policy to collect the next episode with, as of the last update."""
         update = self.last_update or self.update()
         return update.sampling_policy
 
@@ -185,9 +237,9 @@ class OnlineLearner:
         """Compute region, sets and policies anew from all episodes so far, whether or not that is due."""
         found = self._computed()
         self.data.look()
-        self.last_update, self._values = found.update, found.values
+        self.last_update, self._values = self._explored(found.update), found.values
         self._digest, self._near = found.digest, found.near
-        return found.update
+        return self.last_update
 
     def preview(self) -> Update:
         """What an update now would say, without making it: the sampling policy stays."""
@@ -215,39 +267,97 @@ class OnlineLearner:
             **{f"data_{name}": array for name, array in self.data.state().items()},
             **{f"values_{name}": array for name, array in self._values.items()},
             **{f"near_{name}": a for name, a in (self._near.state() if self._near else {}).items()},
-            "robust_policy": update.robust_policy.choice,
-            "sampling_policy": update.sampling_policy.choice,
-            "numbers": np.array([update.number, update.episode, update.steps, update.fallback]),
-            "bounds": np.array([update.guarantee, update.optimistic, update.seconds]),
-            "status": np.frombuffer(update.status.encode(), dtype=np.uint8),
+            **{f"update_{name}": array for name, array in update.state().items()},
+            "designed_at": np.array([self._designed_at]),
             "digest": np.frombuffer(self._digest.encode(), dtype=np.uint8),
         }
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from where `state` was taken."""
-        self.data = GrowingCounts.restored(self.model, _part(state, "data_"))
+        self.data = GrowingCounts.restored(self.model, _part(state, "data_"), *self.looks, self._begun_with)
         self._values = _part(state, "values_")
         self._near = Nearby.restored(_part(state, "near_"))
-        number, episode, steps, fallback = state["numbers"].tolist()
-        guarantee, optimistic, seconds = state["bounds"].tolist()
-        self.last_update = Update(
-            number=number,
-            episode=episode,
-            steps=steps,
-            guarantee=guarantee,
-            optimistic=optimistic,
-            robust_policy=Policy.of_choices(self.model.structure, state["robust_policy"]),
-            sampling_policy=Policy.of_choices(self.model.structure, state["sampling_policy"]),
-            status=bytes(state["status"]).decode(),
-            fallback=bool(fallback),
-            seconds=seconds,
-        )
+        self.last_update = Update.restored(self.model.structure, _part(state, "update_"))
         self._digest = bytes(state["digest"]).decode()
+        self._designed_at = int(state["designed_at"][0])
         self._predictions, self._intervals = Predictions(), None
 
-    def _computed(self) -> _Computed:
+    def _computed(self) -> Computed:
         """The update and what goes with it; changes nothing but what can be computed again."""
         begin = time.perf_counter()
+        stages = self._stages()
+        before = self.last_update
+        frame: dict[str, Any] = {
+            "number": 0 if before is None else before.number + 1,
+            "episode": self.data.episodes,
+            "steps": self.data.steps,
+        }
+        of_intervals = ""
+        if self.decisions.follows_from_intervals:
+            self._intervals = stages.intervals(self.decisions)
+            self.ledger = self._intervals.ledger
+            of_intervals = digest_of(self._intervals)
+            if before is not None and of_intervals == self._digest.partition(" ")[0]:
+                return self._as_before(replace(before, **frame, seconds=time.perf_counter() - begin))
+        prepared = stages.prepare(self.decisions, sets_only=True)
+        self._intervals = prepared.intervals
+        self.ledger = prepared.sets.ledger
+        deadline = begin + self.options.seconds
+        solves = 2 if self.target is None else 3
+        solver = PolicySolver(prepared.sets, self.objective, self.options, deadline, self.progress, solves)
+        coupled = self.decisions.sets is SetsKind.COUPLED and prepared.verdict is None
+        boxes = isinstance(solver.kernel, IntervalKernel) and not coupled
+        of_sets = digest_of(solver.kernel) if boxes else ""
+        digest, near = f"{of_intervals} {of_sets}", near_of(prepared.region, self._near)
+        frame["fallback"] = prepared.verdict is not None
+        if before is not None and of_sets and of_sets == self._digest.partition(" ")[2]:
+            update = replace(before, **frame, seconds=time.perf_counter() - begin)
+            return Computed(update, self._values, digest, near)
+        wanted = None if not coupled else self.options.coupled_gap
+        robust = certify_robust(
+            solver, self._values.get("robust"), wanted, self.target is not None, self._betted
+        )
+        optimistic = solver.optimistic(self._values.get("optimistic"))
+        initial = self.model.initial
+        best = maximises(self.objective)
+        stopped = [] if optimistic.is_certified else [optimistic.status.value]
+        update = Update(
+            **frame,
+            guarantee=robust.guarantee,
+            optimistic=float((optimistic.upper if best else optimistic.lower)[initial]),
+            robust_policy=robust.policy,
+            optimistic_policy=optimistic.policy.at(0),
+            sampling_policy=self._collector(robust.policy, optimistic.policy.at(0)),
+            interval=robust.interval,
+            status=next(iter([*robust.stopped, *stopped]), CERTIFIED),
+            seconds=time.perf_counter() - begin,
+        )
+        values = {"robust": robust.values, "optimistic": middle(optimistic)}
+        return Computed(update, values, digest, near)
+
+    def _collector(self, robust: Policy, optimistic: Policy) -> Policy:
+        """The policy that collects the episodes that follow; a designed one stays until the next design."""
+        if self.exploration is Exploration.ROBUST:
+            return robust
+        if self.exploration is Exploration.OPTIMISTIC:
+            return optimistic
+        if self.exploration is Exploration.DESIGNED and self.last_update is not None:
+            return self.last_update.sampling_policy
+        return Policy.uniform(self.model)
+
+    def _explored(self, update: Update) -> Update:
+        """The update with a new design, where episodes have grown enough since the last one."""
+        if self._designer is None or update.episode < REDESIGN * self._designed_at:
+            return update
+        self.progress("design: the next stage of exploration")
+        self.last_design = self._designer.design(
+            self.data.counts(), update.robust_policy, update.optimistic_policy, self._present_sets
+        )
+        self._designed_at = max(update.episode, 1)
+        return replace(update, sampling_policy=self.last_design.policy)
+
+    def _stages(self) -> Stages:
+        """From the data as they are to sets."""
         stages = Stages(
             self.model,
             self.data.counts(),
@@ -261,113 +371,15 @@ class OnlineLearner:
         if self.decisions.region is RegionKind.SLAB:
             self._betted = self._betted or BetPolicy(self.model, self.objective)
             stages.gradient = self._betted
-        before = self.last_update
-        frame: dict[str, Any] = {
-            "number": 0 if before is None else before.number + 1,
-            "episode": self.data.episodes,
-            "steps": self.data.steps,
-        }
-        of_intervals = ""
-        if self.decisions.follows_from_intervals:
-            self._intervals = stages.intervals(self.decisions)
-            self.ledger = self._intervals.ledger
-            of_intervals = _digest(self._intervals)
-            if before is not None and of_intervals == self._digest.partition(" ")[0]:
-                return self._as_before(replace(before, **frame, seconds=time.perf_counter() - begin))
-        prepared = stages.prepare(self.decisions, sets_only=True)
-        self._intervals = prepared.intervals
-        self.ledger = prepared.sets.ledger
-        deadline = begin + self.options.seconds
-        solver = PolicySolver(prepared.sets, self.objective, self.options, deadline, self.progress, solves=2)
-        coupled = self.decisions.sets is SetsKind.COUPLED and prepared.verdict is None
-        boxes = isinstance(solver.kernel, IntervalKernel) and not coupled
-        of_sets = _digest(solver.kernel) if boxes else ""
-        digest, near = f"{of_intervals} {of_sets}", _near(prepared.region, self._near)
-        frame["fallback"] = prepared.verdict is not None
-        if before is not None and of_sets and of_sets == self._digest.partition(" ")[2]:
-            update = replace(before, **frame, seconds=time.perf_counter() - begin)
-            return _Computed(update, self._values, digest, near)
-        robust = self._robust(solver, coupled)
-        optimistic = solver.optimistic(self._values.get("optimistic"))
-        initial = self.model.initial
-        best = maximises(self.objective)
-        stopped = [] if optimistic.is_certified else [optimistic.status.value]
-        update = Update(
-            **frame,
-            guarantee=robust.guarantee,
-            optimistic=float((optimistic.upper if best else optimistic.lower)[initial]),
-            robust_policy=robust.policy,
-            sampling_policy=optimistic.policy.at(0),
-            status=next(iter([*robust.stopped, *stopped]), CERTIFIED),
-            seconds=time.perf_counter() - begin,
-        )
-        values = {"robust": robust.values, "optimistic": _middle(optimistic)}
-        return _Computed(update, values, digest, near)
+        return stages
 
-    def _as_before(self, update: Update) -> _Computed:
+    def _present_sets(self) -> Sets:
+        """The sets of the region as it is now."""
+        return self._stages().prepare(self.decisions, sets_only=True).sets
+
+    def _as_before(self, update: Update) -> Computed:
         """Nothing has moved since the last update."""
-        return _Computed(update, self._values, self._digest, self._near)
-
-    def _robust(self, solver: PolicySolver, coupled: bool) -> _Robust:
-        """The robust policy and what it guarantees; its far end is needed for coupled sets only."""
-        best, initial, start = maximises(self.objective), self.model.initial, self._values.get("robust")
-        if not coupled:
-            found = solver.guaranteed(start)
-            end = float((found.lower if best else found.upper)[initial])
-            stopped = () if found.is_certified else (found.status.value,)
-            return _Robust(found.policy.at(0), end, _middle(found), stopped)
-        rectangular = solver.robust(start)
-        betted = None if self._betted is None else self._betted.policy
-        value, _ = Coupler(solver, self.options.coupled_gap).robust(rectangular, betted)
-        interval = value.interval
-        reasons = [s.status.value for s in value.solutions if not s.is_certified]
-        reasons += [value.stopped] if value.stopped is not None else []
-        return _Robust(
-            value.policy,
-            interval.lower if best else interval.upper,
-            _middle(rectangular.solutions[0 if best else 1]),
-            tuple(reasons),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Computed:
-    """An update, its values, digests of the intervals and sets it rests on, and where the region is."""
-
-    update: Update
-    values: dict[str, FloatArray]
-    digest: str
-    near: Nearby | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Robust:
-    """A policy, its guarantee, values to look from next time, and what stopped short."""
-
-    policy: Policy
-    guarantee: float
-    values: FloatArray
-    stopped: tuple[str, ...]
-
-
-def _middle(solution: Solution) -> FloatArray:
-    """Values to look from: not finite where nothing is known."""
-    with np.errstate(invalid="ignore"):
-        middle: FloatArray = 0.5 * (solution.lower + solution.upper)
-    return middle
-
-
-def _digest(bounds: Kernel | EventIntervals) -> str:
-    """Stands for the intervals."""
-    found = hashlib.sha256(np.ascontiguousarray(bounds.lower).tobytes())
-    found.update(np.ascontiguousarray(bounds.upper).tobytes())
-    return found.hexdigest()
-
-
-def _near(region: Region | None, before: Nearby | None) -> Nearby | None:
-    if isinstance(region, Polytope) and region.kind is RegionKind.POLYTOPE:
-        return Nearby.around(region, before)
-    return None
+        return Computed(update, self._values, self._digest, self._near)
 
 
 def _part(state: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:

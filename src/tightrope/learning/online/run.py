@@ -1,4 +1,4 @@
-"""A whole run: collect, update, record, until the episodes are done.
+"""A whole run: collect, update, record, until the gap is as small as was asked for or the episodes are done.
 
 The last record says what all episodes together guarantee. Where no update was due at the last episode it is a
 look ahead (`final`): the learner itself is left at its last update, so that a run that is prolonged later is
@@ -77,7 +77,7 @@ class OnlineRun:
             yield from journal.records
         else:
             yield from self._recorded(learner.update(), begin, so_far)
-        while learner.episodes < self.episodes:
+        while learner.episodes < self.episodes and not learner.is_reached:
             self.source.collect(learner.policy(), learner.data, self.episodes)
             if learner.data.update_is_due:
                 yield from self._recorded(learner.update(), begin, so_far)
@@ -97,6 +97,8 @@ class OnlineRun:
         best = max if maximises(self.learner.objective) else min
         together = self.learner.ledger is not None and self.learner.ledger.holds_at_all_times
         found: dict[str, Any] = update.to_json()
+        if self.learner.target is not None:
+            found["reached"] = self.learner.reaches(update)
         kind = OnlineRecord(
             **found,
             best_guarantee=best([*so_far, update.guarantee]) if together else None,

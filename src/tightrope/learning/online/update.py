@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from tightrope.formats.policy import Policy
 from tightrope.learning.result import Interval
+from tightrope.model.structure import Structure
 from tightrope.numerics.record import Record
 
 CERTIFIED = "certified"
@@ -18,8 +24,10 @@ class Update(Record):
     * `guarantee`: what the robust policy attains at least (at most, where the agent minimises), with the
       ledger's confidence; for time-uniform methods that of all updates together.
     * `optimistic`: what no policy can exceed, with the same confidence.
-    * `sampling_policy`: the optimistic policy, which collects the episodes that follow;
-      `robust_policy` is the one that is guaranteed.
+    * `sampling_policy` collects the episodes that follow (`tightrope.learning.online.exploration`);
+      `robust_policy` is the one that is guaranteed, `optimistic_policy` the one that is best if nature is
+      kind.
+    * `interval`: the robust policy's certified interval, where a gap was asked for; the guarantee is one end.
     * `status`: `certified`, or why a solve did not come as close as was asked; the bounds hold all the same.
     * `fallback`: the region was empty and tied sets were used instead.
 
@@ -39,15 +47,62 @@ class Update(Record):
     guarantee: float
     optimistic: float
     robust_policy: Policy
+    optimistic_policy: Policy
     sampling_policy: Policy
     status: str
     fallback: bool
     seconds: float = field(compare=False)
+    interval: Interval | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """The width of the robust policy's interval, where it was computed."""
+        return None if self.interval is None else self.interval.width
 
     @property
     def width(self) -> float:
         """How far the guarantee is at most from the best that any policy can do."""
         return 0.0 if self.optimistic == self.guarantee else abs(self.optimistic - self.guarantee)
+
+    @property
+    def _sampling(self) -> npt.NDArray[Any]:
+        """The sampling policy as choices, or as probabilities where it is random."""
+        policy = self.sampling_policy
+        return policy.choice if policy.is_deterministic else policy.probability
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """All of it as arrays."""
+        return {
+            "robust_policy": self.robust_policy.choice,
+            "optimistic_policy": self.optimistic_policy.choice,
+            "sampling_policy": self._sampling,
+            "interval": np.array([] if self.interval is None else list(self.interval)),
+            "numbers": np.array([self.number, self.episode, self.steps, self.fallback]),
+            "bounds": np.array([self.guarantee, self.optimistic, self.seconds]),
+            "status": np.frombuffer(self.status.encode(), dtype=np.uint8),
+        }
+
+    @staticmethod
+    def restored(structure: Structure, state: Mapping[str, npt.NDArray[Any]]) -> Update:
+        """What `state` was taken of."""
+        number, episode, steps, fallback = state["numbers"].tolist()
+        guarantee, optimistic, seconds = state["bounds"].tolist()
+        taken = state["sampling_policy"]
+        by_choices = taken.dtype != np.float64
+        return Update(
+            number=number,
+            episode=episode,
+            steps=steps,
+            guarantee=guarantee,
+            optimistic=optimistic,
+            robust_policy=Policy.of_choices(structure, state["robust_policy"]),
+            optimistic_policy=Policy.of_choices(structure, state["optimistic_policy"]),
+            sampling_policy=Policy.of_choices(structure, taken) if by_choices else Policy(structure, taken),
+            status=bytes(state["status"]).decode(),
+            fallback=bool(fallback),
+            seconds=seconds,
+            interval=Interval(*state["interval"].tolist()) if len(state["interval"]) else None,
+        )
 
     def is_kept(self, performance: Interval, maximises: bool) -> bool:
         """Whether the guarantee holds in a model in which bounds of the robust policy's value are known."""
@@ -57,6 +112,7 @@ class Update(Record):
 
     def to_json(self) -> dict[str, object]:
         """The keys of a line of `tightrope online --json` that the learner itself knows."""
+        gap = {} if self.gap is None else {"gap": self.gap}
         return {
             "update": self.number,
             "episode": self.episode,
@@ -64,6 +120,7 @@ class Update(Record):
             "guarantee": self.guarantee,
             "optimistic": self.optimistic,
             "width": self.width,
+            **gap,
             "status": self.status,
             "fallback": self.fallback,
             "seconds": round(self.seconds, 6),

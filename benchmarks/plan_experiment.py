@@ -1,0 +1,298 @@
+"""How many episodes designed exploration needs for a certified gap, beside robust and optimistic exploration.
+
+    python benchmarks/plan_experiment.py                      six instances, seeds 1 to 5
+    python benchmarks/plan_experiment.py 'rover(10,10)'       some by name; --seeds 1 2 3 others
+    python benchmarks/plan_experiment.py --coverage 1000      do guarantees of designed data hold?
+    python benchmarks/plan_experiment.py --table              what docs/planning.md shows, from the rows
+    python benchmarks/plan_experiment.py --smoke              one small instance, in seconds
+
+δ = 0.001, likelihood region, rectangular sets. All ways begin with the same pilot of uniform episodes,
+which counts, look where batches end, and stop when the robust policy's certified interval is as narrow as
+the gap; where that was is interpolated between the last two looks (both axes logarithmic), since looks lie
+a quarter apart. `by steps` is a design for which steps cost and episodes do not; it is what steps are
+compared with. `safe` keeps the certified probability of a crash within a bound. Rows are appended to a file
+(bench-results/plan_experiment.jsonl) as they come, and cells that are in it are not measured again. Leaves
+with status 1 where an instance misses its goal.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import argparse
+import json
+import math
+import sys
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tightrope as tr
+from tightrope.data.simulator import Simulator
+from tightrope.data.stopping import decided_states
+from tightrope.learning.online.exploration import Explore
+from tightrope.learning.online.learner import OnlineLearner
+from tightrope.learning.online.run import OnlineRun
+from tightrope.learning.online.sources import SimulatedEpisodes
+
+DELTA = 0.001
+SEEDS = (1, 2, 3, 4, 5)
+WAYS = ("designed", "by steps", "robust", "optimistic")
+SAFE = "safe"
+KEPT = 0.8
+"""Of the saving, with a bound on crashes."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A gap to reach after a pilot, the goals for episodes and steps (factors), and where to give up."""
+
+    gap: float
+    pilot: int
+    episodes: float
+    steps: float | None = None
+    most: int = 200_000
+    at_most: float | None = None
+
+
+CASES = {
+    "rover(10,10)": Case(0.03, 571, 1.8, 1.5, at_most=0.36),
+    "rover(50,50)": Case(0.05, 100, 3.0, 2.5),
+    "glider(21,17)": Case(0.6, 100, 3.5, 1.7),
+    "betting(50)": Case(5.0, 571, 1.15),
+    "engagement(50)": Case(10.0, 2172, 2.0),
+    "aircraft(20,10)": Case(0.1, 100, 0.97),
+}
+SMOKE = {"rover(10,10)": Case(0.12, 100, 0.0, at_most=0.9)}
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A benchmark at its true point."""
+
+    problem: tr.Problem
+    simulator: Simulator
+    cap: int
+
+
+@cache
+def world(name: str) -> World:
+    bench = tr.benchmark(name)
+    model = bench.model
+    stop = decided_states(bench.problem.objective, model.states)
+    truth = Simulator(bench.at_truth.model, None, stop, bench.episode_cap, model.hash(), threads=1)
+    return World(bench.problem, truth, bench.episode_cap)
+
+
+def explore(way: str, cap: int, at_most: float | None) -> Explore:
+    if way == SAFE:
+        return Explore("designed", cap=cap, avoid='"crash"', at_most=at_most)
+    return Explore("designed", cap=cap, cost="step=1") if way == "by steps" else Explore(way, cap=cap)
+
+
+def measure(name: str, case: Case, way: str, seed: int) -> Row:
+    """One run until the gap is reached."""
+    begin = time.process_time()
+    found = world(name)
+    pilot = found.simulator.episodes(case.pilot, seed)
+    learner = OnlineLearner(
+        found.problem,
+        delta=DELTA,
+        explore=explore(way, found.cap, case.at_most),
+        until_gap=case.gap,
+        data=pilot,
+        region="likelihood",
+        sets="rectangular",
+    )
+    learner.data.by_choice, learner.data.by_batch = False, True
+    looks: list[Row] = []
+    certified: list[float] = []
+    for record in OnlineRun(learner, SimulatedEpisodes(found.simulator, seed), case.most).records():
+        looks.append(record)
+        if learner.last_design is not None and learner.last_design.certified is not None:
+            certified.append(learner.last_design.certified)
+    episodes, steps = crossing(looks, case.gap)
+    row = {"instance": name, "way": way, "seed": seed, "gap": case.gap, "pilot": case.pilot}
+    row |= {"episodes": episodes, "steps": steps, "reached": looks[-1]["reached"], "looks": len(looks)}
+    if way in (SAFE, "designed", "robust") and "crash" in learner.model.structure.labels:
+        row["crashes"] = crash_rate(learner, pilot)
+    if certified:
+        row["certified"], row["at_most"] = max(certified), case.at_most
+    design = learner.last_design
+    if design is not None and design.design is not None:
+        row["optimality"], row["greedy"] = design.design.optimality, design.greedy
+    return row | {"cpu_seconds": round(time.process_time() - begin, 1)}
+
+
+def crossing(looks: list[Row], gap: float) -> tuple[float, float]:
+    """Episodes and steps at which the gap was met, interpolated between two looks."""
+    last = looks[-1]
+    if len(looks) < 2 or not last["reached"] or not math.isfinite(float(looks[-2]["gap"])):
+        return float(last["episode"]), float(last["steps"])
+    before = looks[-2]
+    share = math.log(float(before["gap"]) / gap) / math.log(float(before["gap"]) / float(last["gap"]))
+
+    def between(key: str) -> float:
+        return float(before[key]) * (float(last[key]) / max(float(before[key]), 1.0)) ** share
+
+    return round(between("episode"), 1), round(between("steps"), 1)
+
+
+def crash_rate(learner: OnlineLearner, pilot: tr.Counts) -> float:
+    """The share of episodes after the pilot that crashed."""
+    model = learner.model
+    added = learner.data.counts().transition - pilot.transition
+    bad = model.structure.labels["crash"]
+    entered = bad[model.successor] & ~bad[model.structure.choice_state[model.structure.transition_choice]]
+    return float(added[entered].sum()) / max(learner.episodes - (pilot.design.episodes or 0), 1)
+
+
+def key(row: Row) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in ("instance", "way", "seed", "gap", "pilot"))
+
+
+def known_rows(path: Path) -> dict[tuple[Any, ...], Row]:
+    if not path.exists():
+        return {}
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    return {key(row): row for row in rows}
+
+
+def mean(rows: list[Row], what: str) -> float:
+    """The geometric mean over seeds; runs that gave up count as where they did."""
+    return math.exp(float(np.mean([math.log(row[what]) for row in rows])))
+
+
+def summary(name: str, case: Case, rows: dict[tuple[Any, ...], Row], seeds: list[int]) -> Row | None:
+    """Means by way, and factors against the better of robust and optimistic exploration."""
+    ways = [*WAYS, *([SAFE] if case.at_most is not None else [])]
+    of: dict[str, list[Row]] = {}
+    for way in ways:
+        of[way] = [rows[k] for seed in seeds if (k := (name, way, seed, case.gap, case.pilot)) in rows]
+    if not all(of[way] for way in WAYS):
+        return None
+    episodes = {way: mean(found, "episodes") for way, found in of.items() if found}
+    steps = {way: mean(found, "steps") for way, found in of.items() if found}
+    best = min(("robust", "optimistic"), key=lambda way: episodes[way])
+    shortest = min(steps["robust"], steps["optimistic"])
+    said: Row = {"instance": name, "gap": case.gap, "seeds": min(map(len, (of[way] for way in WAYS)))}
+    said |= {"best": best, "episodes": episodes, "steps": steps}
+    said["factor"] = episodes[best] / episodes["designed"]
+    said["steps_factor"] = shortest / min(steps["by steps"], steps["designed"])
+    said["reached"] = all(row["reached"] for way in WAYS for row in of[way])
+    said["met"] = said["factor"] >= case.episodes and (
+        case.steps is None or said["steps_factor"] >= case.steps
+    )
+    if of.get(SAFE):
+        kept = (episodes[best] - episodes[SAFE]) / max(episodes[best] - episodes["designed"], 1e-9)
+        said["safe"] = {
+            "at_most": case.at_most,
+            "certified": max(row["certified"] for row in of[SAFE]),
+            "crashes": max(row["crashes"] for row in of[SAFE]),
+            "crashes_designed": float(np.mean([row["crashes"] for row in of["designed"]])),
+            "kept": kept,
+        }
+        fits = all(row["crashes"] <= row["certified"] for row in of[SAFE])
+        said["met"] = said["met"] and fits and (kept >= KEPT or case.episodes == 0.0)
+    return said
+
+
+def print_table(found: list[Row]) -> None:
+    """The table of docs/planning.md."""
+    print("| instance | gap | designed | by steps | robust | optimistic | fewer episodes | fewer steps |")
+    print("|---|---|---|---|---|---|---|---|")
+    for row in found:
+        cells = [f"{row['episodes'][way]:,.0f} ({row['steps'][way]:,.0f})" for way in WAYS]
+        factors = f"{row['factor']:.2f} | {row['steps_factor']:.2f}"
+        print(f"| `{row['instance']}` | {row['gap']:g} | {' | '.join(cells)} | {factors} |")
+    for row in found:
+        if "safe" in row:
+            safe = row["safe"]
+            print(
+                f"\n`{row['instance']}`, crashes certified at most {safe['at_most']:g}: "
+                f"{row['episodes'][SAFE]:,.0f} episodes, certified {safe['certified']:.3f} at most, crashed "
+                f"{safe['crashes']:.3f} at most (unbounded design {safe['crashes_designed']:.3f}), "
+                f"{100 * safe['kept']:.0f} % of the saving kept"
+            )
+
+
+def coverage(replications: int, first: int = 0) -> Row:
+    """Guarantees of designed, adaptive data on a small model at δ = 0.05: how many runs miss at any look."""
+    parameters = tr.Parameters.box(p=(0.05, 0.95), q=(0.05, 0.95))
+    p, q = parameters.symbols()
+    rows = [
+        (0, "a", {1: p, 2: 1 - p}),
+        (0, "b", {1: q, 2: 1 - q}),
+        (1, "a", {3: q, 4: 1 - q}),
+        (1, "b", {3: p, 4: 1 - p}),
+        (2, "", {0: "1/2", 4: "1/2"}),
+        (3, "", {3: 1}),
+        (4, "", {4: 1}),
+    ]
+    model = tr.build_from_rows(rows, parameters, labels={"goal": [3]})
+    problem = model.problem('Pmax=? [ F "goal" ]')
+    truth = model.instantiate([0.6, 0.45])
+    stop = decided_states(problem.objective, model.states)
+    simulator = Simulator(truth, None, stop, 100, model.hash(), threads=1)
+    missed = 0
+    for seed in range(first, first + replications):
+        learner = OnlineLearner(
+            problem, delta=0.05, explore="designed", until_gap=0.2, region="likelihood", sets="expression"
+        )
+        wrong = False
+        for _ in OnlineRun(learner, SimulatedEpisodes(simulator, seed), 300).records():
+            update = learner.last_update
+            assert update is not None and update.interval is not None
+            value = float(
+                tr.solve(tr.Problem(truth, problem.objective), policy=update.robust_policy).lower[0]
+            )
+            wrong |= not update.interval.lower - 1e-9 <= value <= update.interval.upper + 1e-9
+        missed += wrong
+    return {"coverage": True, "replications": replications, "missed": missed, "delta": 0.05}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("instances", nargs="*")
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
+    parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--coverage", type=int, metavar="N")
+    parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/plan_experiment.jsonl"))
+    asked = parser.parse_args()
+    if asked.coverage is not None:
+        found = coverage(asked.coverage)
+        print(json.dumps(found))
+        return int(found["missed"] > found["delta"] * found["replications"])
+    cases = SMOKE if asked.smoke else CASES
+    seeds = [1] if asked.smoke else asked.seeds
+    names = asked.instances or list(cases)
+    asked.output.parent.mkdir(parents=True, exist_ok=True)
+    rows = known_rows(asked.output)
+    if not asked.table:
+        for name in names:
+            case = cases[name]
+            for seed in seeds:
+                for way in (*WAYS, *([SAFE] if case.at_most is not None else [])):
+                    if (name, way, seed, case.gap, case.pilot) not in rows:
+                        row = measure(name, case, way, seed)
+                        rows[key(row)] = row
+                        with asked.output.open("a", encoding="utf-8") as file:
+                            file.write(json.dumps(row) + "\n")
+    said = [one for name in names if (one := summary(name, cases[name], rows, seeds)) is not None]
+    print_table(said)
+    return int(not asked.table and not all(one["met"] for one in said))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

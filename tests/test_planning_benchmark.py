@@ -1,0 +1,27 @@
+"""Smoke runs of the benchmark of exploration, so that it cannot rot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmark_script import run_benchmark
+
+
+def test_ways_to_explore_are_compared_once(tmp_path: Path) -> None:
+    output = tmp_path / "rows.jsonl"
+    finished = run_benchmark("plan_experiment.py", "--smoke", "-o", output)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    lines = output.read_text(encoding="utf-8")
+    rows = {row["way"]: row for row in map(json.loads, lines.splitlines())}
+    assert set(rows) == {"designed", "by steps", "robust", "optimistic", "safe"}
+    assert all(row["reached"] for row in rows.values())
+    assert rows["designed"]["episodes"] < 0.9 * min(rows[way]["episodes"] for way in ("robust", "optimistic"))
+    assert rows["safe"]["crashes"] <= rows["safe"]["certified"] <= rows["safe"]["at_most"]
+    assert run_benchmark("plan_experiment.py", "--smoke", "-o", output).stdout == finished.stdout
+    assert output.read_text(encoding="utf-8") == lines
+
+
+def test_guarantees_of_a_few_designed_runs_hold() -> None:
+    finished = run_benchmark("plan_experiment.py", "--coverage", "5")
+    assert json.loads(finished.stdout)["missed"] <= 2

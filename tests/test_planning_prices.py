@@ -1,0 +1,224 @@
+"""Exploration by cost and within a bound on something bad: oracles against brute force, certified online."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.data.simulator import Simulator
+from tightrope.learning.online.exploration import Explore
+from tightrope.learning.online.learner import OnlineLearner
+from tightrope.learning.online.safety import Safety
+from tightrope.planning.episodes import Episodes
+from tightrope.planning.information import Information
+from tightrope.planning.oracle import best_episodes
+from tightrope.planning.priced import Cost, priced
+from tightrope.planning.safe import Bounded, careful, entering
+from tightrope.region.bounds import parameter_box
+
+POINT = np.array([0.3, 0.6])
+BAD = np.array([False, False, False, False, True, False])
+
+
+@pytest.fixture(scope="module")
+def walk() -> Any:
+    """Two parameters over a few layers; 4 is bad, 5 is good, and "b" is safer than "a" nearly everywhere."""
+    parameters = tr.Parameters.box(p=(0.05, 0.95), q=(0.1, 0.9))
+    p, q = parameters.symbols()
+    rows = [
+        (0, "a", {1: p, 2: 1 - p}),
+        (0, "b", {1: q, 2: 1 - q}),
+        (1, "a", {3: p, 4: 1 - p}),
+        (1, "b", {3: q, 5: 1 - q}),
+        (2, "a", {3: q, 4: 1 - q}),
+        (2, "b", {5: 1}),
+        (3, "a", {4: p, 5: 1 - p}),
+        (3, "b", {5: 1}),
+        (4, "", {4: 1}),
+        (5, "", {5: 1}),
+    ]
+    return tr.build_from_rows(rows, parameters, labels={"good": [5], "crash": [4]})
+
+
+@pytest.fixture(scope="module")
+def setting(walk: Any) -> Any:
+    information = Information.at(walk, POINT)
+    episodes = Episodes.of(information, BAD)
+    bad = entering(walk.structure, information.probability[walk.expression], BAD)
+    return information, episodes, bad
+
+
+def occupancies(walk: Any, episodes: Episodes) -> list[Any]:
+    spans = [range(*walk.choice_start[s : s + 2].tolist()) for s in range(walk.states)]
+    found = (tr.Policy.of_choices(walk.structure, np.array(c)) for c in itertools.product(*spans))
+    return [episodes.occupancy(policy) for policy in found]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_rate_is_that_of_the_best_policy(walk: Any, setting: Any, seed: int) -> None:
+    reward = np.random.default_rng(seed).random(walk.choices)
+    cost = Cost(0.5, 0.1, (("a", 0.7),))
+    price = cost.per_choice(walk.structure)
+    answer = priced(best_episodes(setting[1]), cost, walk.structure)(reward)
+    best = max(float(o @ reward) / (0.5 + float(o @ price)) for o in occupancies(walk, setting[1]))
+    assert answer.value == pytest.approx(best, rel=1e-9)
+    assert best <= answer.upper <= best * (1 + 1e-4)
+    assert answer.atom.cost == pytest.approx(0.5 + float(answer.atom.occupancy @ price))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("most", [0.05, 0.2, 0.4])
+def test_the_best_within_a_bound_is_the_linear_program(
+    walk: Any, setting: Any, seed: int, most: float
+) -> None:
+    """Over mixtures of all deterministic policies: maximise the reward with at most so much of the bad."""
+    from scipy.optimize import linprog
+
+    reward = np.random.default_rng(seed).random(walk.choices)
+    bad = setting[2]
+    every = occupancies(walk, setting[1])
+    lp = linprog(
+        [-float(o @ reward) for o in every],
+        A_ub=[[float(o @ bad) for o in every]],
+        b_ub=[most],
+        A_eq=[[1.0] * len(every)],
+        b_eq=[1.0],
+    )
+    answer = Bounded(best_episodes(setting[1]), bad, most)(reward)
+    assert float(answer.atom.occupancy @ bad) <= most * (1 + 1e-12)
+    assert answer.value == pytest.approx(-lp.fun, rel=1e-7)
+    assert -lp.fun <= answer.upper * (1 + 1e-12) and answer.upper <= -lp.fun * (1 + 1e-4)
+    assert sum(share for share, _ in answer.atom.parts) == pytest.approx(1.0)
+
+
+def test_a_bound_that_no_policy_keeps_is_refused(walk: Any, setting: Any) -> None:
+    harsh = setting[2] + 0.5
+    with pytest.raises(tr.InputError, match=r"ends badly with probability .* at least"):
+        Bounded(best_episodes(setting[1]), harsh, 0.1)(np.ones(walk.choices))
+
+
+def test_ties_go_to_the_safer_policy(walk: Any, setting: Any) -> None:
+    nothing = np.zeros(walk.choices)
+    assert float(best_episodes(setting[1])(nothing).atom.occupancy @ setting[2]) > 0.1
+    assert float(careful(best_episodes(setting[1]), setting[2])(nothing).atom.occupancy @ setting[2]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("episode", "is not understood"),
+        ("minutes=3", "is not understood"),
+        ("episode=1,episode=2", "given twice"),
+        ("episode=-1", "none may be negative"),
+        ("episode=0", "nothing costs anything"),
+        ("step=nan", "is not understood"),
+        ("prices.json", "no file of prices"),
+        ("none.json", "cannot read"),
+    ],
+)
+def test_wrong_costs_are_refused(
+    given: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prices.json").write_text('{"hour": 3}')
+    with pytest.raises(tr.InputError, match=words):
+        Cost.parse(given)
+
+
+def test_prices_come_from_a_text_or_a_file(tmp_path: Path, walk: Any) -> None:
+    assert Cost.parse("step=0.5, episode=2") == Cost(2.0, 0.5)
+    path = tmp_path / "prices.json"
+    path.write_text('{"episode": 1, "actions": {"a": 0.25}}')
+    found = Cost.parse(str(path))
+    assert found == Cost(1.0, 0.0, (("a", 0.25),))
+    names = [walk.structure.action_name(c) for c in range(walk.choices)]
+    assert found.per_choice(walk.structure).tolist() == [0.25 * (name == "a") for name in names]
+    path.write_text('{"actions": {"jump": 1}}')
+    with pytest.raises(tr.InputError, match="'jump', which the model does not have"):
+        Cost.parse(str(path)).per_choice(walk.structure)
+
+
+GOAL = 'Pmax=? [ F "good" ]'
+
+
+def pilot(walk: Any, episodes: int) -> tr.Counts:
+    truth = Simulator(walk.instantiate([0.6, 0.5]), None, None, 50, walk.hash(), threads=1)
+    return truth.episodes(episodes, 3)
+
+
+def learner(walk: Any, **asked: Any) -> OnlineLearner:
+    asked = {"region": "likelihood", "sets": "expression", "delta": 0.05, **asked}
+    return OnlineLearner(walk.problem(GOAL), **asked)
+
+
+@pytest.mark.parametrize("most", [0.05, 0.2])
+def test_exploration_keeps_its_certified_bound_everywhere_in_the_region(walk: Any, most: float) -> None:
+    online = learner(walk, explore=Explore("designed", avoid='"crash"', at_most=most), data=pilot(walk, 400))
+    online.update()
+    found = online.last_design
+    assert found is not None and found.certified is not None and found.certified <= most
+    safety = Safety.of(walk, '"crash"', most, BAD)
+    region = online.result().region
+    assert region is not None
+    low, high = parameter_box(region)  # over which expression sets allow every point
+    for point in itertools.product(*np.linspace(low, high, 5).T.tolist()):
+        at = tr.Problem(walk.instantiate(list(point)), safety.objective)
+        assert tr.solve(at, policy=online.policy()).lower[0] <= found.certified + 1e-9
+
+
+def test_exploration_that_cannot_be_certified_is_refused_in_words(walk: Any) -> None:
+    online = learner(walk, explore=Explore("designed", avoid='"crash"', at_most=0.001))
+    online.update()  # "b" leads nowhere bad
+    found = online.last_design
+    assert found is not None and found.certified is not None and found.certified <= 0.001
+    rows = [(0, "go", {1: walk.parameters.symbols()[0], 2: 1 - walk.parameters.symbols()[0]})]
+    rows += [(1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, walk.parameters, labels={"crash": [1], "good": [2]})
+    forced = OnlineLearner(
+        model.problem(GOAL), explore=Explore("designed", avoid='"crash"', at_most=0.3), sets="tied"
+    )
+    with pytest.raises(tr.CannotCertify, match="the safest policy is certified at 1\n"):
+        forced.update()
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"way": "designed", "avoid": '"crash"'}, "go together"),
+        ({"way": "robust", "cost": "step=1"}, "goes with designed exploration"),
+        ({"way": "uniform", "avoid": '"crash"', "at_most": 0.1}, "goes with designed exploration"),
+    ],
+)
+def test_what_only_designs_can_do_is_refused_of_others(asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(tr.InputError, match=words):
+        Explore(**asked)
+
+
+def test_states_to_avoid_must_be_avoidable(walk: Any) -> None:
+    with pytest.raises(tr.InputError, match="not a probability between 0 and 1"):
+        Safety.of(walk, '"crash"', 1.5, BAD)
+    with pytest.raises(tr.InputError, match="holds in the initial state"):
+        Safety.of(walk, "true", 0.5, BAD)
+    with pytest.raises(tr.InputError, match="holds nowhere"):
+        Safety.of(walk, "false", 0.5, BAD)
+
+
+def test_a_run_that_begins_with_data_goes_on_from_them(walk: Any) -> None:
+    data = pilot(walk, 100)
+    online = learner(walk, data=data, explore="designed")
+    assert online.episodes == 100 and online.data.steps == data.steps
+    again = online.data.counts()
+    assert np.array_equal(again.transition, data.transition) and again.batches == data.batches
+    assert again.design.kind is tr.SamplingKind.ADAPTIVE and again.design.episodes == 100
+    update = online.update()
+    online.observe([(0, "a", 1), (1, "b", 5)])
+    assert update.episode == 100 and online.episodes == 101
+    assert online.data.counts().design.steps == data.steps + 2
+    other = tr.build_from_rows([(0, "a", {0: 1})])
+    with pytest.raises(tr.InputError, match="another model"):
+        learner(walk, data=tr.Simulator(other.instantiate([]), model_hash=other.hash()).episodes(3, 1))

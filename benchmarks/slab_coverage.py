@@ -74,19 +74,19 @@ EVERY = 25
 FIRST_LOOK = 11
 """A batch: bets begin with the tenth, and before that the guard says next to nothing."""
 
-TWO = """mdp
+PLAIN = """mdp
 const double p; const double q;
 module walk
   s : [0..3];
   [a] s=0 -> p : (s'=1) + 1-p : (s'=2);
   [b] s=0 -> q : (s'=1) + 1-q : (s'=2);
   [a] s=1 -> q : (s'=3) + 1-q : (s'=2);
-  [b] s=1 -> p*q : (s'=3) + 1-p*q : (s'=2);
+  [b] s=1 -> 0.5*p : (s'=3) + 1-0.5*p : (s'=2);
   [] s>=2 -> true;
 endmodule
 label "goal" = s=3;
 """
-PLAIN = TWO.replace("p*q", "0.5*p")
+PRODUCTS = PLAIN.replace("0.5*p", "0.5*q").replace("s=1 -> q : (s'=3) + 1-q", "s=1 -> p*q : (s'=3) + 1-p*q")
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ STREAMS = {
         episodes=PAST,
     ),
     "adaptive": Stream(PLAIN, (0.6, 0.3), (("adaptive", PLAN),), adaptive=True),
-    "products": Stream(TWO, (0.6, 0.3), (("products", PLAN),), adaptive=True),
+    "products": Stream(PRODUCTS, (0.6, 0.3), (("products", PLAN),), adaptive=True),
     "rare": Stream(PLAIN, (0.02, 0.02), (("rare", PLAN),)),
     "robust": Stream(PLAIN, (0.6, 0.3), (("robust", PLAN),), given=False),
     "online": Stream(PLAIN, (0.6, 0.3), (("online", None),), adaptive=True, planned=False, given=False),

@@ -78,6 +78,7 @@ CASES = (
     Case("aircraft(20,10)", "rectangular", "polytope", 2_000),
     Case("betting(25)", "tied", None, 500),
     Case("betting(25)", "expression", "likelihood", 300),
+    Case("betting(25)", "rectangular", "slab", 300),
     Case("engagement(50)", "expression", "polytope", 2_000),
     Case("glider(11,9)", "rectangular", "polytope", 2_000),
     Case("parallel(6)", "expression", "polytope", 300),

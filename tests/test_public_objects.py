@@ -98,6 +98,12 @@ def saved() -> tr.SavedResult:
         return tr.load_result(folder, model=model())
 
 
+@cache
+def plan() -> tr.Plan:
+    problem = model().problem('R{"steps"}min=? [ F "goal" ]')
+    return tr.plan(problem, counts(), delta=0.1, gap=0.1, region="likelihood", within_cap=50)
+
+
 def reading() -> tr.Reading:
     return tr.read_data([[(0, "a", 0), (0, "b", 2)], [(0, "a", 2)]], model())
 
@@ -124,6 +130,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "OnlineLearner": learner,
     "Parameters": lambda: model().parameters,
     "ParametricMDP": model,
+    "Plan": plan,
     "Policy": lambda: tr.Policy.uniform(model()),
     "PolicyValue": lambda: result().robust,
     "Polynomial": lambda: model().expressions.polynomial(1),
@@ -137,6 +144,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Simulator": simulator,
     "Solution": lambda: tr.solve(simulator().mdp, GOAL),
     "StepChoices": lambda: tr.solve(simulator().mdp, 'Pmax=? [ F<=3 "goal" ]').steps,
+    "Strategy": lambda: plan().strategies[0],
     "Structure": lambda: model().structure,
     "Suspect": lambda: tr.Suspect("tie", "choice 'a' of state 0", 3.5),
     "Trajectories": lambda: next(simulator().trajectories(3, 1)),

@@ -34,6 +34,10 @@ from .learning.online.learner import online as online
 from .learning.online.update import Update as Update
 from .learning.options import Decisions as Decisions
 from .learning.options import LearnOptions as LearnOptions
+from .learning.plan.answer import Plan as Plan
+from .learning.plan.answer import PlanStatus as PlanStatus
+from .learning.plan.answer import Strategy as Strategy
+from .learning.plan.plan import plan as plan
 from .learning.result import Interval as Interval
 from .learning.result import LearningResult as LearningResult
 from .learning.result import PolicyValue as PolicyValue

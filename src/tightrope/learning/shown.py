@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tightrope.formats.documents.result import ResultDocument
+    from tightrope.learning.plan.answer import Plan
     from tightrope.learning.result import LearningResult
     from tightrope.report.policy_map import PolicyMap
     from tightrope.report.run import Run
@@ -54,6 +55,20 @@ def write_certificate(result: LearningResult, path: Path, overwrite: bool) -> di
     claimed.check()
     proof.save(claimed.path)
     return proof.values
+
+
+def plot_forecast(plan: Plan, ax: Axes | None) -> Axes:
+    """The forecast of a plan."""
+    from tightrope.report import plotting
+
+    return plotting.plot_forecast(plan, ax)
+
+
+def write_forecast(plan: Plan, folder: Path) -> list[Path]:
+    """The same as files in a folder; their paths."""
+    from tightrope.report import plotting
+
+    return plotting.write_forecast(plan, folder)
 
 
 class Shown:

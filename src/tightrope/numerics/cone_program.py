@@ -27,8 +27,8 @@ class ConeProgram:
             import clarabel
         except ImportError as missing:
             raise InputError(
-                "an ellipsoid cut by the domain needs the package 'clarabel', which is not installed",
-                hint="pip install 'tightrope[socp]', or keep the ellipsoid uncut",
+                "an ellipsoid cut by the domain needs the package 'clarabel', which is missing here",
+                hint="pip install clarabel",
             ) from missing
         from scipy.sparse import csc_matrix
 

@@ -136,14 +136,51 @@ def find_directions(
     if terms is None:
         return None
     place, count = _places(value.chain, policy)
-    vectors, weights = [], []
+    parts = [_by_choice(value, information.slope, place, count, *term) for term in terms]
+    return Directions.merged(
+        np.concatenate([np.zeros((0, information.size)), *(vector for vector, _ in parts)]),
+        np.concatenate([np.zeros(0), *(weight for _, weight in parts)]),
+    )
+
+
+def expression_directions(
+    information: Information, objective: Objective, policy: Policy, matrix: FloatArray
+) -> Directions | None:
+    """The same where nature picks every probability from an interval of its own (expression sets).
+
+    With half widths h_j of the successors of a choice, max Σ Δ_j·V_j over |Δ_j| ≤ h_j, ΣΔ_j = 0 is the least
+    Σ h_j·|V_j − m| over all m, attained at the median of V weighted by h. So the directions are those of the
+    expressions; medians are taken at the widths that `matrix` gives, for others the sum is an upper bound.
+    """
+    functions = information.maximiser.functions
+    value = ValueGradient.of(information.model, objective, policy, functions)
+    terms = None if value is None else value.terms(information.lifted)
+    if value is None or terms is None:
+        return None
+    slope, chain = information.slope, value.chain
+    solved, _ = _solved(matrix, slope)
+    width = np.sqrt(np.maximum(np.einsum("ed,ed->e", slope, solved), 0.0))[chain.expression]
+    place, _ = _places(chain, policy)
+    total = np.zeros(len(slope))
     for visits, values in terms:
-        vector, weight = _by_choice(value, information.slope, place, count, visits, values)
-        vectors.append(vector)
-        weights.append(weight)
-    if not vectors:
-        return Directions.merged(np.zeros((0, information.size)), np.zeros(0))
-    return Directions.merged(np.concatenate(vectors), np.concatenate(weights))
+        there = values[chain.successor]
+        away = np.abs(there - _medians(place, there, width)[place])
+        weight = visits[chain.row_of_entry] * chain.weight * away
+        total += np.bincount(chain.expression, weights=weight, minlength=len(slope))
+    return Directions.merged(slope, total)
+
+
+def _medians(group: OffsetArray, values: FloatArray, weight: FloatArray) -> FloatArray:
+    """The weighted median of the values of every group."""
+    order = np.lexsort((values, group))
+    sums = np.cumsum(weight[order])
+    ends = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 1), side="right")
+    before = np.concatenate([np.zeros(1), sums])[np.concatenate([np.zeros(1, np.int64), ends[:-1]])]
+    after = np.concatenate([np.zeros(1), sums])[ends]
+    middle = np.searchsorted(sums, 0.5 * (before + after))
+    first = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    result: FloatArray = values[order][np.clip(middle, first, np.maximum(ends - 1, first))]
+    return result
 
 
 def _by_choice(

@@ -104,6 +104,21 @@ class Episodes:
         """The states that do not end an episode."""
         return np.flatnonzero(~self.stop)
 
+    @cached_property
+    def reachable(self) -> BoolArray:
+        """The choices that some policy takes in an episode."""
+        structure = self.structure
+        if self.way is Way.SWEEPS:
+            return self.occupancy(Policy.uniform(structure)) > 0.0
+        possible = (self.probability > 0.0)[self.expression]
+        number = possible.astype(np.float64)
+        begin = np.zeros(structure.states, np.bool_)
+        begin[structure.initial] = True
+        support = Support(structure, number, number, kept=possible)
+        met = forward_reachable(support, begin, through=~self.stop) & ~self.stop
+        result: BoolArray = met[structure.choice_state]
+        return result
+
     def occupancy(self, policy: Policy) -> FloatArray:
         """The expected number of times each choice is taken in an episode."""
         structure = self.structure

@@ -14,7 +14,9 @@ from matplotlib.lines import Line2D
 
 from tightrope.errors import InputError, described
 from tightrope.formats.output_file import path_of
+from tightrope.learning.plan.answer import Plan
 from tightrope.report.draw_events import EVENTS
+from tightrope.report.draw_forecast import HEIGHT, draw_forecast, write_forecast
 from tightrope.report.draw_intervals import INTERVALS, interval_keys
 from tightrope.report.draw_policy import draw_policy
 from tightrope.report.draw_regions import BOXES, draw_pair, draw_regions, pairs_of, region_keys, regions_size
@@ -30,7 +32,7 @@ from tightrope.report.statement import statement
 from tightrope.report.style import GREY, PAPER, WIDTH, legend_below, plain, root_figure
 from tightrope.report.write import write_page
 
-__all__ = ["PolicyMap", "Run", "map_policies", "small_figure"]  # for the methods of results
+__all__ = ["PolicyMap", "Run", "map_policies", "small_figure", "write_forecast"]  # for the methods of results
 
 
 def plot_intervals(run: Run, ax: Axes | None, reference: float | None = None) -> Axes:
@@ -116,6 +118,18 @@ def plot_learning_curve(records: Any, *, title: str = "", value: str = "value", 
     with PAPER.style():
         draw_curves([Panel(title, value, [Series(sets or "guarantee", [curve])])], figure)
     return figure
+
+
+def plot_forecast(plan: Plan, ax: Axes | None) -> Axes:
+    """Gap against episodes, one line per way to collect them."""
+    if not plan.strategies:
+        raise InputError(f"there is nothing to draw: {plan.status.value}")
+    axes = ax if ax is not None else _new_axes((WIDTH, HEIGHT))
+    if not isinstance(axes, Axes):
+        raise InputError(f"`ax` is {described(axes)}, not matplotlib's Axes")
+    with PAPER.style():
+        draw_forecast(plan, axes)
+    return axes
 
 
 def plot_campaign(path: str | PathLike[str]) -> Figure:

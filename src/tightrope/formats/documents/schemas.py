@@ -27,6 +27,7 @@ from tightrope.formats.documents.answers import (
 )
 from tightrope.formats.documents.coding import json_schema
 from tightrope.formats.documents.files import DrawsDocument, ManifestDocument, PolicyDocument
+from tightrope.formats.documents.plan import PlanDocument
 from tightrope.formats.documents.result import ResultDocument
 
 DOCUMENTS: dict[str, type] = {
@@ -34,6 +35,7 @@ DOCUMENTS: dict[str, type] = {
     "policy-2": PolicyDocument,
     "draws-1": DrawsDocument,
     "manifest-1": ManifestDocument,
+    "plan-1": PlanDocument,
     "check-1": CheckAnswer,
     "check-domain-1": DomainAnswer,
     "data-1": DataAnswer,

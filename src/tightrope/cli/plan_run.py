@@ -1,0 +1,180 @@
+"""What `tightrope plan` does: read, learn, forecast, print, write."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tightrope.cli.log_source import LogRequest, about_log, print_reading
+from tightrope.cli.options import parse_constants, require_coupled
+from tightrope.cli.output import print_facts, print_json, print_table, warn
+from tightrope.cli.phases import phase_progress
+from tightrope.cli.subject import load_subject
+from tightrope.errors import CannotCertify
+from tightrope.formats.policy import read_policy
+from tightrope.learning.plan.answer import GIVEN, LABEL, Plan, PlanStatus, Strategy, rounded
+from tightrope.learning.plan.document import POLICY_FILE, plan_document
+from tightrope.learning.plan.files import claim_plan, write_plan
+from tightrope.learning.plan.plan import plan
+from tightrope.learning.plan.target import Aim, Target
+from tightrope.numerics.rounding import text_above, text_below
+from tightrope.statistics.estimates import check_delta
+from tightrope.uncertainty.sets import SetsKind
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command; `words` go to `plan` as they are."""
+
+    model: str
+    log: LogRequest
+    prop: str | None
+    const: list[str] | None
+    param: str | None
+    domain: str | None
+    discount: float | None
+    terminal_reward: str | None
+    delta: float
+    gap: str | None
+    policy: str | None
+    within_cap: int | None
+    words: dict[str, Any]
+    output: Path | None
+    json: bool
+
+
+def run(asked: Request) -> None:
+    """Plan, print, write; leaves with code 1 where what is asked for cannot be reached."""
+    begin = time.perf_counter()
+    check_delta(asked.delta)
+    words = asked.words
+    require_coupled(words.get("coupled_gap"), words.get("sets") is SetsKind.COUPLED)
+    Target.of(asked.gap, words.get("optimality"), words.get("above"), words.get("budget"))
+    claimed = None if asked.output is None else claim_plan(asked.output)
+    files = asked.log.files()
+    subject = load_subject(
+        asked.model,
+        parse_constants(asked.const),
+        asked.prop,
+        asked.param,
+        asked.domain,
+        asked.discount,
+        asked.terminal_reward,
+    )
+    given = None if asked.policy is None else read_policy(asked.policy, subject.model.structure)
+    cap = asked.within_cap
+    if cap is None and subject.loaded.benchmark is not None:
+        cap = subject.loaded.benchmark.episode_cap
+    reading = asked.log.read(subject.model, files)
+    with phase_progress() as progress:
+        found = plan(
+            subject.problem,
+            reading.counts,
+            delta=asked.delta,
+            gap=asked.gap,
+            policy=given,
+            progress=progress,
+            within_cap=cap,
+            **words,
+        )
+    for missing in reading.counts.design.censored:
+        warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
+    document = plan_document(found, asked.model)
+    document.data = about_log(asked.log, files, reading)
+    document.seconds = round(time.perf_counter() - begin, 6)
+    if asked.output is not None:
+        document.output = str(asked.output)
+    if asked.json:
+        print_json(document)
+    else:
+        print_reading(reading)
+        print_plan(asked.model, found, asked.output, document.seconds)
+    sys.stdout.flush()
+    if asked.output is not None:
+        write_plan(asked.output, found, document, claimed)
+    if not found.status.is_answered:
+        raise CannotCertify(_why_not(found))
+
+
+def print_plan(title: str, found: Plan, written: Path | None, seconds: float) -> None:
+    """The plan for people."""
+    print_facts(title, _before(found))
+    if found.strategies:
+        print_table("", _columns(found), [_row(found, one) for one in found.strategies])
+    print_facts("", _after(found, written, seconds))
+
+
+def _before(found: Plan) -> list[tuple[str, str]]:
+    interval = found.interval
+    whose = "given" if any(one.name == GIVEN for one in found.strategies) else "robust"
+    span = f"[{text_below(interval.lower, 4)}, {text_above(interval.upper, 4)}]"
+    data = f"{found.episodes_so_far:,} episodes ({found.steps_so_far:,} steps)"
+    what = "guarantee and best possible value are" if found.target.aim is Aim.OPTIMALITY else "gap"
+    apart = " apart" if found.target.aim is Aim.OPTIMALITY else ""
+    now = f"{whose} policy in {span}, {what} {found.gap_now:.4g}{apart}, after {data}"
+    asked = f"{found.target.text}, with confidence {1 - found.delta:g}"
+    if found.target.relative and found.gap_asked is not None:
+        asked += f": {found.gap_asked:.4g}, as the value at the estimate is {found.value:.4g}"
+    return [("now", now), ("asked", asked)]
+
+
+def _columns(found: Plan) -> tuple[str, ...]:
+    if found.target.aim is Aim.BUDGET:
+        return "collect with", "gap to expect", "likely", "steps"
+    return "collect with", "episodes", "likely", "steps"
+
+
+def _row(found: Plan, one: Strategy) -> tuple[str, ...]:
+    name = f"{one.name} policy" if one.name != "uniform" else one.name
+    steps = rounded(one.total_steps) if math.isfinite(one.total_steps) else "–"
+    if found.target.aim is Aim.BUDGET:
+        gap = one.curve(found.target.amount)
+        return name, f"{gap.expected:.4g}", f"{gap.low:.3g} – {gap.high:.3g}", steps
+    if not math.isfinite(one.low):
+        return name, "beyond 10⁹", "", steps
+    high = rounded(one.high) if math.isfinite(one.high) else "10⁹ and more"
+    return name, rounded(one.episodes), f"{rounded(one.low)} – {high}", steps
+
+
+def _after(found: Plan, written: Path | None, seconds: float) -> list[tuple[str, str]]:
+    facts: list[tuple[str, str]] = []
+    if found.hangs_on:
+        shares = [f"{one.text} ({one.share:.0%})" for one in found.hangs_on]
+        facts.append(("the gap hangs on", "; ".join(shares)))
+    if found.unidentifiable:
+        facts.append(("no data tell", "; ".join(found.unidentifiable)))
+    made = found.exploration
+    if made is not None:
+        several = "1 policy" if len(made.shares) == 1 else f"{len(made.shares)} policies, mixed into one"
+        facts.append(
+            (
+                "the design",
+                f"{several}; within {made.optimality:.1%} of the best exploration at the estimate "
+                f"({made.solves} solves)",
+            )
+        )
+        file = "it" if written is None else f"{written}/{POLICY_FILE}"
+        facts.append(("next", f"explore with {file} for {found.next_episodes:,} episodes, then plan again"))
+    if found.status is not PlanStatus.PLANNED:
+        facts.append(("status", found.status.value))
+    facts += [("note", note) for note in found.notes]
+    facts.append(("forecast", LABEL.removeprefix("a forecast, ")))
+    if written is not None:
+        facts.append(("written", str(written)))
+    facts.append(("seconds", f"{seconds:.3g}"))
+    return facts
+
+
+def _why_not(found: Plan) -> str:
+    if found.unidentifiable:
+        return (
+            f"{found.status.value}: under every policy the data tell nothing about "
+            f"{'; '.join(found.unidentifiable)}, which the gap depends on"
+        )
+    if found.status is PlanStatus.BEYOND:
+        return f"{found.target.text} is {found.status.value}, even with designed exploration"
+    return f"{found.target.text}: {found.status.value}; {'; '.join(found.notes)}"

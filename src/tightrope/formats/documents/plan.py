@@ -1,0 +1,95 @@
+"""The document of a plan, `plan.json`, which `tightrope plan --json` prints as well.
+
+Everything in it is a forecast, not a guarantee; `gap_now` and `interval` alone are certified, by the data so
+far.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tightrope.formats.documents.coding import Real
+from tightrope.formats.documents.outcome import Span
+
+FORMAT = "tightrope plan"
+VERSION = 1
+FILE = "plan.json"
+
+
+class StrategyFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """One way to collect data: more episodes until the aim, with a likely range, the steps they take, and the
+    curve (more episodes, gap, low, high). Infinite numbers mean more than can be forecast.
+    """
+
+    name: str
+    episodes: Real
+    low: Real
+    high: Real
+    steps: Real
+    steps_per_episode: float
+    gap: Real
+    curve: list[tuple[float, Real, Real, Real]]
+
+
+class DesignedFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """The exploration of the next stage: certified to lose at most the share `optimality` against the best at
+    the estimate; `shares` of episodes belong to the policies 01, 02, … of the directory.
+    """
+
+    optimality: float
+    solves: int
+    shares: list[float]
+    policy: str
+    steps_per_episode: float
+    loss: float
+
+
+class CombinationFacts(msgspec.Struct, frozen=True):
+    """A combination of parameters and its share of the gap."""
+
+    combination: str
+    share: float
+
+
+class NextFacts(msgspec.Struct, frozen=True):
+    """What to run next."""
+
+    episodes: int
+    policy: str
+
+
+class PlanDocument(msgspec.Struct, kw_only=True):
+    """What a plan says; `design` and `next` are null where there is nothing to collect."""
+
+    format: str = FORMAT
+    version: int = VERSION
+    model: str
+    model_hash: str
+    question: str = msgspec.field(name="property")
+    delta: float
+    region: str
+    sets: str
+    aim: str
+    asked: float
+    relative: bool
+    status: str
+    forecast: bool = True
+    label: str
+    interval: Span
+    value: Real
+    gap_now: Real
+    gap_asked: Real | None
+    episodes_so_far: int
+    steps_so_far: int
+    strategies: list[StrategyFacts]
+    design: DesignedFacts | None
+    directions: list[CombinationFacts]
+    unidentifiable: list[str]
+    next: NextFacts | None
+    notes: list[str]
+    data: dict[str, Any] | UnsetType = UNSET
+    seconds: float | UnsetType = UNSET
+    output: str | UnsetType = UNSET

@@ -1,0 +1,1 @@
+"""How much more data, collected how: the question, the answer, and its files."""

@@ -1,0 +1,219 @@
+"""`Plan`: what a planner found out, as one record."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.formats.documents.coding import to_plain
+from tightrope.formats.output_file import path_of
+from tightrope.formats.policy import Policy
+from tightrope.learning.options import Decisions
+from tightrope.learning.plan.target import Aim, Target
+from tightrope.learning.result import Interval
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.record import Facts, Record, freeze_fields
+from tightrope.planning.forecast import Gap
+from tightrope.planning.hanging import Combination
+from tightrope.problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DESIGNED, ROBUST, GIVEN, OPTIMISTIC, UNIFORM = "designed", "robust", "given", "optimistic", "uniform"
+
+LABEL = "a forecast, not a guarantee: the guarantee is what `learn` says about the data once they are there"
+
+
+class PlanStatus(Enum):
+    """How planning ended.
+
+    >>> PlanStatus.REACHED.value
+    'reached already'
+    """
+
+    PLANNED = "planned"
+    REACHED = "reached already"
+    EXPLORE = "no guarantee is finite yet: explore everything first"
+    UNREACHABLE = "no amount of data reaches it"
+    BEYOND = "beyond a thousand million episodes"
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether what was asked for can be reached, as far as is known."""
+        return self not in (PlanStatus.UNREACHABLE, PlanStatus.BEYOND)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Strategy(Record):
+    """One way to collect data, and what to expect of it.
+
+    `episodes` more are expected to do, `low` to `high` are likely; infinite where more than can be forecast
+    would be needed. An episode takes `steps` on average. The rows of `points` are (more episodes, gap, low,
+    high).
+    """
+
+    name: str
+    episodes: float
+    low: float
+    high: float
+    steps: float
+    points: FloatArray
+
+    def __post_init__(self) -> None:
+        freeze_fields(self)
+
+    @property
+    def total_steps(self) -> float:
+        """Steps of all the episodes."""
+        return self.episodes * self.steps
+
+    def curve(self, episodes: float) -> Gap:
+        """The gap after so many more episodes, between the points of the forecast."""
+        if not (isinstance(episodes, int | float) and episodes >= 0):
+            raise InputError(f"`episodes` is {episodes!r}, not a number of episodes")
+        at = np.log1p(self.points[:, 0])
+        columns = (np.interp(np.log1p(episodes), at, np.log(self.points[:, k])) for k in (1, 2, 3))
+        return Gap(*(float(np.exp(column)) for column in columns))
+
+    def _title_(self) -> str:
+        return f"Strategy: {self.name}"
+
+    def _facts_(self) -> Facts:
+        return [("episodes", f"{self.episodes:,.0f} ({self.low:,.0f} to {self.high:,.0f})")]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Exploration(Record):
+    """A design: one randomised `policy`, and the `policies` that it mixes with their `shares` of episodes.
+
+    `optimality` is the certified share that is lost, at most, against the best exploration at the estimate;
+    `loss` what the one policy loses against policies drawn per episode (0 where episodes have no cap).
+    """
+
+    policy: Policy
+    policies: tuple[Policy, ...]
+    shares: tuple[float, ...]
+    optimality: float
+    solves: int
+    steps: float
+    loss: float = 0.0
+
+    def _title_(self) -> str:
+        return f"Exploration: {len(self.shares)} policies"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Record):
+    """How many more episodes an aim takes, and how to collect them: a forecast, not a guarantee.
+
+    `interval` and `gap_now` are what the data so far certify; `value` is that at the estimate. `gap_asked` is
+    the aim as a width. `next_episodes` of `exploration` come first, then it is time to plan again.
+    `hangs_on` are the combinations of parameters that the gap is made of, `unidentifiable` those that no
+    policy's episodes tell anything about.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> pilot = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(100, seed=1)
+    >>> found = tr.plan(bench.problem, pilot, delta=0.01, gap="20%", region="likelihood")
+    >>> found.status.value, found.episodes > 100, found.curve(10_000).expected < found.gap_now
+    ('planned', True, True)
+    """
+
+    problem: Problem
+    target: Target
+    status: PlanStatus
+    delta: float
+    decisions: Decisions
+    interval: Interval
+    gap_now: float
+    gap_asked: float | None
+    value: float
+    episodes_so_far: int
+    steps_so_far: int
+    strategies: tuple[Strategy, ...]
+    exploration: Exploration | None
+    next_episodes: int
+    hangs_on: tuple[Combination, ...]
+    unidentifiable: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def designed(self) -> Strategy | None:
+        """What to expect of designed exploration."""
+        return next((one for one in self.strategies if one.name == DESIGNED), None)
+
+    @property
+    def episodes(self) -> float:
+        """More episodes that designed exploration needs; infinite where it is not known, or too many."""
+        if self.status is PlanStatus.REACHED:
+            return 0.0
+        return math.inf if self.designed is None else self.designed.episodes
+
+    @property
+    def policy(self) -> Policy:
+        """What to explore with: one randomised policy."""
+        if self.exploration is None:
+            raise InputError(f"there is no policy to explore with: {self.status.value}")
+        return self.exploration.policy
+
+    def curve(self, episodes: float) -> Gap:
+        """The gap to expect after so many more episodes of designed exploration: (expected, low, high)."""
+        if self.designed is None:
+            raise InputError(f"there is no forecast: {self.status.value}")
+        return self.designed.curve(episodes)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The forecast: gap against episodes, one line per way to collect them, with bands."""
+        from tightrope.learning.shown import plot_forecast
+
+        return plot_forecast(self, ax)
+
+    def save(self, path: str | PathLike[str]) -> list[Path]:
+        """Write the directory that `tightrope plan -o` writes; the paths of its files."""
+        from tightrope.learning.plan.files import write_plan
+
+        return write_plan(path_of(path), self)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document as JSON has it."""
+        from tightrope.learning.plan.document import plan_document
+
+        plain: dict[str, Any] = to_plain(plan_document(self))
+        return plain
+
+    def _title_(self) -> str:
+        return f"Plan: {self.target.text}, {self.status.value}"
+
+    def _facts_(self) -> Facts:
+        facts = [("now", f"in {self.interval} after {self.episodes_so_far:,} episodes")]
+        for one in self.strategies:
+            if self.target.aim is Aim.BUDGET:
+                gap = one.curve(self.target.amount)
+                facts.append((one.name, f"gap {gap.expected:.4g} ({gap.low:.3g} to {gap.high:.3g})"))
+            else:
+                facts.append((one.name, f"{rounded(one.episodes)} episodes, {likely(one)}"))
+        if self.exploration is not None:
+            facts.append(("next", f"{self.next_episodes:,} episodes, then plan again"))
+        return [*facts, ("label", LABEL)]
+
+
+def rounded(number: float) -> str:
+    """Three digits are more than a forecast knows."""
+    if not math.isfinite(number):
+        return "> 1,000,000,000"
+    if number < 1000:
+        return f"{number:,.0f}"
+    return f"{round(number, 2 - math.floor(math.log10(number))):,.0f}"
+
+
+def likely(strategy: Strategy) -> str:
+    """The range in words."""
+    return f"{rounded(strategy.low)} to {rounded(strategy.high)}"

@@ -1,0 +1,117 @@
+"""`plan`: from a model and pilot data to the data that an aim still takes, and how to collect them.
+
+The forecast follows from the region that `learn` builds (`tightrope.planning.forecast`), the exploration from
+the design of the next stage (`tightrope.planning.stage`). Nothing of a plan enters a guarantee: regions hold
+under any adaptive policy, and what comes out is certified by `learn` on the data once they are there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict, Unpack
+
+from tightrope.data.counts import Counts
+from tightrope.errors import CannotCertify, InputError, check_type, checked_words
+from tightrope.formats.policy import PolicyGiven
+from tightrope.learning.learn import Learner, counts_of, parametric
+from tightrope.learning.options import Decisions, LearnOptions, decide
+from tightrope.learning.plan.answer import Plan
+from tightrope.learning.plan.planner import Planner
+from tightrope.learning.plan.target import Target
+from tightrope.learning.policies import depends_on_step
+from tightrope.learning.stages import Progress
+from tightrope.problem import Problem, learnable
+from tightrope.region.region import RegionKind
+from tightrope.statistics.estimates import IntervalMethod, check_delta
+from tightrope.uncertainty.sets import SetsKind
+
+PLANNED_SETS = (SetsKind.RECTANGULAR, SetsKind.COUPLED, SetsKind.EXPRESSION)
+
+
+class PlanWords(TypedDict, total=False):
+    """Keyword arguments of `plan` beside the aim and δ; those of regions and sets are `learn`'s."""
+
+    optimality: float | None
+    above: float | None
+    budget: int | None
+    within_cap: int | None
+    region: RegionKind | str | None
+    sets: SetsKind | str | None
+    interval: IntervalMethod | str | None
+    precision: float
+    assume_support: float | None
+    seconds: float
+    device: str
+    iterations: int
+    coupled_gap: float
+    threads: int | None
+
+
+OWN = ("optimality", "above", "budget", "within_cap")
+
+
+def plan(
+    problem: Problem,
+    data: Any,
+    *,
+    delta: float = 0.001,
+    gap: float | str | None = None,
+    policy: PolicyGiven | None = None,
+    progress: Progress | bool | None = None,
+    **words: Unpack[PlanWords],
+) -> Plan:
+    """How many more episodes it takes until the certified interval is as narrow as is asked for, and a
+    policy to collect them with: a forecast, not a guarantee.
+
+    * `gap`: the width of the robust policy's interval, a number or a share of its value ("5%"). Instead of it
+      `optimality` (guarantee and best possible value so close), `above` (a guarantee so good) or `budget`
+      (the gap to expect from so many more episodes).
+    * `policy`: plan for the interval of this policy instead of the robust one.
+    * `within_cap`: steps that an episode takes at most; required where episodes need not end.
+    * `data`, `region`, `sets` and the other options are those of `learn`.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> pilot = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(100, seed=1)
+    >>> found = tr.plan(bench.problem, pilot, delta=0.01, budget=1000, region="likelihood")
+    >>> found.curve(1000).expected < found.gap_now, found.next_episodes
+    (True, 88)
+    """
+    given = checked_words("plan", PlanWords, words)
+    own = {name: given.pop(name, None) for name in OWN}
+    target = Target.of(gap, own["optimality"], own["above"], own["budget"])
+    cap = own["within_cap"]
+    if cap is not None:
+        check_type("within_cap", cap, int, "a number of steps")
+        if cap < 1:
+            raise InputError(f"`within_cap` is {cap}, but an episode has at least one step")
+    check_delta(delta)
+    found = learnable(problem)
+    counts = counts_of(data, found.model)
+    options = LearnOptions(**given)
+    _refuse(found, counts, decide(parametric(found), counts, options))
+    learner = Learner(found, counts, delta, options=options, policy=policy, progress=progress)
+    result = learner.result(options)
+    if result.verdict is not None:
+        raise CannotCertify(f"there is nothing to plan: {result.verdict}")
+    return Planner(result, counts, target, cap).plan()
+
+
+def _refuse(problem: Problem, counts: Counts, decisions: Decisions) -> None:
+    """Questions that a plan has no answer to."""
+    if depends_on_step(problem.objective):
+        raise InputError(
+            "the property has a step bound, so its robust policy depends on the step, and a plan is about "
+            "policies that take one choice per state",
+            hint="plan for the property without the bound, with `within_cap` as the length of an episode",
+        )
+    if decisions.region is RegionKind.SLAB:
+        raise InputError(
+            "how a slab narrows with more data is not forecast", hint='plan with `region="likelihood"`'
+        )
+    if decisions.sets not in PLANNED_SETS:
+        raise InputError(
+            f"how {decisions.sets.value} sets narrow with more data is not forecast",
+            hint='plan with `sets="rectangular"` or coupled',
+        )
+    if not counts.steps:
+        raise InputError("the data hold no steps: a plan starts from a pilot", hint="collect episodes first")

@@ -1,0 +1,328 @@
+"""From a learned result and an aim to a plan: forecasts of every way to collect, and the next design.
+
+A design depends on the number of episodes it is made for, and that number on the design; a few rounds settle
+both. The forecast of designed exploration is that of a design for all episodes that it needs, since it is
+designed anew whenever the episodes have doubled; what is written is the design of the next stage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tightrope.data.batches import batch_ends
+from tightrope.data.counts import Counts
+from tightrope.data.stopping import decided_states, deciding_steps
+from tightrope.formats.policy import Policy
+from tightrope.learning.options import LearnOptions
+from tightrope.learning.plan.answer import (
+    DESIGNED,
+    GIVEN,
+    OPTIMISTIC,
+    ROBUST,
+    UNIFORM,
+    Exploration,
+    Plan,
+    PlanStatus,
+    Strategy,
+)
+from tightrope.learning.plan.target import Aim, Target
+from tightrope.learning.policies import maximises
+from tightrope.learning.result import LearningResult, PolicyValue
+from tightrope.model.mdp import MDP
+from tightrope.numerics.arrays import FloatArray
+from tightrope.planning.design import Design
+from tightrope.planning.directions import Directions, EveryDirection, expression_directions, find_directions
+from tightrope.planning.episodes import Way
+from tightrope.planning.forecast import MOST_EPISODES, Curve, Forecast, Gap, Past, episodes_until
+from tightrope.planning.hanging import Combination, main_combinations, without_information
+from tightrope.planning.oracle import Oracle, best_episodes
+from tightrope.planning.sampled import SampledCurve
+from tightrope.planning.stage import FEWEST, Question, Stage
+from tightrope.region.build import build_region
+from tightrope.region.polytope import Polytope
+from tightrope.region.region import Region, RegionKind
+from tightrope.solver.solve import solve
+from tightrope.statistics.estimates import IntervalMethod
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.uncertainty.sets import SetsKind
+
+POINTS = 24
+"""Of a curve."""
+
+_ROUNDS = 3
+_NOTEWORTHY_LOSS = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """A way to collect episodes: how often each choice is taken in one."""
+
+    name: str
+    occupancy: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What there is to say beside the question."""
+
+    gap_now: float
+    gap_asked: float | None
+    value: float
+    strategies: tuple[Strategy, ...] = ()
+    hangs_on: tuple[Combination, ...] = ()
+    blind: tuple[str, ...] = ()
+    exploration: Exploration | None = None
+    next_episodes: int = 0
+
+
+class Planner:
+    """One result, one aim: what more data would do. `cap` is the length of an episode."""
+
+    def __init__(self, result: LearningResult, counts: Counts, target: Target, cap: int | None):
+        self.result, self.counts, self.target = result, counts, target
+        model, self.objective = result.model, result.problem.objective
+        steps = deciding_steps(self.objective)
+        limit = cap if steps is None else min(cap or steps, steps)
+        self.delta = result.ledger.delta
+        self.sets = result.decisions.sets
+        radius = math.sqrt(2.0 * (math.log(1.0 / self.delta) + 3.0 + len(model.parameters.names)))
+        stop = decided_states(self.objective, model.states)
+        question = Question(model, self.objective, stop, limit, self.sets is SetsKind.COUPLED, radius)
+        outcomes = Outcomes.of(model)
+        size = len(model.expressions)
+        seen = np.bincount(outcomes.expression, weights=outcomes.pooled(counts), minlength=size)
+        self.stage = Stage.after(question, seen.astype(np.float64))
+        self.oracle: Oracle = best_episodes(self.stage.episodes)
+        self.judged: PolicyValue = result.robust if result.value is None else result.value
+        self.notes = [self.stage.episodes.uncut] if self.stage.episodes.uncut else []
+
+    def plan(self) -> Plan:
+        """The answer."""
+        directions, gap_now = self._directions(), self._gap_now()
+        if directions is None or not math.isfinite(gap_now):
+            made, following = self._explore_everything()
+            nothing = _Found(gap_now, None, math.nan, exploration=made, next_episodes=following)
+            return self._answer(PlanStatus.EXPLORE, nothing)
+        value = self._value()
+        asked = self._asked(value)
+        hangs_on = main_combinations(self.stage.information, directions, self.stage.past)
+        found = _Found(gap_now, asked, value, hangs_on=hangs_on)
+        if asked is not None and self._is_reached(gap_now, asked):
+            return self._answer(PlanStatus.REACHED, found)
+        blind = without_information(self.stage.episodes, self.stage.information, directions)
+        found = replace(found, blind=blind)
+        if asked is not None and asked <= 0.0:
+            self.notes.append(
+                f"the value at the estimate is {value:.4g}: data bring the guarantee near it, not beyond"
+            )
+            return self._answer(PlanStatus.UNREACHABLE, replace(found, gap_asked=None))
+        return self._forecast(found, directions)
+
+    # --- what is asked ---------------------------------------------------------------------
+
+    def _directions(self) -> Directions | None:
+        """What the gap is made of."""
+        found = self._directions_of(self.judged.policy)
+        if self.target.aim is not Aim.OPTIMALITY or found is None:
+            return found
+        other = self._directions_of(self.result.optimistic.policy)
+        return None if other is None else Directions.together((0.5, found), (0.5, other))
+
+    def _directions_of(self, policy: Policy) -> Directions | None:
+        information, objective = self.stage.information, self.objective
+        if self.sets is SetsKind.EXPRESSION:
+            return expression_directions(information, objective, policy, self.stage.past)
+        return find_directions(information, objective, policy, coupled=self.sets is SetsKind.COUPLED)
+
+    def _gap_now(self) -> float:
+        if self.target.aim is Aim.OPTIMALITY:
+            return abs(self.result.optimistic_value - self.result.guarantee)
+        return self.judged.interval.width
+
+    def _value(self) -> float:
+        """The policy's value at the estimate."""
+        model = self.result.model
+        plain = MDP(model.structure, self.stage.information.probability[model.expression])
+        solution = solve(plain, self.objective, policy=self.judged.policy, precision=1e-6)
+        return 0.5 * float(solution.lower[model.initial] + solution.upper[model.initial])
+
+    def _asked(self, value: float) -> float | None:
+        """The aim as a width; None where a budget is given."""
+        target = self.target
+        if target.aim is Aim.BUDGET:
+            return None
+        if target.aim is Aim.ABOVE:
+            better = 1.0 if maximises(self.objective) else -1.0
+            return 2.0 * better * (value - target.amount)
+        return target.amount * abs(value) if target.relative else target.amount
+
+    def _is_reached(self, gap_now: float, asked: float) -> bool:
+        if self.target.aim is not Aim.ABOVE:
+            return gap_now <= asked
+        interval = self.judged.interval
+        if maximises(self.objective):
+            return interval.lower >= self.target.amount
+        return interval.upper <= self.target.amount
+
+    # --- what to expect --------------------------------------------------------------------
+
+    def _forecast(self, found: _Found, directions: Directions) -> Plan:
+        forecaster = self._forecaster(directions)
+        ways = self._ways()
+        forecasts: dict[str, Forecast] = {}
+        needed: dict[str, Gap] = {}
+        for way in ways:
+            same = next((one.name for one in ways if np.array_equal(one.occupancy, way.occupancy)), way.name)
+            forecasts[way.name] = forecasts.get(same) or forecaster(way.occupancy)
+            needed[way.name] = needed.get(same) or self._needed(forecasts[way.name], found.gap_asked)
+        amount = min((need.expected for need in needed.values()), default=math.inf)
+        for _ in range(_ROUNDS):
+            made = self._designed(min(max(amount, float(FEWEST)), float(MOST_EPISODES)))
+            designed = Collected(DESIGNED, self._occupancy(made))
+            forecasts[DESIGNED] = forecaster(designed.occupancy)
+            needed[DESIGNED] = self._needed(forecasts[DESIGNED], found.gap_asked)
+            reached = needed[DESIGNED].expected
+            if not math.isfinite(reached) or 0.5 * amount <= reached:
+                break
+            amount = reached
+        ways = [designed, *ways]
+        at = self._grid(needed)
+        strategies = tuple(
+            Strategy(
+                way.name,
+                *needed[way.name],
+                float(way.occupancy.sum()),
+                np.array([(float(n), *forecasts[way.name](float(n))) for n in at]),
+            )
+            for way in ways
+        )
+        found = replace(found, strategies=strategies)
+        if not math.isfinite(needed[DESIGNED].expected):
+            return self._answer(PlanStatus.UNREACHABLE if found.blind else PlanStatus.BEYOND, found)
+        following = self._next_episodes(needed[DESIGNED].expected)
+        stage = self._designed(float(following))
+        found = replace(found, exploration=self._exploration(stage), next_episodes=following)
+        return self._answer(PlanStatus.PLANNED, found)
+
+    def _forecaster(self, directions: Directions) -> Callable[[FloatArray], Forecast]:
+        """From an occupancy to what to expect of it, for the region that is used."""
+        information, decisions = self.stage.information, self.result.decisions
+        if decisions.region is RegionKind.LIKELIHOOD:
+            region = self.result.region
+            evidence = region.evidence if isinstance(region, Polytope) else None
+            past = Past.of(information, self.counts, evidence)
+            return lambda occupancy: Curve(
+                information,
+                directions,
+                past,
+                self.delta,
+                information.of_visits(occupancy),
+                float(occupancy.sum()),
+            )
+        assert decisions.region is not None
+        kind, model, outcomes = decisions.region, self.result.model, Outcomes.of(self.result.model)
+        asked: LearnOptions = self.result.options
+        interval = asked.interval or IntervalMethod.BETA_BINOMIAL
+        options = replace(decisions.region_options(asked), interval=interval)
+
+        def build(counts: Counts) -> Region:
+            return build_region(kind, model, counts, self.delta, options, outcomes)
+
+        return lambda occupancy: SampledCurve(information, directions, self.counts, build, occupancy)
+
+    def _ways(self) -> list[Collected]:
+        """What designed exploration is compared with."""
+        judged = ROBUST if self.result.value is None else GIVEN
+        model, optimistic = self.result.model, self.result.optimistic.policy
+        policies = {judged: self.judged.policy, OPTIMISTIC: optimistic, UNIFORM: Policy.uniform(model)}
+        return [Collected(name, self.stage.episodes.occupancy(policy)) for name, policy in policies.items()]
+
+    def _needed(self, forecast: Forecast, asked: float | None) -> Gap:
+        """Episodes, as expected and at the edges."""
+        if asked is None:
+            return Gap(self.target.amount, self.target.amount, self.target.amount)
+        return episodes_until(forecast, asked)
+
+    def _grid(self, needed: dict[str, Gap]) -> list[int]:
+        """Numbers of episodes for which gaps are kept."""
+        finite = [need.expected for need in needed.values() if math.isfinite(need.expected)]
+        last = min(max(3.0 * max(finite, default=0.0), 30.0 * self._so_far()), float(MOST_EPISODES))
+        spread = np.geomspace(max(1.0, 0.1 * self._so_far()), max(last, 100.0), POINTS)
+        return [0, *np.unique(np.rint(spread).astype(np.int64)).tolist()]
+
+    # --- how to collect --------------------------------------------------------------------
+
+    def _designed(self, amount: float) -> Design:
+        criterion = self.stage.criterion(self.judged.policy, self.result.optimistic.policy)
+        return self.stage.design(criterion, amount, self.oracle)
+
+    def _occupancy(self, made: Design) -> FloatArray:
+        """Of the one randomised policy: under a cap it is not quite that of the mixture."""
+        if self.stage.episodes.way is not Way.SWEEPS:
+            return made.occupancy
+        return self.stage.episodes.occupancy(made.policy)
+
+    def _exploration(self, made: Design) -> Exploration:
+        loss, steps = 0.0, made.steps
+        if self.stage.episodes.way is Way.SWEEPS:
+            occupancy = self._occupancy(made)
+            apart = self.stage.information.of_visits(occupancy)
+            weight = np.linalg.pinv(self.stage.past + made.matrix)
+            drawn = float(np.vdot(weight, made.matrix))
+            loss, steps = max(1.0 - float(np.vdot(weight, apart)) / drawn, 0.0), float(occupancy.sum())
+            if loss > _NOTEWORTHY_LOSS:
+                self.notes.append(
+                    f"episodes have a cap: one of policies/ drawn per episode collects about {loss:.1%} more "
+                    "information than the one randomised policy"
+                )
+        shares, policies = zip(*made.policies, strict=True)
+        return Exploration(
+            made.policy, tuple(policies), tuple(shares), made.optimality, made.solves, steps, loss
+        )
+
+    def _explore_everything(self) -> tuple[Exploration, int]:
+        """Where no guarantee is finite, every direction counts alike."""
+        following = self._next_episodes(math.inf)
+        made = self.stage.design(EveryDirection(self.stage.information.size), float(following), self.oracle)
+        return self._exploration(made), following
+
+    def _so_far(self) -> int:
+        """Episodes so far; where data do not come in episodes, as many as would take the same steps."""
+        if self.counts.design.episodes is not None:
+            return self.counts.design.episodes
+        uniform = self.stage.episodes.occupancy(Policy.uniform(self.result.model))
+        return round(self.counts.steps / max(float(uniform.sum()), 1.0))
+
+    def _next_episodes(self, needed: float) -> int:
+        """To where a batch ends and the episodes have about doubled, or to the aim."""
+        before = self._so_far()
+        ends = batch_ends(2 * before)[:-1]
+        doubled = int(ends[-1]) - before if len(ends) and ends[-1] > before else before
+        return max(
+            1, min(max(doubled, FEWEST), math.ceil(needed) if math.isfinite(needed) else MOST_EPISODES)
+        )
+
+    def _answer(self, status: PlanStatus, found: _Found) -> Plan:
+        return Plan(
+            problem=self.result.problem,
+            target=self.target,
+            status=status,
+            delta=self.delta,
+            decisions=self.result.decisions,
+            interval=self.judged.interval,
+            gap_now=found.gap_now,
+            gap_asked=found.gap_asked,
+            value=found.value,
+            episodes_so_far=self._so_far(),
+            steps_so_far=self.counts.steps,
+            strategies=found.strategies,
+            exploration=found.exploration,
+            next_episodes=found.next_episodes,
+            hangs_on=found.hangs_on,
+            unidentifiable=found.blind,
+            notes=tuple(self.notes),
+        )

@@ -1,0 +1,227 @@
+"""What the likelihood region will be like after more episodes: a forecast, not a guarantee.
+
+The region is {θ : Σ_{b>pilot} ℓ_b(θ) ≥ Σ_{b>pilot} ℓ_b(θ̂_{b−1}) − log(1/δ) − price}
+(`tightrope.statistics.prequential`), to second order {Δᵀ·I·Δ ≤ K} around the estimate, with I the information
+of the batches after the pilot and
+
+    K/2 = log(1/δ) + price + [ how much worse the plug-ins did than the estimate of all data ].
+
+A batch's plug-in is off by δ ~ N(0, S⁻¹), S all information before it (the smoothing's included), which
+costs ½·δᵀI_bδ − gᵀδ with mean ½·tr(Q_b) and variance tr(Q_b) + ½·tr(Q_b²), Q_b = S⁻¹·I_b. The estimate of all
+gains ½·χ²_d. Of past batches it is known what their plug-ins cost against the estimate of now, which is off
+by N(0, S_now⁻¹) itself: ½·tr(I_past·S_now⁻¹) of it are taken back. So K continues what was realised; ± 2
+standard deviations of the bracket are the edges of the range that is printed.
+
+Batches end where they always do, so K rises within a pilot and falls where the next pilot begins. A *plan*
+(a number of episodes stated before the first one) fixes the pilot and costs no price; otherwise pilots come
+in tens of batches (`PILOT_STEP`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from tightrope.data.batches import batch_ends
+from tightrope.data.counts import Counts
+from tightrope.numerics.arrays import FloatArray
+from tightrope.planning.directions import Directions
+from tightrope.planning.information import Information
+from tightrope.planning.widths import total_width
+from tightrope.statistics.bet_schedule import planned_episodes
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.prequential import PILOT_SHARE, PILOT_STEP, Evidence, Predictions
+
+MOST_EPISODES = 10**9
+"""Beyond so many episodes a forecast is not worth a number."""
+
+DEVIATIONS = 2.0
+
+
+class Gap(NamedTuple):
+    """What to expect, and the edges of what is likely."""
+
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """The data so far, batch by batch: when each ends (in episodes), how many visits it has, its information,
+    and how much worse its plug-in did than the estimate (nan where that is not known).
+    """
+
+    episodes: int
+    visits: FloatArray
+    matrices: FloatArray
+    excess: FloatArray
+    planned_pilot: int | None
+
+    @staticmethod
+    def of(information: Information, counts: Counts, evidence: Evidence | None = None) -> Past:
+        """What counts hold about the parameters at the point; `evidence` knows how its plug-ins did."""
+        assert counts.batches is not None
+        outcomes = Outcomes.of(information.model)
+        seen = Predictions().by_expression(outcomes, counts.batches)
+        informative = ~information.model.expressions.is_constant
+        excess = np.full(len(seen), np.nan)
+        if evidence is not None:
+            for place, plug_in in enumerate(evidence.plug_ins, start=evidence.pilot):
+                count = seen[place] * informative
+                excess[place] = _log_likelihood(information, information.point, count)
+                excess[place] -= _log_likelihood(information, plug_in, count)
+        plan, episodes = planned_episodes(counts), counts.design.episodes or 0
+        pilot = None
+        if plan is not None and plan > episodes:
+            pilot = int(np.searchsorted(batch_ends(plan), PILOT_SHARE * plan, side="right"))
+        matrices = [information.of_counts(count * informative) for count in seen]
+        size = information.size
+        return Past(
+            episodes,
+            np.array([float(count.sum()) for count in seen]),
+            np.array(matrices).reshape(-1, size, size),
+            excess,
+            pilot,
+        )
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The information of all data so far."""
+        result: FloatArray = self.matrices.sum(axis=0)
+        return result
+
+
+class Forecast(Protocol):
+    """The gap after so many more episodes, all three numbers or one of them."""
+
+    def __call__(self, episodes: float) -> Gap: ...
+
+    def edge(self, episodes: float, which: int) -> float: ...
+
+
+class Curve:
+    """The gap of a likelihood region against more episodes, all collected in one way.
+
+    `matrix` and `steps` are the information and the expected length of an episode.
+    """
+
+    def __init__(
+        self,
+        information: Information,
+        directions: Directions,
+        past: Past,
+        delta: float,
+        matrix: FloatArray,
+        steps: float,
+    ):
+        self.information, self.directions, self.past, self.delta = information, directions, past, delta
+        self.matrix, self.steps = matrix, steps
+        self._known: dict[tuple[int, int], float] = {}
+        now = past.matrix + information.smoothing
+        canonical = batch_ends(past.episodes + 2 * MOST_EPISODES).astype(np.float64)
+        ends = np.append(past.episodes, canonical[canonical > past.episodes])
+        self._ends = ends
+        self._rates = np.zeros(len(ends) - 1)
+        self._second = np.zeros(len(ends) - 1)
+        for batch in range(len(ends) - 1):
+            before = now + (ends[batch] - past.episodes) * matrix
+            share = np.linalg.lstsq(before, matrix, rcond=None)[0]
+            self._rates[batch], self._second[batch] = np.trace(share), np.vdot(share, share.T)
+        self._now = now
+
+    def __call__(self, episodes: float) -> Gap:
+        """The gap after so many more episodes."""
+        return Gap(*(self.edge(episodes, which) for which in range(3)))
+
+    def edge(self, episodes: float, which: int) -> float:
+        """One of the three numbers: 0 is what to expect, 1 and 2 are the edges."""
+        count = round(episodes)
+        if (count, which) not in self._known:
+            matrix, level, spread = self.region(count)
+            away = (0.0, -1.0, 1.0)[which] * 2.0 * DEVIATIONS * spread
+            level = max(level + away, 2.0 * math.log(1.0 / self.delta))
+            self._known[count, which] = total_width(self.information, self.directions, matrix, level)
+        return self._known[count, which]
+
+    def region(self, count: int) -> tuple[FloatArray, float, float]:
+        """(information after the pilot, K, standard deviation of K/2) after so many more episodes."""
+        past, size = self.past, self.information.size
+        last = int(np.searchsorted(self._ends, past.episodes + count, side="left"))
+        ends = np.append(self._ends[:last], past.episodes + count)
+        episodes = np.diff(ends)
+        visits = np.concatenate([past.visits, episodes * self.steps])
+        pilot, price = self._pilot(visits)
+        old = slice(min(pilot, len(past.visits)), None)
+        skipped = max(pilot - len(past.visits), 0)
+        new = episodes[skipped:]
+        before = past.matrices[old].sum(axis=0)
+        rates, second = self._rates[: len(episodes)][skipped:], self._second[: len(episodes)][skipped:]
+        cost, variance = self._past_cost(old)
+        taken_back = np.linalg.lstsq(self._now, before, rcond=None)[0]
+        bracket = math.log(1.0 / self.delta) + price + cost + 0.5 * float(new @ rates)
+        bracket += 0.5 * max(size - float(np.trace(taken_back)), 0.0) if count else 0.0
+        variance += float(new @ rates) + 0.5 * float(new**2 @ second)
+        if count:
+            variance += 0.5 * size + 0.5 * float(np.vdot(taken_back, taken_back.T))
+        return before + float(new.sum()) * self.matrix, 2.0 * bracket, math.sqrt(max(variance, 0.0))
+
+    def _pilot(self, visits: FloatArray) -> tuple[int, float]:
+        """As `tightrope.statistics.prequential` will choose it."""
+        if self.past.planned_pilot is not None:
+            return self.past.planned_pilot, 0.0
+        ends = np.cumsum(visits)
+        number = int(np.searchsorted(ends, PILOT_SHARE * ends[-1], side="right")) // PILOT_STEP
+        return number * PILOT_STEP, math.log((number + 1.0) * (number + 2.0))
+
+    def _past_cost(self, batches: slice) -> tuple[float, float]:
+        """What the plug-ins of past batches cost, realised or expected, and the variance of the latter."""
+        past = self.past
+        cost = past.excess[batches]
+        total, variance = float(np.nansum(cost)), 0.0
+        unknown = np.flatnonzero(np.isnan(cost)) + (len(past.excess) - len(cost))
+        for batch in unknown.tolist():
+            before = self.information.smoothing + past.matrices[:batch].sum(axis=0)
+            share = np.linalg.lstsq(before, past.matrices[batch], rcond=None)[0]
+            total += 0.5 * float(np.trace(share))
+            variance += float(np.trace(share)) + 0.5 * float(np.vdot(share, share.T))
+        return total, variance
+
+
+def episodes_until(forecast: Forecast, gap: float) -> Gap:
+    """More episodes until the gap is at most this, as expected and at both edges of what is likely; infinite
+    beyond the most that are forecast.
+    """
+    expected = smallest(lambda count: forecast.edge(count, 0) <= gap)
+    low = smallest(lambda count: forecast.edge(count, 1) <= gap)
+    high = smallest(lambda count: forecast.edge(count, 2) <= gap)
+    return Gap(expected, min(low, expected), max(high, expected))
+
+
+def smallest(holds: Callable[[int], bool]) -> float:
+    """The smallest number of episodes from which on it holds, to 1 %; infinite beyond `MOST_EPISODES`."""
+    if holds(0):
+        return 0.0
+    low, high = 0, 1
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > MOST_EPISODES:
+            return math.inf
+    while high - low > max(1, high // 100):
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return float(high)
+
+
+def _log_likelihood(information: Information, point: FloatArray, count: FloatArray) -> float:
+    functions = information.maximiser.functions
+    met = np.flatnonzero(count > 0.0)
+    probability = functions.linear[met] @ information.maximiser.lifted(point) + functions.constant[met]
+    return float(count[met] @ np.log(np.maximum(probability, 1e-300)))

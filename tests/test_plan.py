@@ -1,0 +1,362 @@
+"""`plan`: forecasts against what comes, every kind of question, and questions without an answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import tightrope as tr
+from tightrope.cli.app import run
+from tightrope.data.appending import append_episodes
+from tightrope.data.batches import batch_ends
+from tightrope.data.stopping import decided_states
+from tightrope.formats.documents.coding import read_document
+from tightrope.formats.documents.plan import PlanDocument
+from tightrope.planning.directions import Directions, expression_directions, find_directions
+from tightrope.planning.forecast import Curve, Gap, Past, episodes_until, smallest
+from tightrope.planning.information import Information
+from tightrope.planning.widths import total_width
+from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.prequential import prequential
+
+NAME = "aircraft(5,3)"
+OPTIONS: dict[str, Any] = {"delta": 0.01, "region": "likelihood"}
+
+
+@cache
+def bench() -> tr.Benchmark:
+    return tr.benchmark(NAME)
+
+
+@cache
+def simulator(policy: tr.Policy | None = None) -> tr.Simulator:
+    stop = decided_states(bench().problem.objective, bench().model.states)
+    return tr.Simulator(bench().at_truth.model, policy, stop, model_hash=bench().model.hash(), threads=1)
+
+
+@cache
+def pilot(episodes: int = 150) -> tr.Counts:
+    return simulator().episodes(episodes, seed=3)
+
+
+@cache
+def planned() -> tr.Plan:
+    return tr.plan(bench().problem, pilot(), gap=0.06, **OPTIONS)
+
+
+@cache
+def coin() -> Any:
+    """A choice to toss one coin or another, then stop."""
+    parameters = tr.Parameters.box(p=(0, 1), q=(0, 1))
+    p, q = parameters.symbols()
+    rows = [
+        (0, "left", {1: p, 2: 1 - p}),
+        (0, "right", {1: q, 2: 1 - q}),
+        (1, "", {1: 1}),
+        (2, "", {2: 1}),
+    ]
+    return tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+
+
+def tossed(episodes: int, policy: tr.Policy | None = None, seed: int = 1) -> tr.Counts:
+    mdp = coin().instantiate(p=0.7, q=0.4)
+    return tr.Simulator(mdp, policy, model_hash=coin().hash(), threads=1).episodes(episodes, seed)
+
+
+# --- widths and curves ---------------------------------------------------------------------
+
+
+def test_widths_meet_the_domain() -> None:
+    information = Information.at(coin(), np.array([0.9, 0.5]))
+    matrix, level = np.array([[30.0, 12.0], [12.0, 20.0]]), 4.0
+    wanted = Directions.merged(np.array([[1.0, 0.3], [-0.2, 1.0]]), np.array([1.0, 2.0]))
+    grid = np.stack(np.meshgrid(np.linspace(-0.9, 0.1, 801), np.linspace(-0.5, 0.5, 801)), axis=-1).reshape(
+        -1, 2
+    )
+    inside = grid[np.einsum("ni,ij,nj->n", grid, matrix, grid) <= level]
+    brute = sum(w * np.ptp(inside @ v) for v, w in zip(wanted.vector, wanted.weight, strict=True))
+    found = total_width(information, wanted, matrix, level)
+    assert found == pytest.approx(brute, rel=0.01)
+    assert found < 0.95 * 2 * math.sqrt(level) * wanted.value(matrix)
+    far = total_width(information, wanted, 1000 * matrix, level)
+    assert far == pytest.approx(2 * math.sqrt(level) * wanted.value(1000 * matrix), rel=1e-9)
+
+
+def test_expression_directions_are_what_pouring_finds() -> None:
+    """Three successors, each probability with an interval of its own: a linear program per choice."""
+    parameters = tr.Parameters.box(p=(0.1, 0.4), q=(0.1, 0.4))
+    p, q = parameters.symbols()
+    rows = [(0, "go", {1: p, 2: q, 3: 1 - p - q}), *((s, "", {s: 1}) for s in (1, 2, 3))]
+    model = tr.build_from_rows(
+        rows, parameters, labels={"end": [1, 2, 3]}, state_rewards={"gain": [0.0, 5.0, 1.0, 2.0]}
+    )
+    objective = tr.Problem(model, 'R{"gain"}max=? [ F "end" ]', terminal_reward="gain").objective
+    information, matrix = Information.at(model, np.array([0.3, 0.2])), np.array([[9.0, 2.0], [2.0, 5.0]])
+    found = expression_directions(information, objective, tr.Policy.uniform(model), matrix)
+    assert found is not None
+    half = np.sqrt(np.einsum("ei,ij,ej->e", information.slope, np.linalg.inv(matrix), information.slope))
+    half = half[model.expression[:3]]
+    best = linprog([-5.0, -1.0, -2.0], A_eq=np.ones((1, 3)), b_eq=[0.0], bounds=[(-h, h) for h in half])
+    assert found.value(matrix) == pytest.approx(-best.fun, rel=1e-9)
+
+
+def test_the_level_of_now_is_that_of_the_region() -> None:
+    counts = append_episodes(pilot(), simulator(), 50, seed=4)
+    model = bench().model
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions, outcomes = coordinates.functions(model.expressions), Outcomes.of(model)
+    evidence = prequential(coordinates, functions, outcomes, counts, 0.01)
+    information = Information.at(model, evidence.estimate)
+    past = Past.of(information, counts, evidence)
+    curve = Curve(information, _directions(information), past, 0.01, np.eye(information.size), 5.0)
+    matrix, level, spread = curve.region(0)
+    used = evidence.weight > 0
+    likelihood = float(evidence.weight[used] @ np.log(information.probability[used]))
+    assert level == pytest.approx(2 * (likelihood - evidence.threshold), rel=1e-6)
+    np.testing.assert_allclose(matrix, information.of_counts(evidence.weight), rtol=1e-9)
+    assert spread == 0.0
+
+
+def _directions(information: Information) -> Directions:
+    policy = tr.Policy.uniform(bench().model)
+    found = find_directions(information, bench().problem.objective, policy, coupled=True)
+    assert found is not None
+    return found
+
+
+def test_the_level_to_come_is_right_on_average() -> None:
+    """K after 20 times the pilot, over many continuations: the forecast is their mean, the spread theirs."""
+    model, outcomes = coin(), Outcomes.of(coin())
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions = coordinates.functions(model.expressions)
+    mdp = model.instantiate(p=0.7, q=0.4)
+    drawn = tr.Simulator(mdp, None, model_hash=model.hash(), threads=1)
+    forecast, spreads, came = [], [], []
+    for seed in range(40):
+        begin = append_episodes(drawn.episodes(20, seed), drawn, 10, seed)
+        evidence = prequential(coordinates, functions, outcomes, begin, 0.01)
+        weight = np.bincount(
+            outcomes.expression, weights=outcomes.pooled(begin), minlength=len(model.expressions)
+        )
+        information = Information.at(
+            model, Information.at(model, evidence.estimate).maximiser.estimate(weight)
+        )
+        past = Past.of(information, begin, evidence)
+        visits = np.array([0.5, 0.5, 0.0, 0.0])
+        wanted = Directions.merged(np.eye(2), np.ones(2))
+        curve = Curve(information, wanted, past, 0.01, information.of_visits(visits), 1.0)
+        _, level, spread = curve.region(570)
+        forecast.append(level)
+        spreads.append(2 * spread)
+        later = append_episodes(begin, drawn, 570, seed + 100)
+        evidence = prequential(coordinates, functions, outcomes, later, 0.01)
+        point = Information.at(model, evidence.estimate)
+        used = evidence.weight > 0
+        likelihood = float(evidence.weight[used] @ np.log(point.probability[used]))
+        came.append(2 * (likelihood - evidence.threshold))
+    error = np.array(came) - np.array(forecast)
+    assert abs(error.mean()) < 3 * error.std() / math.sqrt(len(error)) + 0.05 * np.mean(came)
+    assert np.mean(np.abs(error) <= 2 * np.array(spreads)) >= 0.9
+    assert np.mean(spreads) < 2.5 * error.std()
+
+
+class _Root:
+    def __call__(self, episodes: float) -> Gap:
+        return Gap(*(self.edge(episodes, which) for which in range(3)))
+
+    def edge(self, episodes: float, which: int) -> float:
+        return (1.0, 0.5, 2.0)[which] / math.sqrt(episodes + 1)
+
+
+def test_smallest_and_inverse() -> None:
+    assert smallest(lambda n: n >= 1000) == pytest.approx(1000, rel=0.01)
+    assert smallest(lambda n: True) == 0.0
+    assert smallest(lambda n: False) == math.inf
+    until = episodes_until(_Root(), 0.01)
+    assert until == pytest.approx((10_000, 2_500, 40_000), rel=0.02)
+
+
+# --- more episodes after those that there are ------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [8, 20, 23])
+def test_appended_batches_end_where_those_of_one_run_do(first: int) -> None:
+    together = append_episodes(
+        tossed(first), tr.Simulator(coin().instantiate(p=0.7, q=0.4), model_hash=coin().hash()), 30, 5
+    )
+    assert together.batches is not None
+    sizes = [int(count.sum()) for _, count in together.batches]
+    assert np.cumsum(sizes).tolist() == batch_ends(first + 30).tolist()
+    assert (together.design.kind.value, together.design.episodes) == ("adaptive", first + 30)
+    assert together.design.planned is None and together.steps == first + 30
+
+
+# --- questions and answers -------------------------------------------------------------------
+
+
+def test_a_plan_says_how_many_and_how() -> None:
+    plan = planned()
+    assert plan.status is tr.PlanStatus.PLANNED and 0 < plan.gap_asked < plan.gap_now
+    names = [one.name for one in plan.strategies]
+    assert names == ["designed", "robust", "optimistic", "uniform"]
+    for one in plan.strategies:
+        assert one.low <= one.episodes <= one.high
+        assert one.curve(one.episodes).expected == pytest.approx(plan.gap_asked, rel=0.1)
+        assert np.all(np.diff(one.points[:, 0]) > 0)
+    assert plan.episodes <= min(one.episodes for one in plan.strategies) * 1.02
+    assert plan.exploration is not None and plan.exploration.optimality <= 0.01
+    assert sum(plan.exploration.shares) == pytest.approx(1.0)
+    assert plan.next_episodes == 130 or plan.next_episodes < plan.episodes
+    assert plan.hangs_on and not plan.unidentifiable
+
+
+def test_what_comes_is_what_was_forecast() -> None:
+    plan = planned()
+    counts = append_episodes(pilot(), simulator(plan.policy), round(plan.episodes), seed=7)
+    came = tr.learn(bench().problem, counts, **OPTIONS).robust.interval.width
+    expected = plan.curve(plan.episodes)
+    assert expected.low <= came <= expected.high
+
+
+def test_other_aims() -> None:
+    problem, data = bench().problem, pilot()
+    budget = tr.plan(problem, data, budget=3000, **OPTIONS)
+    assert budget.episodes == 3000 and budget.gap_asked is None
+    assert budget.curve(3000).expected < budget.gap_now
+    share = tr.plan(problem, data, gap="20%", **OPTIONS)
+    assert share.gap_asked == pytest.approx(0.2 * share.value)
+    close = tr.plan(problem, data, optimality=0.05, **OPTIONS)
+    assert close.status is tr.PlanStatus.PLANNED and close.gap_now >= planned().gap_now / 2
+    above = tr.plan(problem, data, above=share.value - 0.02, **OPTIONS)
+    assert above.gap_asked == pytest.approx(0.04, rel=1e-3)
+    beyond = tr.plan(problem, data, above=share.value + 0.02, **OPTIONS)
+    assert beyond.status is tr.PlanStatus.UNREACHABLE and "not beyond" in beyond.notes[0]
+    assert tr.plan(problem, data, gap=0.9, **OPTIONS).status is tr.PlanStatus.REACHED
+    tiny = tr.plan(problem, data, gap=1e-7, **OPTIONS)
+    assert tiny.status is tr.PlanStatus.BEYOND and not tiny.status.is_answered and tiny.exploration is None
+    mine = tr.plan(problem, data, gap=0.06, policy=tr.Policy.uniform(bench().model), **OPTIONS)
+    assert mine.strategies[1].name == "given"
+
+
+@pytest.mark.parametrize("sets", ["coupled", "expression"])
+def test_the_formula_is_that_of_the_sets(sets: str) -> None:
+    plan = tr.plan(bench().problem, pilot(), budget=4000, sets=sets, **OPTIONS)
+    counts = append_episodes(pilot(), simulator(plan.policy), 4000, seed=9)
+    came = tr.learn(bench().problem, counts, sets=sets, **OPTIONS).robust.interval.width
+    expected = plan.curve(4000)
+    assert expected.low <= came <= expected.high
+
+
+def test_polytopes_are_forecast_by_their_own_intervals() -> None:
+    """Few expressions, so that the region is the polytope: heads of one coin at most."""
+    problem = coin().problem('Pmax=? [ F "heads" ]')
+    plan = tr.plan(problem, tossed(100), delta=0.01, gap=0.05)
+    assert plan.decisions.region is not None and plan.decisions.region.value == "polytope"
+    counts = append_episodes(
+        tossed(100),
+        tr.Simulator(coin().instantiate(p=0.7, q=0.4), plan.policy, model_hash=coin().hash()),
+        round(plan.episodes),
+        3,
+    )
+    came = tr.learn(problem, counts, delta=0.01).robust.interval.width
+    expected = plan.curve(plan.episodes)
+    assert expected.low <= came <= expected.high
+    assert plan.policy.probability[0] > 0.6, "tosses of the better coin are what is needed"
+
+
+def test_a_direction_without_information_is_named() -> None:
+    """An episode of one step never sees the second coin, on which the value depends."""
+    parameters = tr.Parameters.box(p=(0, 1), q=(0.2, 0.9))
+    p, q = parameters.symbols()
+    rows = [(0, "", {1: p, 2: 1 - p}), (1, "", {3: q, 2: 1 - q}), (2, "", {2: 1}), (3, "", {3: 1})]
+    problem = tr.build_from_rows(rows, parameters, labels={"end": [3]}).problem('Pmax=? [ F "end" ]')
+    data = [[(0, "", 1)]] * 300 + [[(0, "", 2)]] * 200
+    plan = tr.plan(problem, data, delta=0.01, gap=0.01, within_cap=1, region="likelihood")
+    assert plan.status is tr.PlanStatus.UNREACHABLE and plan.unidentifiable == ("q",)
+
+
+LOOP = """mdp
+const double p;
+module m
+  s : [0..2] init 0;
+  [try] s=0 -> p:(s'=1) + (1-p):(s'=2);
+  [again] s=2 -> (s'=0);
+  [rest] s=2 -> (s'=2);
+  [end] s=1 -> true;
+endmodule
+label "goal" = s=1;
+rewards "tries" [try] true : 1; endrewards
+"""
+
+
+def test_no_guarantee_yet_and_no_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One try that failed: tries may be needed for ever, and exploring is all that can be said."""
+    (tmp_path / "loop.prism").write_text(LOOP)
+    problem = tr.load(str(tmp_path / "loop.prism")).problem('R{"tries"}min=? [ F "goal" ]')
+    data = tr.read_data([[(0, "try", 2)]], problem.model, states="index")
+    with pytest.raises(tr.InputError, match="could be collected for ever"):
+        tr.plan(problem, data, gap=1.0, region="likelihood")
+    plan = tr.plan(problem, data, gap=1.0, region="likelihood", within_cap=20)
+    assert plan.status is tr.PlanStatus.EXPLORE and plan.episodes == math.inf
+    assert plan.policy.probability[1] == 1.0, "back to where something can be learned"
+    with pytest.raises(tr.InputError, match="no forecast"):
+        plan.curve(10)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({}, "nothing is asked for"),
+        ({"gap": 0.1, "budget": 5}, "one aim"),
+        ({"gap": "many"}, "neither a width nor a share"),
+        ({"gap": -1}, "must be positive"),
+        ({"budget": 2.5}, "not a whole number"),
+        ({"gap": 0.1, "sets": "tied", "region": None}, "tied sets narrow"),
+        ({"gap": 0.1, "region": "slab"}, "slab narrows"),
+        ({"gap": 0.1, "within_cap": 0}, "at least one step"),
+        ({"gap": 0.1, "explore": 1}, "no argument `explore`"),
+    ],
+)
+def test_wrong_questions(words: dict[str, Any], message: str) -> None:
+    with pytest.raises(tr.InputError, match=message):
+        tr.plan(bench().problem, pilot(), **{**OPTIONS, **words})
+
+
+# --- the command -----------------------------------------------------------------------------
+
+
+def test_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = f"bench:{NAME}"
+    assert run(["sample", model, "--episodes", "150", "--seed", "3", "-o", "pilot.parquet"]) == 0
+    asked = ["plan", model, "--data", "pilot.parquet", "--delta", "0.01", "--region", "likelihood"]
+    capsys.readouterr()
+    assert run([*asked, "--gap", "0.06", "-o", "plan"]) == 0
+    printed = capsys.readouterr().out
+    assert "not a guarantee" in printed and "explore with plan/exploration-policy.json" in printed
+    assert "designed policy" in printed and "uniform" in printed
+    found = read_document(tmp_path / "plan" / "plan.json", PlanDocument, "tightrope plan", 1)
+    assert found.forecast and found.strategies[0].episodes == planned().episodes
+    assert {"gap_now", "gap_asked", "strategies", "design", "directions", "unidentifiable", "next"} <= set(
+        json.loads((tmp_path / "plan" / "plan.json").read_text())
+    )
+    for suffix in ("pdf", "svg", "png"):
+        assert (tmp_path / "plan" / f"forecast.{suffix}").stat().st_size > 1000
+    assert tr.Policy(bench().model, tmp_path / "plan" / "exploration-policy.json") == planned().policy
+    assert len(list((tmp_path / "plan" / "policies").iterdir())) == len(planned().exploration.shares)  # type: ignore[union-attr]
+    assert run([*asked, "--gap", "1e-7", "--json"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["status"] == "beyond a thousand million episodes"
+    assert "even with designed exploration" in captured.err
+    assert run([*asked, "--gap", "0.1", "--above", "0.3"]) == 2
+    assert "--gap, --optimality, --above and --budget" in capsys.readouterr().err

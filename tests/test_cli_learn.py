@@ -67,7 +67,7 @@ def test_the_keys_of_the_design(data: Path, capsys: pytest.CaptureFixture[str]) 
     result = answer(capsys, MODEL, "--data", str(data), "--delta", "0.01")
     assert set(result) >= KEYS
     assert (result["empty"], result["fallback"], result["value"]) == (False, False, None)
-    assert set(result["seconds"]) == {"build", "statistics", "region", "sets", "solve"}
+    assert set(result["seconds"]) == {"build", "statistics", "region", "sets", "fit", "solve"}
     assert result["robust_policy"]["lower"] == result["guarantee"] < result["robust_policy"]["upper"]
     assert (result["region"], result["sets"]) == ("likelihood", "rectangular")
     assert len(result["reasons"]) == 2

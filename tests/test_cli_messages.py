@@ -169,7 +169,10 @@ def test_the_hint_of_data_that_the_model_does_not_fit_helps(
     ]
     assert app.run([*asked, "--region", "likelihood"]) == 0
     said = capsys.readouterr().err
-    assert "hint: --region polytope falls back to tied sets" in said
+    assert "warning: the data contradict the model (e-value 10^" in said
+    assert "hint: --sets tied needs least of the model" in said
+    assert app.run([*asked, "--sets", "tied"]) == 0
+    capsys.readouterr()
     assert app.run([*asked, "--region", "polytope"]) == 0
     assert "Tied sets were used instead" in capsys.readouterr().err
     assert app.run([*asked, "--region", "polytope", "--no-fallback"]) == 1

@@ -26,7 +26,7 @@ def test_learning_is_timed_by_phase(tmp_path: Path) -> None:
     assert certified["certificate"]["valid"] and certified["certificate"]["bytes"] > 0
     assert given["certificate"] is None
     for row in rows:
-        assert set(row["phases"]) == {"statistics", "region", "sets", "solve"}
+        assert set(row["phases"]) == {"statistics", "region", "sets", "fit", "solve"}
         assert 0 < row["peak_gib"] < 4
         assert row["problems"] == []
 

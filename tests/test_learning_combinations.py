@@ -55,7 +55,7 @@ def test_every_combination_covers_the_truth_and_nests(name: str, region: RegionK
         assert known.optimum in result.value.interval, kind
         assert known.value_of(result.robust.policy) in result.robust.interval, kind
         assert result.region is None or result.region.contains(known.instance.truth)
-        assert set(result.seconds) == {"statistics", "region", "sets", "solve"}
+        assert set(result.seconds) == {"statistics", "region", "sets", "fit", "solve"}
         assert result.ledger.delta == DELTA
         maximises = known.objective.agent.name == "MAX"
         best = result.optimistic_value

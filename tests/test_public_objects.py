@@ -126,6 +126,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Location": lambda: tr.Location("model.prism", 3, 4, "line"),
     "MDP": lambda: simulator().mdp,
     "Objective": lambda: model().problem('Pmax=? [ F<=3 "goal" ]').objective,
+    "ModelFit": lambda: result().fit,
     "Monitor": lambda: tr.Monitor(model()).update([[(0, "a", 0), (0, "b", 2)]] * 9),
     "OnlineLearner": learner,
     "Parameters": lambda: model().parameters,

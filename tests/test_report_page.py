@@ -363,7 +363,7 @@ def test_any_missing_or_wrong_field_ends_in_words(result: Path, tmp_path: Path) 
     whole = json.loads((result / "result.json").read_text())
     optional = {"certificate", "policy", "truth", "events", "value", "region", "verdict", "misfit", "files"}
     optional |= {"conflict", "empty", "widths"}  # not read: said by the verdict, drawn from the bounds
-    optional |= {"coupled"}
+    optional |= {"coupled", "fit"}
     for holder, keys in ((whole, list(whole)), (whole["results"][0], list(whole["results"][0]))):
         for key in keys:
             kept = holder[key]

@@ -63,6 +63,7 @@ from .model.polynomial import Polynomial as Polynomial
 from .model.step_choices import StepChoices as StepChoices
 from .model.structure import RewardStructure as RewardStructure
 from .model.structure import Structure as Structure
+from .monitoring.model_fit import ModelFit as ModelFit
 from .monitoring.monitor import Monitor as Monitor
 from .monitoring.suspects import Suspect as Suspect
 from .problem import Problem as Problem

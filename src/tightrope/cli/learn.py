@@ -11,6 +11,7 @@ import typer
 from tightrope.cli.options import (
     AssumeSupport,
     At,
+    ChosenAt,
     Columns,
     Const,
     CoupledGap,
@@ -30,10 +31,12 @@ from tightrope.cli.options import (
     PlannedEpisodes,
     Prop,
     Scheduler,
+    Since,
     SkipInvalid,
     States,
     TerminalReward,
     Threads,
+    Window,
     require_device,
 )
 from tightrope.region.region import RegionKind
@@ -139,6 +142,9 @@ def learn(
     value_maps: Map = None,
     design: Design = None,
     planned_episodes: PlannedEpisodes = None,
+    since: Since = None,
+    window: Window = None,
+    chosen_at: ChosenAt = None,
     data_format: DataFormatName = None,
     skip_invalid: SkipInvalid = False,
     engine: EngineName = "local",
@@ -153,11 +159,16 @@ def learn(
     explained. With --sets all, every kind of sets is solved and compared. With --sets coupled, nature picks
     one parameter vector for the whole run, as the true system does: the tightest interval, still certified.
 
+    Whether the data fit the model is tested apart, at a level of its own ("model fit"). After a change that
+    'watch' has found, --since leaves out what came before it.
+
     Example: tightrope learn 'bench:betting(50)' --data data.parquet --delta 0.001 -o results
+
+    Example: tightrope learn model.prism --data runs/ --since 38207 --chosen-at 38206
     """
     from tightrope.cli.learn_run import Request, run
     from tightrope.cli.log_source import LogRequest
-    from tightrope.data.read_options import ReadOptions
+    from tightrope.data.read_options import ReadOptions, event_number
 
     require_device(device)
     run(
@@ -171,6 +182,9 @@ def learn(
                     maps=value_maps,
                     design=None if design is None else design.value,
                     planned_episodes=planned_episodes,
+                    since=event_number("since", since),
+                    window=window,
+                    chosen_at=event_number("chosen_at", chosen_at),
                     skip_invalid=skip_invalid,
                     format=data_format,
                     engine=engine,

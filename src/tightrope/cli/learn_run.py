@@ -33,6 +33,7 @@ from tightrope.learning.outcome import ledger_facts, outcome_of, span_of
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.result_files import parse_exports
 from tightrope.learning.stages import EmptyRegion
+from tightrope.monitoring.model_fit import ModelFit
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.events import Budget
@@ -282,9 +283,9 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
         if result.verdict is not None:
             warn(f"{result.verdict} Tied sets were used instead.")
             break
-    misfits = [result.misfit for result in results if result.misfit is not None]
-    if misfits:
-        warn(f"{misfits[0]}\nhint: --region polytope falls back to tied sets, which need less of the model")
+    fit = results[-1].fit
+    if fit is not None and fit.misfit is not None:
+        warn(f"{fit.misfit}\nhint: {_what_to_do(fit)}")
     for ledger in dict.fromkeys(result.ledger for result in results):
         if ledger.assumption is Assumption.NONE:
             warn(f"{ledger.method}: nothing is guaranteed, for comparison with published figures only")
@@ -293,6 +294,13 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
                 f"{ledger.method} assumes {ledger.assumption.value}, and the data were not collected in this "
                 f"way: the confidence is nominal\nhint: {options_that_hold(ledger)} holds for them"
             )
+
+
+def _what_to_do(fit: ModelFit) -> str:
+    """About a model that is contradicted."""
+    if fit.suspects and fit.suspects[0].kind == "drift":
+        return "watch says when the parameters changed, and --since leaves out what came before"
+    return "--sets tied needs least of the model: that equal expressions have equal probabilities"
 
 
 def _answer(

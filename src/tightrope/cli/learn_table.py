@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from tightrope.cli.output import grouped, memory_text, print_facts, print_table
 from tightrope.learning.policies import maximises
 from tightrope.learning.result import Interval, LearningResult
+from tightrope.monitoring.model_fit import GROWING
 
 BAR = 22
 """Characters of a bar: the table with it fits into 80 columns."""
 
 SHOWN_EVENTS = 3
+SHOWN_SUSPECTS = 3
 
 
 def print_result(
@@ -55,7 +57,7 @@ def confidence(result: LearningResult) -> str:
 
 def _why_nominal(result: LearningResult) -> str:
     if result.ledger.censored:
-        return "outcomes are missing from the data"
+        return "outcomes are missing from the data, or were left out"
     return "the data were not collected as the method assumes"
 
 
@@ -190,10 +192,19 @@ def _how(result: LearningResult) -> list[tuple[str, str]]:
         named = [f"{e.text} ({e.side})" for e in result.binding.events[:SHOWN_EVENTS]]
         more = result.binding.total - len(named)
         facts.append(("binding", "; ".join(named) + (f"; and {more} more" if more > 0 else "")))
-    if result.misfit is not None:
-        facts.append(("model check", result.misfit))
+    facts += fit_facts(result)
     facts += [("note", note) for note in result.notes]
     return facts
+
+
+def fit_facts(result: LearningResult) -> list[tuple[str, str]]:
+    """Whether the data fit the model; what fits worst, where there is reason to look."""
+    fit = result.fit
+    if fit is None:
+        return []
+    worst = fit.suspects[:SHOWN_SUSPECTS] if fit.alarm or fit.verdict == GROWING else ()
+    worst = tuple(s for i, s in enumerate(worst) if i == 0 or s.log_e_value > 0.0)
+    return [("model fit", fit.text), *(("", f"{suspect.kind}: {suspect.words}") for suspect in worst)]
 
 
 def _number(value: float) -> str:

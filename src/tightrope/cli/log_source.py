@@ -60,6 +60,8 @@ class LogRequest:
 
         self.options.check()
         if self.minari is not None:
+            if self.options.recent is not None:
+                raise InputError("`since` and `window` go with data files, not with Minari datasets")
             return ()
         found = find_files(self.places, self.options.format)
         for file in found:
@@ -103,6 +105,7 @@ def read_facts(reading: Reading) -> dict[str, object]:
         "notes": list(reading.notes),
         "dropped": dict(reading.dropped),
         "censored": list(reading.counts.design.censored),
+        **({} if reading.kept is None else {"kept": reading.kept.to_json()}),
     }
 
 

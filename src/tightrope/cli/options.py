@@ -177,6 +177,31 @@ PlannedEpisodes = Annotated[
         show_default=False,
     ),
 ]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="EVENT",
+        help="Leave out the events before this one: after a change, numbered as 'watch' prints them.",
+        show_default=False,
+    ),
+]
+Window = Annotated[
+    int | None,
+    typer.Option(
+        "--window", metavar="N", min=1, help="Leave out all but the last N events.", show_default=False
+    ),
+]
+ChosenAt = Annotated[
+    str | None,
+    typer.Option(
+        "--chosen-at",
+        metavar="EVENT",
+        help="With --since and --window: how many events had been seen when that was decided, e.g. that of "
+        "an alarm; 0: it was planned. Else the confidence is nominal.",
+        show_default=False,
+    ),
+]
 DataFormatName = Annotated[
     str | None,
     typer.Option(

@@ -30,6 +30,9 @@ from tightrope.errors import InputError, Location
 from tightrope.formats.table.data_table import DataTable
 from tightrope.numerics.arrays import OffsetArray
 
+OUT_OF_ORDER = "rows are out of order"
+"""How the note on rows begins that were sorted before they were counted."""
+
 
 @dataclass
 class ReadProgress:
@@ -172,7 +175,7 @@ def _sorted(plan: ReadPlan) -> LogCounts:
     found = count_sorted(plan)
     missing = censored(found.dropped, found.notes, found.lost, found.late_starts)
     episodes = int(found.notes[EPISODES])
-    how = f"rows are out of order: {found.how}"
+    how = f"{OUT_OF_ORDER}: {found.how}"
     return LogCounts(found.count, found.batches, found.rows, found.dropped, episodes, missing, (how,))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tightrope.data.cluster import LOCAL, Place, parse_place
 from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.data.recent import Recent
 from tightrope.data.state_form import StateForm, StateNames
 from tightrope.errors import InputError, check_type
 
@@ -20,6 +22,19 @@ DESIGNS = {
 """`fixed`: episodes under a policy fixed in advance; `generative`: draws per choice fixed in advance."""
 
 
+def event_number(name: str, text: str | None) -> int | None:
+    """The number of an event as people write it, and `watch` prints it: 38207 or 38,207."""
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d+|\d{1,3}(,\d{3})+", text.strip()):
+        raise InputError(
+            f"`{name}` is '{text}', not the number of an event",
+            hint="events are counted from 1 in the order of the log, as `watch` prints them; dates and "
+            "episodes are not read here",
+        )
+    return int(text.replace(",", ""))
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     """What the user says about a log; None where nothing is said.
@@ -27,7 +42,8 @@ class ReadOptions:
     `states` is index, variables or own. `columns` and `maps` are those of `--columns` and `--map`: their
     texts, or mappings. `design` says how the data were collected, `planned_episodes` how many episodes were
     planned. `format` is that of files whose names do not say it. `engine` and `scheduler` say where parts of
-    the log are counted (`tightrope.data.cluster`).
+    the log are counted (`tightrope.data.cluster`). `since`, `window` and `chosen_at` say which events are
+    kept (`tightrope.data.recent`).
     """
 
     states: StateNames | StateForm | str | None = None
@@ -40,6 +56,9 @@ class ReadOptions:
     threads: int | None = None
     engine: str = LOCAL
     scheduler: str | None = None
+    since: int | None = None
+    window: int | None = None
+    chosen_at: int | None = None
 
     @property
     def place(self) -> Place:
@@ -52,8 +71,21 @@ class ReadOptions:
             if getattr(self, name) is not None:
                 check_type(name, getattr(self, name), Sequence | Mapping, "a mapping, or texts")
         check_type("skip_invalid", self.skip_invalid, bool, "True or False")
-        for word in ("state_names", "stated_design", "place"):
+        for word in ("state_names", "stated_design", "place", "recent"):
             getattr(self, word)
+
+    @property
+    def recent(self) -> Recent | None:
+        """`since`, `window` and `chosen_at`, checked; None where all events are kept."""
+        if self.since is None and self.window is None and self.chosen_at is None:
+            return None
+        found = Recent(self.since, self.window, self.chosen_at)
+        if self.design is not None or self.planned_episodes is not None:
+            raise InputError(
+                "what is left of a log when its first events are left out follows no design, and no plan",
+                hint="leave `design` and `planned_episodes` out: time-uniform methods need neither",
+            )
+        return found
 
     @property
     def state_names(self) -> StateNames | None:

@@ -27,9 +27,11 @@ from tightrope.data.column_names import parse_columns
 from tightrope.data.counts import Counts
 from tightrope.data.dask_counting import counting_at
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.log_counts import LogCounts, ReadProgress, count_log
+from tightrope.data.log_counts import OUT_OF_ORDER, LogCounts, ReadProgress, count_log
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.read_plan import ReadPlan
+from tightrope.data.recent import Kept
+from tightrope.data.recent_events import keep_recent
 from tightrope.data.row_columns import RowColumns, find_columns
 from tightrope.data.state_form import StateForm, StateNames
 from tightrope.data.table_counts import count_table
@@ -67,6 +69,9 @@ class ReadWords(TypedDict, total=False):
     threads: int | None
     engine: str
     scheduler: str | None
+    since: int | None
+    window: int | None
+    chosen_at: int | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +79,8 @@ class Reading(Record):
     """Counts, the number of rows they come from, and how many rows were dropped for which reason.
 
     `read_as` says how the columns were read, `notes` what else a user should know, both in lines; `files`
-    are the names of what was read, in order. `metadata` are those of the first file that has some.
+    are the names of what was read, in order. `metadata` are those of the first file that has some. `kept`
+    says which events were counted, where some were left out.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -93,6 +99,7 @@ class Reading(Record):
     read_as: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    kept: Kept | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dropped", MappingProxyType(dict(self.dropped)))
@@ -136,7 +143,7 @@ def read_data(
     an `InputError` naming file, row and values; with `skip_invalid` it is dropped and counted in
     `Reading.dropped`. The other arguments are
     those of the command line: `states`, `columns`, `maps`, `design`, `planned_episodes`, `skip_invalid`,
-    `format`, `threads`, `engine`, `scheduler`.
+    `format`, `threads`, `engine`, `scheduler`, `since`, `window`, `chosen_at`.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -157,7 +164,7 @@ def read_data(
     if not isinstance(data, str | Path | bytes) and not is_table(data) and not (batches or _are_places(data)):
         from tightrope.data.episode_counts import count_episodes
 
-        return _of_episodes(count_episodes(data, model.structure, model.hash(), asked), asked)
+        return _of_episodes(*count_episodes(data, model.structure, model.hash(), asked), asked)
     return _of_tables(open_tables(data, asked.format), model, asked, progress)
 
 
@@ -173,7 +180,17 @@ def _of_tables(
 ) -> Reading:
     plan = plan_reading(tables, model.structure, asked)
     with counting_at(asked.place) as counting:
-        return _whole(replace(plan, counting=counting), model.hash(), asked, progress)
+        whole = _whole(replace(plan, counting=counting), model.hash(), asked, progress)
+    if asked.recent is None:
+        return whole
+    counts, kept = keep_recent(
+        plan,
+        whole.counts,
+        asked.recent,
+        dropped=sum(whole.dropped.values()),
+        is_sorted=not any(note.startswith(OUT_OF_ORDER) for note in whole.notes),
+    )
+    return replace(whole, counts=counts, notes=(*whole.notes, kept.note), kept=kept)
 
 
 def plan_reading(tables: Sequence[DataTable], structure: Structure, asked: ReadOptions) -> ReadPlan:
@@ -291,9 +308,12 @@ def _with_design(counts: Counts, asked: ReadOptions) -> Counts:
     return replace(counts, design=held)
 
 
-def _of_episodes(counts: Counts, asked: ReadOptions) -> Reading:
+def _of_episodes(counts: Counts, kept: Kept | None, asked: ReadOptions) -> Reading:
     counts = _with_design(counts, asked)
-    return Reading(counts, counts.steps, {}, None, ("episodes of steps (state, action, next state)",))
+    notes = () if kept is None else (kept.note,)
+    rows = counts.steps if kept is None else kept.last
+    read_as = ("episodes of steps (state, action, next state)",)
+    return Reading(counts, rows, {}, None, read_as, notes, kept=kept)
 
 
 def _looked_at(data: Iterator[Any]) -> tuple[Iterator[Any], bool]:

@@ -94,7 +94,7 @@ def over_domain(
         widths=widths_of(model, made, parameter_box(region)),
         binding=NOTHING,
         verdict=None,
-        model_check=None,
+        fit=None,
         seconds=seconds,
         notes=tuple(dict.fromkeys((*made.notes, *region.notes, *solver.notes))),
         synthesis=synthesis,

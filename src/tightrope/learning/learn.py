@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any, Unpack
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Unpack, cast
 
 from tightrope.data.counts import Counts
-from tightrope.data.reading import Reading, read_data
+from tightrope.data.reading import Reading, ReadWords, read_data
 from tightrope.errors import InputError, check_type, chosen, described
 from tightrope.formats.policy import PolicyGiven, as_policy
 from tightrope.learning.bet_policy import BetPolicy
@@ -52,6 +53,9 @@ def learn(
     delta: float = 0.001,
     policy: PolicyGiven | None = None,
     progress: Progress | bool | None = None,
+    since: int | None = None,
+    window: int | None = None,
+    chosen_at: int | None = None,
     **options: Unpack[LearnWords],
 ) -> LearningResult:
     """The certified interval of the robust policy, and of a given `policy`, at level 1 − delta.
@@ -64,6 +68,9 @@ def learn(
     * `seconds` limits the refinement of all values together, `iterations` that of each; `precision` is how
       closely they are computed, `device` and `threads` where. `progress=True` says on stderr what is done.
     * `fallback=False` raises `EmptyRegion` where the region is empty, instead of using tied sets.
+    * `since=n` leaves out the events before number n, `window=n` all but the last n: after a change, counted
+      from 1 as `watch` prints them. The confidence is nominal unless `chosen_at` says that this was decided
+      when only events before had been seen: their number, e.g. that of an alarm, or 0 for a plan.
 
     The other options are those of `LearnOptions`.
 
@@ -76,7 +83,8 @@ def learn(
     """
     asked = LearnOptions.of("learn", options)
     found = learnable(problem)
-    counts = counts_of(data, found.model)
+    kept = {"since": since, "window": window, "chosen_at": chosen_at}
+    counts = counts_of(data, found.model, {name: value for name, value in kept.items() if value is not None})
     return Learner(found, counts, delta, options=asked, policy=policy, progress=progress).result(asked)
 
 
@@ -117,17 +125,20 @@ def learn_all(
     return {kind: learner.result(asked.with_sets(kind)) for kind in wanted}
 
 
-def counts_of(data: Any, model: Model) -> Counts:
-    """The counts that data hold, in whatever form they are given."""
-    if isinstance(data, Counts):
-        return data
-    if isinstance(data, Reading):
-        return data.counts
+def counts_of(data: Any, model: Model, kept: Mapping[str, int] = MappingProxyType({})) -> Counts:
+    """The counts that data hold, in whatever form they are given; `kept` says which events are."""
+    if isinstance(data, Counts | Reading):
+        if kept:
+            raise InputError(
+                f"`{next(iter(kept))}` leaves out events, and counts do not know their order any more",
+                hint="give the log itself, or read it so: tr.read_data(log, model, since=…)",
+            )
+        return data if isinstance(data, Counts) else data.counts
     if data is None or isinstance(data, bool | int | float):
         raise InputError(
             f"`data` is {described(data)}, not data", hint="tr.read_data reads files, tables and episodes"
         )
-    return read_data(data, model).counts
+    return read_data(data, model, **cast(ReadWords, dict(kept))).counts
 
 
 def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:
@@ -203,7 +214,7 @@ class Learner:
             widths=widths_of(stages.model, prepared.sets, prepared.box),
             binding=binding_events(usable, prepared.intervals, stages.outcomes),
             verdict=prepared.verdict,
-            model_check=prepared.model_check,
+            fit=prepared.fit,
             seconds=seconds,
             notes=notes,
             synthesis=synthesis,

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tightrope.coupled import CoupledValue, Witness
+from tightrope.formats.documents.coding import from_plain, to_plain
 from tightrope.formats.documents.outcome import (
     BindingFacts,
     BoundEvent,
     CandidateFacts,
     CoupledFacts,
     CoupledValueFacts,
+    FitFacts,
     LedgerFacts,
     Outcome,
     Span,
@@ -33,6 +35,7 @@ def outcome_of(result: LearningResult) -> Outcome:
         verdict=result.verdict,
         conflict=list(result.conflict.texts) if result.conflict is not None else None,
         misfit=result.misfit,
+        fit=None if result.fit is None else from_plain(to_plain(result.fit.to_json()), FitFacts),
         region=result.decisions.region.value if result.decisions.region else None,
         sets=result.kind.value,
         relaxation=result.sets.relaxation.value,

@@ -24,11 +24,12 @@ from tightrope.learning.result_table import result_table
 from tightrope.learning.shown import Shown, map_of, run_of, write_certificate
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.model_fit import ModelFit
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
 from tightrope.numerics.rounding import text_above, text_below
 from tightrope.problem import Problem
-from tightrope.region.region import Conflict, Emptiness, Region
+from tightrope.region.region import Conflict, Region
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.ledger import Ledger
@@ -145,7 +146,7 @@ class LearningResult(Shown, Record):
     * `robust`: the policy with the best guarantee, and its interval.
     * `optimistic`: the policy that is best if nature is kind; its value bounds what any policy can reach.
     * `verdict`: words about an empty region, else None; tied sets were then used instead.
-    * `model_check`: a test of the model, at level δ of its own, where the region itself is none.
+    * `fit`: do the data fit the model? A test at a level of its own; None where there are no data.
     * `binding`: the events that hold the region in place.
     * `seconds` by phase, each as if this result had been computed alone.
     * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.
@@ -177,7 +178,7 @@ class LearningResult(Shown, Record):
     widths: Widths
     binding: Binding
     verdict: str | None
-    model_check: Emptiness | None
+    fit: ModelFit | None
     seconds: Mapping[str, float] = field(compare=False)
     notes: tuple[str, ...] = field(default=())
     synthesis: CoupledSynthesis | None = None
@@ -275,15 +276,8 @@ class LearningResult(Shown, Record):
 
     @property
     def misfit(self) -> str | None:
-        """Words about a failed test of the model beside a region that is not empty, else None."""
-        if self.model_check is None or not self.model_check.is_empty:
-            return None
-        conflict = self.model_check.conflict
-        shown = f": {conflict.text()}" if conflict is not None else ""
-        return (
-            f"a test of the model at level {self.ledger.delta:g} fails: the model is likely wrong, and with "
-            f"it the guarantee. These observations contradict each other{shown}"
-        )
+        """Words about data that contradict the model, else None; `fit` says more."""
+        return None if self.fit is None else self.fit.misfit
 
     @property
     def optimistic_value(self) -> float:

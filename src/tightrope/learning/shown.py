@@ -125,6 +125,18 @@ class Shown:
 
         return plotting.plot_events(self._run(), ax)
 
+    def plot_fit(self, ax: Axes | None = None) -> Axes:
+        """Does the model fit? Evidence against it over time, and the level of an alarm."""
+        from tightrope.report import plotting
+
+        return plotting.plot_fit(self._run(), ax)
+
+    def plot_observed(self, ax: Axes | None = None) -> Axes:
+        """Observed frequencies beside those of the best fit, for the choices that fit worst."""
+        from tightrope.report import plotting
+
+        return plotting.plot_observed(self._run(), ax)
+
     def plot_timings(self, ax: Axes | None = None) -> Axes:
         """Seconds per phase."""
         from tightrope.report import plotting

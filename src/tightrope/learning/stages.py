@@ -8,9 +8,10 @@ further confidence. Where the model is wrong and the region is empty for that re
 cover the truth with probability at least 1 − δ as long as transitions with the same expression have the same
 probability, whatever it is: they use nothing else about the expressions.
 
-The likelihood region, the slab and the ellipsoid compare parameters with each other, and are rarely empty
-even where the model is wrong. With these the time-uniform polytope is built as well, as a test of the model
-at level δ of its own. It changes no result and no guarantee rests on it; a failed test is a warning.
+Regions that compare parameters with each other are rarely empty even where the model is wrong, and no region
+sees that the parameters have changed. So all data are tested apart, at a level α of its own
+(`tightrope.monitoring.model_fit`). It changes no result and no guarantee rests on it; a model that is
+contradicted is a warning.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.model_fit import ModelFit, weigh_fit
 from tightrope.numerics.arrays import FloatArray
 from tightrope.region.bounds import parameter_box
-from tightrope.region.build import build_region, model_check, polytope_region
+from tightrope.region.build import build_region, polytope_region
 from tightrope.region.nearby import Nearby
-from tightrope.region.region import Conflict, Emptiness, Region, RegionKind
+from tightrope.region.region import Conflict, Region, RegionKind
 from tightrope.statistics.bets import Gradient
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, check_delta, event_intervals
 from tightrope.statistics.ledger import Ledger
@@ -71,8 +73,8 @@ class EmptyRegion(CannotCertify):
 class Prepared:
     """Sets, and what they were made of.
 
-    `verdict` are words about an empty region, else None. `model_check` is the outcome of the test of the
-    model where the region itself is none.
+    `verdict` are words about an empty region, else None. `fit` is the test of the model, unless only sets
+    were wanted.
     """
 
     sets: Sets
@@ -80,7 +82,7 @@ class Prepared:
     intervals: EventIntervals | None
     box: tuple[FloatArray, FloatArray] | None
     verdict: str | None
-    model_check: Emptiness | None
+    fit: ModelFit | None
     seconds: dict[str, float]
 
 
@@ -155,18 +157,11 @@ class Stages:
         box = None
         if region is not None and verdict is None and not sets_only:
             box = self._timed("sets", ("box", decisions.region), lambda: parameter_box(region), seconds)
-        check = None if sets_only or verdict is not None else self._model_check(decisions, seconds)
-        return Prepared(sets, region, intervals, box, verdict, check, seconds)
-
-    def _model_check(self, decisions: Decisions, seconds: dict[str, float]) -> Emptiness | None:
-        if decisions.region not in (RegionKind.LIKELIHOOD, RegionKind.SLAB, RegionKind.ELLIPSOID):
-            return None
-        return self._timed(
-            "region",
-            "model check",
-            lambda: model_check(self.model, self.counts, self.delta, self.outcomes).emptiness,
-            seconds,
-        )
+        fit = None
+        if not sets_only:
+            seconds["fit"] = 0.0
+            fit = self._timed("fit", "fit", lambda: weigh_fit(self.model, self.counts), seconds)
+        return Prepared(sets, region, intervals, box, verdict, fit, seconds)
 
     def _intervals(self, method: IntervalMethod, seconds: dict[str, float]) -> EventIntervals:
         return self._timed(

@@ -45,6 +45,18 @@ class Suspect:
     since: int | None = None
     moved: tuple[tuple[str, float, float, float], ...] = ()
 
+    @property
+    def words(self) -> str:
+        """What departs, with the frequencies seen beside those expected, or the parameters that moved."""
+        shown = [
+            f"{name}: {before:.4g} → {after:.4g} ({errors:+.1f} standard errors)"
+            for name, before, after, errors in self.moved[:3]
+        ] or [
+            f"{seen.outcome}: {seen.count:,} times, {seen.observed:.4f} against {seen.expected:.4f}"
+            for seen in self.outcomes[:4]
+        ]
+        return f"{self.text}: {'; '.join(shown)}" if shown else self.text
+
     def to_json(self) -> dict[str, Any]:
         """Plain data; infinite evidence is None."""
         log_e = self.log_e_value if math.isfinite(self.log_e_value) else None

@@ -80,19 +80,6 @@ def build_region(
     return likelihood_region(model, counts, delta, options.excess, outcomes, predictions)
 
 
-def model_check(
-    model: ParametricMDP, counts: Counts, delta: float, outcomes: Outcomes | None = None
-) -> Polytope:
-    """The time-uniform polytope as a test of the model: empty means misspecified, at its own level delta.
-
-    The likelihood region is rarely empty even when the model is wrong (it compares parameters with each
-    other, not with the data), so this check is made apart and spends a δ of its own.
-    """
-    return polytope_region(
-        event_intervals(model, counts, delta, IntervalMethod.BETA_BINOMIAL, Budget.TIED, outcomes)
-    )
-
-
 def polytope_region(
     intervals: EventIntervals,
     rounds: int = DEFAULT_ROUNDS,

@@ -17,6 +17,7 @@ from tightrope.formats.output_directory import added_file, check_added
 from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import FIGURE, figure_metadata
 from tightrope.report.draw_events import EVENTS
+from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_intervals import INTERVALS, draw_intervals
 from tightrope.report.draw_policy import draw_policy
 from tightrope.report.draw_regions import regions_figure
@@ -30,7 +31,14 @@ from tightrope.report.write import load_policies, load_run
 
 SUFFIXES = (".pdf", ".png", ".svg")
 
-FILES = {"intervals": INTERVALS, "widths": WIDTHS, "events": EVENTS, "timings": TIMINGS}
+FILES = {
+    "intervals": INTERVALS,
+    "widths": WIDTHS,
+    "events": EVENTS,
+    "fit": EVIDENCE,
+    "observed": WORST,
+    "timings": TIMINGS,
+}
 """The pictures that are written each to a file of its name; regions, policy and overview come on top."""
 
 NAMES = (*FILES, "regions", "policy", "overview")

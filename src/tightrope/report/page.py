@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 
 from tightrope.formats.documents.coding import to_plain
 from tightrope.report.draw_events import EVENTS, binding_remark, binding_table
+from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_intervals import INTERVALS
 from tightrope.report.draw_regions import BOXES, pairs_of, panel_figures, panel_words, region_keys
 from tightrope.report.draw_timings import TIMINGS
@@ -42,6 +43,7 @@ LINKS = (
     ("parameters", "Parameters"),
     ("widths", "Widths"),
     ("binding", "Data"),
+    ("fit", "Fit"),
     ("timings", "Timings"),
     ("ledger", "Ledger"),
     ("provenance", "Provenance"),
@@ -51,7 +53,7 @@ LINKS = (
 def page(run: Run, policies: PolicyMap | None) -> str:
     """The whole document."""
     style, script = _asset("page.css"), _asset("page.js")
-    shown = [picture for picture in (BOXES, WIDTHS, EVENTS) if picture.applies(run)]
+    shown = [picture for picture in (BOXES, WIDTHS, EVENTS, EVIDENCE, WORST) if picture.applies(run)]
     panels = _panels(run)
     drawn = {"intervals", "policy", "binding", "timings", "ledger", "provenance"}
     drawn |= {picture.name for picture in shown} | ({"regions"} if panels else set())

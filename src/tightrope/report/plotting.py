@@ -16,6 +16,7 @@ from tightrope.errors import InputError, described
 from tightrope.formats.output_file import path_of
 from tightrope.learning.plan.answer import Plan
 from tightrope.report.draw_events import EVENTS
+from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_forecast import HEIGHT, draw_forecast, write_forecast
 from tightrope.report.draw_intervals import INTERVALS, interval_keys
 from tightrope.report.draw_policy import draw_policy
@@ -60,6 +61,14 @@ def plot_events(run: Run, ax: Axes | None) -> Axes:
     return _drawn(
         EVENTS, run, ax, "the result kept no events: its region is made of all observations together"
     )
+
+
+def plot_fit(run: Run, ax: Axes | None) -> Axes:
+    return _drawn(EVIDENCE, run, ax, "there were no data, or the model was not tested with them")
+
+
+def plot_observed(run: Run, ax: Axes | None) -> Axes:
+    return _drawn(WORST, run, ax, "there were no data, or the model was not tested with them")
 
 
 def plot_timings(run: Run, ax: Axes | None) -> Axes:

@@ -22,7 +22,7 @@ from msgspec import UnsetType, structs
 
 from tightrope.errors import InputError, Location, TightropeError
 from tightrope.formats.documents.coding import to_plain
-from tightrope.formats.documents.outcome import LedgerFacts, Outcome
+from tightrope.formats.documents.outcome import FitFacts, LedgerFacts, Outcome
 from tightrope.formats.documents.result import ResultDocument, read_result, result_file
 from tightrope.formats.output_file import path_of
 from tightrope.formats.policy import Policy
@@ -133,6 +133,12 @@ class SavedResult(Shown, Record):
     def verdict(self) -> str | None:
         """Words about an empty region, else None."""
         return self.outcome.verdict
+
+    @property
+    def fit(self) -> FitFacts | None:
+        """Whether the data fit the model; None without data, and in results of earlier versions."""
+        fit = self.outcome.fit
+        return None if isinstance(fit, UnsetType) else fit
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ def _cautions(run: Run) -> tuple[str, ...]:
     if main.verdict is not None:
         found.append(f"{main.verdict} Tied sets were used instead.")
     if main.misfit is not None:
-        found.append(main.misfit)
+        found.append(f"{main.misfit[:1].upper()}{main.misfit[1:]}")
     if not main.ledger.holds:
         found.append(
             "The confidence is nominal: the data were not collected as the method assumes, or the method "

@@ -18,7 +18,7 @@ from tightrope.formats.documents.outcome import (
     Span,
     WitnessFacts,
 )
-from tightrope.formats.documents.result import DesignFacts
+from tightrope.formats.documents.result import DesignFacts, KeptFacts
 
 
 class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
@@ -130,6 +130,7 @@ class ReadingFacts(msgspec.Struct, kw_only=True, frozen=True):
     notes: list[str]
     dropped: dict[str, int]
     censored: list[str]
+    kept: KeptFacts | UnsetType = UNSET
 
 
 class ProvedFacts(msgspec.Struct, frozen=True):

@@ -97,6 +97,68 @@ class CoupledFacts(msgspec.Struct, frozen=True):
     candidates: list[CandidateFacts] = []
 
 
+class SeenFacts(msgspec.Struct, frozen=True):
+    """An outcome: how often it was seen, and the frequency beside what the best fit expects."""
+
+    outcome: str
+    count: int
+    observed: float
+    expected: float
+
+
+class MovedFacts(msgspec.Struct, frozen=True):
+    """A parameter before and after a change, and by how many standard errors it moved."""
+
+    parameter: str
+    before: float
+    after: float
+    standard_errors: float
+
+
+class SuspectFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A departure from the model: `kind` is expression, tie, drift or excluded.
+
+    `log_e_value` is the natural logarithm of its own evidence, before it is weighed against the others; null
+    where it is infinite. `since` are the events before a change.
+    """
+
+    kind: str
+    text: str
+    log_e_value: Real | None
+    outcomes: list[SeenFacts] = []
+    since: int | None = None
+    moved: list[MovedFacts] = []
+
+
+class LookFacts(msgspec.Struct, frozen=True):
+    """What the evidence was after so many events."""
+
+    events: int
+    log_e_value: Real
+
+
+class FitFacts(msgspec.Struct, frozen=True):
+    """Do the data fit the model? An e-value, at a level `alpha` of its own.
+
+    `verdict` is fits, evidence growing, model contradicted or not tested; `text` says it with its numbers.
+    Under the model the e-value ever reaches 1/alpha with probability at most alpha; where `nominal` names
+    what is missing from the data, in name only. `ordered`: whether the data are batched in time.
+    """
+
+    verdict: str
+    alarm: bool
+    e_value: Real
+    log_e_value: Real
+    alpha: float
+    events: int
+    first_alarm: int | None
+    ordered: bool
+    nominal: list[str]
+    text: str
+    looks: list[LookFacts]
+    suspects: list[SuspectFacts]
+
+
 class Bounds(msgspec.Struct, frozen=True):
     """The bounds of the listed expressions in the sets."""
 
@@ -112,6 +174,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     verdict: str | None = None
     conflict: list[str] | None = None
     misfit: str | None = None
+    fit: FitFacts | UnsetType | None = UNSET
     region: str | None = None
     sets: str
     relaxation: str

@@ -75,6 +75,20 @@ class DataFile(msgspec.Struct, frozen=True):
     sha256: str
 
 
+class KeptFacts(msgspec.Struct, frozen=True):
+    """Which events were counted, where the first ones were left out.
+
+    `chosen_at` events had been seen when that was decided, null where nobody said so; `holds`: they are all
+    before `first`, so that what is kept is fresh.
+    """
+
+    first: int
+    last: int
+    left_out: int
+    chosen_at: int | None
+    holds: bool
+
+
 class DataFacts(msgspec.Struct, kw_only=True, frozen=True):
     """Where the data came from, how they were read, and what is in them."""
 
@@ -86,6 +100,7 @@ class DataFacts(msgspec.Struct, kw_only=True, frozen=True):
     notes: list[str] | UnsetType = UNSET
     dropped: dict[str, int] | UnsetType = UNSET
     censored: list[str] | UnsetType = UNSET
+    kept: KeptFacts | UnsetType = UNSET
     sampled: dict[str, Any] | UnsetType = UNSET
     source: str | UnsetType = UNSET
     seed: int | UnsetType | None = UNSET

@@ -1,0 +1,146 @@
+"""`ModelFit`: what a test of the model says about the data of a result, in numbers and in words.
+
+The test is that of `tightrope.monitoring.batch_test`, at a level α of its own: it changes no interval and
+spends nothing of a guarantee's δ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tightrope.data.counts import Counts
+from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.batch_test import BatchTest, weigh_batches
+from tightrope.monitoring.batch_worst import worst_fits
+from tightrope.monitoring.suspects import Suspect
+from tightrope.numerics.record import Facts, Record
+
+ALPHA = 0.001
+"""The probability of a false alarm of the test that `learn` makes."""
+
+FITS, GROWING, CONTRADICTED, UNTESTED = "fits", "evidence growing", "model contradicted", "not tested"
+LISTED = 6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelFit(Record):
+    """Whether data fit a model.
+
+    * `verdict`: "fits", "evidence growing" (half of the way to an alarm, on a logarithmic scale), "model
+      contradicted" (an alarm), or "not tested" with a `reason`.
+    * `log_e_value`: the natural logarithm of the e-value in the end; under the model, whatever its parameters
+      are, the e-value ever reaches 1/`alpha` with probability at most `alpha`.
+    * `first_alarm`: after how many events it did, as far as it was looked at; None where it did not.
+    * `looks`: (events, log e-value) at all looks, in the order of time.
+    * `ordered`: whether the data are batched in time; else they were weighed all at once, which is less sharp
+      and cannot show a change.
+    * `nominal`: what is missing from the data, in words; the rate of false alarms then holds in name only.
+    * `suspects`: what fits worst, the strongest evidence first.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(1000, seed=1)
+    >>> fit = tr.learn(bench.problem, data, sets="tied").fit
+    >>> fit.verdict, fit.alarm, fit.e_value < 1
+    ('fits', False, True)
+    """
+
+    verdict: str
+    log_e_value: float
+    alpha: float
+    events: int
+    first_alarm: int | None
+    looks: tuple[tuple[int, float], ...]
+    ordered: bool
+    nominal: tuple[str, ...]
+    suspects: tuple[Suspect, ...]
+    reason: str | None = None
+
+    @property
+    def e_value(self) -> float:
+        """How many times better departures from the model explain the data than the model at its best."""
+        return math.inf if self.log_e_value > 700.0 else math.exp(self.log_e_value)
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the e-value has ever reached 1/α."""
+        return self.first_alarm is not None
+
+    @property
+    def text(self) -> str:
+        """The verdict with its numbers, in a line."""
+        if self.verdict == UNTESTED:
+            return f"{UNTESTED}: {self.reason}"
+        if self.events == 0:
+            return f"{self.verdict}: there are no data yet"
+        how = "" if self.ordered else " of counts without order"
+        said = f"e-value {power(self.log_e_value)} after {self.events:,} events{how}"
+        rate = f"a right model reaches {1.0 / self.alpha:,.0f} with probability at most {self.alpha:g}"
+        if self.nominal:
+            rate += ", nominally: data are missing"
+        when = f", alarm after {self.first_alarm:,}" if self.alarm else ""
+        return f"{self.verdict}: {said}{when} ({rate})"
+
+    @property
+    def misfit(self) -> str | None:
+        """Words about a model that is contradicted, with what fits worst; else None."""
+        if not self.alarm:
+            return None
+        worst = f" Worst: {self.suspects[0].words}." if self.suspects else ""
+        return (
+            f"the data contradict the model (e-value {power(self.log_e_value)} after {self.events:,} events; "
+            f"a right model reaches {1.0 / self.alpha:,.0f} with probability at most {self.alpha:g}): the "
+            f"guarantee is worth no more than the model.{worst}"
+        )
+
+    def _title_(self) -> str:
+        return f"ModelFit: {self.text}"
+
+    def _facts_(self) -> Facts:
+        return [(suspect.kind, suspect.words) for suspect in self.suspects]
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of `fit` in `tightrope learn --json`."""
+        return {
+            "verdict": self.verdict,
+            "alarm": self.alarm,
+            "e_value": self.e_value,
+            "log_e_value": self.log_e_value,
+            "alpha": self.alpha,
+            "events": self.events,
+            "first_alarm": self.first_alarm,
+            "ordered": self.ordered,
+            "nominal": list(self.nominal),
+            "text": self.text,
+            "looks": [{"events": events, "log_e_value": log_e} for events, log_e in self.looks],
+            "suspects": [suspect.to_json() for suspect in self.suspects],
+        }
+
+
+def power(log_e: float) -> str:
+    """An e-value as people read it: 10^3.2."""
+    return "∞" if log_e == math.inf else f"10^{log_e / math.log(10.0):.1f}"
+
+
+def weigh_fit(model: ParametricMDP, counts: Counts, alpha: float = ALPHA) -> ModelFit:
+    """Test whether the data fit the model."""
+    batches = 0 if counts.batches is None else int(np.count_nonzero(np.diff(counts.batches.start)))
+    ordered = batches > 1
+    events, nominal = counts.steps, counts.design.censored
+    try:
+        test = BatchTest(model, counts)
+    except InputError as error:
+        reason = error.message
+        return ModelFit(UNTESTED, 0.0, alpha, events, None, (), ordered, nominal, (), reason)
+    looks = weigh_batches(test, counts)
+    level = math.log(1.0 / alpha)
+    first = next((event for event, log_e in looks if log_e >= level), None)
+    now = looks[-1][1] if looks else 0.0
+    verdict = CONTRADICTED if first is not None else GROWING if now >= 0.5 * level else FITS
+    suspects = tuple(worst_fits(test, LISTED))
+    return ModelFit(verdict, now, alpha, events, first, tuple(looks), ordered, nominal, suspects)

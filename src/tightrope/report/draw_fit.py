@@ -1,0 +1,263 @@
+"""Does the model fit? Evidence over time, and what was seen against what was expected where it fits worst.
+
+Evidence is the logarithm of an e-value (`tightrope.monitoring.batch_test`), drawn against the number of
+events with the line that a right model crosses with probability at most α. Observed frequencies stand beside
+those of the best fit, with the spread that as many observations have by chance: two standard errors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, NullFormatter
+from msgspec import UnsetType
+
+from tightrope.formats.documents.outcome import FitFacts, SeenFacts, SuspectFacts
+from tightrope.report.picture import Picture, Table
+from tightrope.report.rounding import number, shortened
+from tightrope.report.run import Run
+from tightrope.report.style import FAINT, GREY, INK, SETS, TRUTH, legend_below, name_axes, plain, tell
+
+SUSPECTS = 5
+OUTCOMES = 3
+"""Outcomes that are drawn of one choice, those that are furthest off."""
+
+LONGEST = 46
+LOG = math.log(10.0)
+
+
+def fit_of(run: Run) -> FitFacts | None:
+    """The test of the main result; None without data, and in results of earlier versions."""
+    fit = run.main.fit
+    return None if isinstance(fit, UnsetType) else fit
+
+
+def has_looks(run: Run) -> bool:
+    fit = fit_of(run)
+    return fit is not None and bool(fit.looks)
+
+
+def draw_evidence(run: Run, axes: Axes) -> None:
+    """The evidence at all looks, the level of an alarm, and the first alarm."""
+    fit = fit_of(run)
+    assert fit is not None
+    level = -math.log10(fit.alpha)
+    events = [look.events for look in fit.looks]
+    values = [look.log_e_value / LOG for look in fit.looks]
+    colour = SETS["rectangular"]
+    axes.plot(events, values, "-", color=colour, lw=1.2)
+    for event, value in zip(events, values, strict=True):
+        (dot,) = axes.plot([event], [value], ".", color=colour, ms=5)
+        tell(dot, f"{event:,} events", f"e-value 10^{value:.2f}")
+    axes.axhline(level, color=TRUTH, lw=1.2, ls="--")
+    axes.axhline(0.0, color=GREY, lw=0.8, ls=":")
+    keys: list[Patch | Line2D] = [
+        Line2D([], [], color=colour, marker=".", ms=5, lw=1.2, label="evidence against the model"),
+        Line2D([], [], color=TRUTH, ls="--", lw=1.2, label=f"alarm: {1.0 / fit.alpha:,.0f}"),
+        Line2D([], [], color=GREY, ls=":", lw=0.8, label="no evidence: 1"),
+    ]
+    if fit.first_alarm is not None:
+        axes.axvline(fit.first_alarm, color=TRUTH, lw=0.8)
+        keys.insert(2, Line2D([], [], color=TRUTH, lw=0.8, label="first alarm"))
+    if events[-1] > 50 * events[0]:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    low, high = min(*values, 0.0), max(*values, level)
+    axes.set_ylim(low - 0.06 * (high - low), high + 0.08 * (high - low))
+    name_axes(axes, "events (observed transitions)", "log10 of the e-value")
+    legend_below(axes, keys)
+
+
+def evidence_words(run: Run) -> str:
+    """The verdict in a sentence for people."""
+    fit = fit_of(run)
+    assert fit is not None
+    power = f"10^{fit.log_e_value / LOG:.1f}"
+    said = {
+        "fits": f"The data fit the model: the e-value is {power} after {fit.events:,} events.",
+        "evidence growing": f"Evidence against the model is growing: the e-value is {power} after "
+        f"{fit.events:,} events. It is no alarm yet; more data will tell.",
+        "model contradicted": f"The data contradict the model: the e-value is {power} after {fit.events:,} "
+        "events. The guarantee is worth no more than the model: look at what fits worst.",
+    }.get(fit.verdict, fit.text)
+    if fit.first_alarm is not None:
+        said += f" The alarm came after {fit.first_alarm:,} events."
+        if fit.suspects and fit.suspects[0].moved:
+            change = fit.suspects[0]
+            moved = [f"{m.parameter} {number(m.before, 4)} → {number(m.after, 4)}" for m in change.moved[:2]]
+            said += f" Most of it: {change.text} ({', '.join(moved)})."
+    if fit.nominal:
+        said += " Data are missing, so the rate of false alarms holds in name only."
+    return said
+
+
+def evidence_caption(run: Run) -> str:
+    """How to read the picture."""
+    fit = fit_of(run)
+    assert fit is not None
+    order = (
+        ""
+        if fit.ordered
+        else " The counts have no order in time, so they were weighed all at once: that is less sharp, and a "
+        "change of the parameters cannot show."
+    )
+    return (
+        f"{evidence_words(run)} The e-value says how many times better the data are explained by departures "
+        "from the model (wrong expressions, choices that are not equal, parameters that change) than by the "
+        "model at its best parameters. If the model is right, whatever its parameters are, it ever reaches "
+        f"{1.0 / fit.alpha:,.0f} with probability at most {fit.alpha:g}. This test has its own level and "
+        f"takes nothing from the confidence of the guarantee.{order}"
+    )
+
+
+def _evidence_table(run: Run) -> Table:
+    fit = fit_of(run)
+    assert fit is not None
+    rows = [(f"{look.events:,}", f"10^{look.log_e_value / LOG:.2f}") for look in fit.looks]
+    return Table(f"Numbers: {len(rows)} looks", ("events", "e-value"), rows)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An outcome of a choice that fits badly, and how often the choice was taken."""
+
+    suspect: SuspectFacts
+    seen: SeenFacts
+    visits: int
+
+    @property
+    def spread(self) -> float:
+        """Two standard errors of the frequency, were the best fit the truth."""
+        expected = min(max(self.seen.expected, 0.0), 1.0)
+        return 2.0 * math.sqrt(expected * (1.0 - expected) / max(self.visits, 1))
+
+
+def worst_rows(run: Run) -> list[Row]:
+    """What is drawn: of each choice the outcomes that are furthest off, in their order."""
+    fit = fit_of(run)
+    rows: list[Row] = []
+    shown = [] if fit is None else [suspect for suspect in fit.suspects if suspect.outcomes]
+    for suspect in shown[:SUSPECTS]:
+        visits = sum(seen.count for seen in suspect.outcomes)
+        off = sorted(suspect.outcomes, key=lambda seen: -abs(seen.observed - seen.expected))[:OUTCOMES]
+        rows += [Row(suspect, seen, visits) for seen in suspect.outcomes if seen in off]
+    return rows
+
+
+def draw_worst(run: Run, axes: Axes) -> None:
+    """The outcomes as rows, under the names of the choices that they belong to."""
+    at, places, labels = -1.0, [], []
+    before: SuspectFacts | None = None
+    for row in worst_rows(run):
+        at += 1.0
+        if row.suspect is not before:
+            before = row.suspect
+            head = plain(shortened(_where(row.suspect), LONGEST))
+            axes.text(0.012, at, head, va="center", transform=axes.get_yaxis_transform(), fontweight="bold")
+            at += 1.0
+        tips = [row.suspect.text, row.seen.outcome, f"seen {row.seen.count:,} of {row.visits:,} times"]
+        tips.append(f"observed {number(row.seen.observed, 4)}, expected {number(row.seen.expected, 4)}")
+        low, high = max(row.seen.expected - row.spread, 0.0), min(row.seen.expected + row.spread, 1.0)
+        (bar,) = axes.barh([at], [high - low], 0.62, left=[low], color=FAINT, edgecolor=FAINT, lw=0.4)
+        tell(bar, *tips)
+        axes.plot([row.seen.expected], [at], "|", color=SETS["rectangular"], ms=9, mew=1.6)
+        (dot,) = axes.plot([row.seen.observed], [at], ".", color=INK, ms=6)
+        tell(dot, *tips)
+        places.append(at)
+        labels.append(plain(shortened(_outcome(row), LONGEST // 2)))
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_yticks(places, labels)
+    axes.set_ylim(at + 0.6, -0.6)
+    axes.grid(False, axis="y")
+    name_axes(axes, "probability", "")
+    keys: list[Patch | Line2D] = [
+        Line2D([], [], ls="", marker=".", color=INK, ms=6, label="observed"),
+        Line2D([], [], ls="", marker="|", color=SETS["rectangular"], ms=9, mew=1.6, label="best fit"),
+        Patch(color=FAINT, label="± 2 standard errors"),
+    ]
+    legend_below(axes, keys)
+
+
+def _where(suspect: SuspectFacts) -> str:
+    return suspect.text.replace("choice ", "").replace(" of state ", " in ")
+
+
+def _outcome(row: Row) -> str:
+    """Where it leads, or the expression of its probability."""
+    return row.seen.outcome.rpartition(" (")[0] if row.suspect.kind == "tie" else row.seen.outcome
+
+
+def worst_words(run: Run) -> str:
+    """What the picture shows, in a sentence."""
+    rows = worst_rows(run)
+    far = sum(abs(row.seen.observed - row.seen.expected) > row.spread for row in rows)
+    return (
+        f"Observed against expected for {len(rows)} outcomes that fit worst, {far} beyond two standard errors"
+    )
+
+
+def _worst_table(run: Run) -> Table:
+    fit = fit_of(run)
+    rows: list[tuple[str, ...]] = []
+    for suspect in () if fit is None else fit.suspects:
+        own = "∞" if suspect.log_e_value is None else f"10^{suspect.log_e_value / LOG:.1f}"
+        kind = suspect.kind
+        rows += [
+            (kind, suspect.text, s.outcome, f"{s.count:,}", number(s.observed, 4), number(s.expected, 4), own)
+            for s in suspect.outcomes
+        ]
+        rows += [
+            (
+                kind,
+                suspect.text,
+                m.parameter,
+                "–",
+                f"{number(m.after, 4)} after",
+                f"{number(m.before, 4)} before",
+                own,
+            )
+            for m in suspect.moved
+        ]
+    return Table(
+        "Numbers: what fits worst",
+        ("kind", "where", "outcome", "times", "observed", "expected", "own e-value"),
+        rows,
+    )
+
+
+def worst_caption(run: Run) -> str:
+    """How to read the picture; of many choices some are off by chance."""
+    chosen = len({row.suspect.text for row in worst_rows(run)})
+    return (
+        f"The {chosen} distributions with the most evidence against them: what was observed, beside "
+        "what the best fit expects. They are the worst of all, and some of so many lie beyond two errors by "
+        "chance: the evidence decides, not this picture."
+    )
+
+
+EVIDENCE = Picture(
+    "fit",
+    "Does the model fit?",
+    draw_evidence,
+    lambda run: 2.9,
+    evidence_words,
+    _evidence_table,
+    evidence_caption,
+    has_looks,
+)
+
+WORST = Picture(
+    "observed",
+    "Observed against expected, where it fits worst",
+    draw_worst,
+    lambda run: 1.1 + 0.19 * (len(worst_rows(run)) + len({row.suspect.text for row in worst_rows(run)})),
+    worst_words,
+    _worst_table,
+    worst_caption,
+    lambda run: bool(worst_rows(run)),
+)

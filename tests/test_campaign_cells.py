@@ -8,7 +8,8 @@ from tightrope.errors import InputError
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
 from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.studies.cell_measure import TINY
+from tightrope.studies.cell_data import simulate, solve_truth
+from tightrope.studies.cell_measure import TINY, certified_interval
 from tightrope.studies.cells import (
     QUICK_INSTANCES,
     Cell,
@@ -24,6 +25,7 @@ from tightrope.studies.cells import (
 from tightrope.studies.families import FAMILIES
 from tightrope.studies.methods import METHODS, choose_methods
 from tightrope.studies.published import published_results
+from tightrope.studies.suite import load
 from tightrope.uncertainty.sets import SetsKind
 
 
@@ -91,6 +93,19 @@ def test_quick_has_every_family_and_every_kind_of_sets_over_a_region() -> None:
     assert [i.family for i in instances] == list(FAMILIES)
     assert {m.sets for m in methods} == {"tied", "parameter", "expression", "rectangular"}
     assert len(instances) == len(QUICK_INSTANCES)
+
+
+def test_cells_over_slabs_bet_on_the_policy_that_is_evaluated() -> None:
+    found = {}
+    for method in ("coupled/likelihood", "coupled/slab", "rectangular/slab"):
+        cell = Cell("betting(3)", method, 1)
+        model = load(cell.problem)
+        counts, truth = simulate(cell, model, 2000), solve_truth(cell, model)
+        found[method] = certified_interval(cell, model, counts, truth, 60.0, lambda what: None)
+        assert found[method]["covers"] and found[method]["holds"]
+    gap = {method: float(str(fields["relative_gap"])) for method, fields in found.items()}
+    assert gap["coupled/slab"] < 0.95 * gap["coupled/likelihood"]
+    assert gap["coupled/slab"] <= gap["rectangular/slab"]
 
 
 def test_every_family_has_a_tiny_instance_to_warm_up_with() -> None:

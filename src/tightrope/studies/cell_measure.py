@@ -15,11 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from tightrope.data.counts import Counts
+from tightrope.learning.bet_policy import BetPolicy
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.options import decide
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.stages import Stages
+from tightrope.learning.value_directions import cut_along_values
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.region.region import RegionKind
 from tightrope.solver.solution import Solution
 from tightrope.studies.cell_data import (
     Truth,
@@ -79,12 +82,18 @@ def certified_interval(
     cpu_begin = time.process_time()
     stages = Stages(model, counts, cell.protocol.delta, options)
     decisions = decide(model, counts, options)
+    if decisions.region is RegionKind.SLAB:
+        stages.gradient = BetPolicy(model, objective, truth.policy, counts.design)
     prepared = stages.prepare(decisions)
     progress("solve")
     begin, cpu_built = time.perf_counter(), time.process_time()
     solver = PolicySolver(prepared.sets, objective, options, deadline, lambda what: None)
     value = solver.evaluate(truth.policy)
     if decisions.sets is SetsKind.COUPLED and prepared.verdict is None:
+        along = cut_along_values(prepared, objective, [truth.policy])
+        if along is not None:
+            solver = PolicySolver(along.sets, objective, options, deadline, lambda what: None)
+            value = solver.evaluate(truth.policy)
         value = Coupler(solver, options.coupled_gap).evaluated(value)
     solve_seconds = time.perf_counter() - begin
     cpu = {"build": cpu_built - cpu_begin, "solve": time.process_time() - cpu_built}

@@ -377,7 +377,8 @@ def test_a_missing_file_is_named(tmp_path):
 def test_the_kernel_imports_nothing_that_it_checks_and_stays_small():
     """What must be believed: one package, which grows only on purpose (`docs/trust.md`)."""
     root = Path(tightrope.certificate.__file__).parent
-    allowed = {"tightrope.errors", "tightrope.numerics.arrays", "tightrope.numerics.smoothed_likelihood"}
+    searches = ("smoothed_likelihood", "betting", "question")  # used whatever they return
+    allowed = {"tightrope.errors", *(f"tightrope.numerics.{name}" for name in ("arrays", *searches))}
     code = 0
     for path in root.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -392,4 +393,4 @@ def test_the_kernel_imports_nothing_that_it_checks_and_stays_small():
             bool(line.strip()) and not line.strip().startswith("#") and number not in words
             for number, line in enumerate(lines, 1)
         )
-    assert code <= 3250
+    assert code <= 3516

@@ -199,7 +199,7 @@ def test_coordinates_are_those_of_learning():
 
 def design(kind, episodes=None):
     none = whole()
-    return Data(0.1, "likelihood", "events", kind, True, False, whole(0), none, none, episodes)
+    return Data(0.1, "likelihood", "events", kind, True, False, False, whole(0), none, none, episodes)
 
 
 def test_pilots_follow_from_the_design():

@@ -75,11 +75,6 @@ def test_a_policy_that_was_planned_needs_no_assumption():
     assert "bets are on the given policy, as was planned before the data came" in result.ledger.lines
 
 
-def test_certificates_of_slabs_are_refused_in_words():
-    with pytest.raises(InputError, match="certificates do not cover slabs yet"):
-        certificate_of(learned("slab"), counts_of(NAME))
-
-
 def test_what_a_slab_has_no_use_for_is_refused():
     with pytest.raises(InputError, match="parameter sets have no use for it"):
         LearnOptions(region="slab", sets="parameter")
@@ -180,7 +175,7 @@ def test_a_plan_fixes_the_pilot_of_adaptive_data_and_certificates_follow_it():
     assert not check(moved).valid
 
 
-def test_sample_records_the_policies_to_bet_on(tmp_path, capsys):
+def test_sample_records_the_policies_to_bet_on(tmp_path):
     known = case("betting(4)")
     policy, data = tmp_path / "policy.json", tmp_path / "data.parquet"
     with policy.open("w", encoding="utf-8") as stream:
@@ -190,8 +185,3 @@ def test_sample_records_the_policies_to_bet_on(tmp_path, capsys):
     design = read_data(data, known.model).counts.design
     assert design.planned == 50
     assert design.bet_on == (known.policy.digest,)
-    capsys.readouterr()
-    proof = str(tmp_path / "c")
-    words = ["learn", "bench:betting(4)", "--data", str(data), "--region", "slab", "--certificate", proof]
-    assert run(words) == 2
-    assert "--certificate does not cover slabs yet" in capsys.readouterr().err

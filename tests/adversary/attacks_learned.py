@@ -23,6 +23,7 @@ UNTIED = ("walk/events/untied",)
 BALLS = ("walk/l1/expression", "walk/l1/rectangular", "spread/l1/rectangular")
 ELLIPSOIDS = ("walk/ellipsoid/expression", "walk/ellipsoid/rectangular", "spread/ellipsoid/rectangular")
 LIKELY = ("walk/likelihood/parameter", "walk/likelihood/expression", "spread/likelihood/rectangular")
+SLABS = ("walk/slab/expression", "spread/slab/rectangular")
 REGIONS = (*POLYTOPE, *BALLS, *ELLIPSOIDS, *LIKELY)
 DOMAINS = ("domain/expression", "domain/rectangular")
 COUPLED = ("spread/polytope/coupled", "spread/likelihood/coupled", "domain/coupled")
@@ -194,7 +195,7 @@ ATTACKS = [
     Attack("box-turned-over", REGIONS, narrowed(lambda f: _stage(f, lambda a: a[::-1])), "lower above upper: an empty box proves everything"),
     Attack("box-stage-beyond", REGIONS, narrowed(lambda f: _stage(f, lambda a: a + 10_000)), "a stage by rows that are not there"),
     Attack("box-stage-half", REGIONS, narrowed(lambda f: _stage(f, lambda a: a[1:])), "a stage that is not whole shifts all others"),
-    Attack("rows-of-no-origin", REGIONS, narrowed(rows_appended((8, 0, 0), (99, 0, 0))), "an origin that nobody knows"),
+    Attack("rows-of-no-origin", REGIONS, narrowed(rows_appended((88, 0, 0), (99, 0, 0))), "an origin that nobody knows"),
     Attack("rows-in-a-circle", REGIONS, narrowed(rows_appended(*((5, e, part) for e in range(1, 4) for part in (0, 1)))), "EXPRESSION rows rest on the bounds that they should prove"),
     Attack("rows-of-a-split", REGIONS, narrowed(rows_appended((7, 0, 0), (7, 0, 1))), "half-spaces of cells outside of any cell"),
     Attack("rows-of-another-region", REGIONS, narrowed(rows_appended((3, 0, 0), (4, 0, 1), (6, 0, 0))), "cuts, balls and tangents where there are none"),
@@ -254,6 +255,30 @@ ATTACKS = [
     Attack("words-of-its-own", EVERYTHING, narrowed(with_field("learned.assumption", "none")), "assumptions are derived, never read"),
     Attack("pilot-of-its-own", LIKELY, narrowed(with_field("learned.pilot", 0)), "the pilot is derived, never read"),
     Attack("plug-ins-of-its-own", LIKELY, narrowed(with_field("learned.plug_in", np.full((9, 1), 0.55))), "plug-ins chosen in hindsight"),
+    # Slabs: bets are derived, and rows rest on rows of earlier stages.
+    Attack("slab-bounds", SLABS, narrowed(), "bounds that nothing proves"),
+    Attack("slab-claim", SLABS, tight(), "nobody compares claim and vector"),
+    Attack("slab-bets-of-its-own", SLABS[:1], narrowed(with_field("learned.stake", np.full((9, 8), 0.1))), "bets chosen in hindsight"),
+    Attack("slab-gradient-of-its-own", SLABS[:1], narrowed(with_field("learned.gradient", np.ones(3))), "a direction chosen in hindsight"),
+    Attack("slab-schedule-of-its-own", SLABS[:1], narrowed(with_field("learned.placed", [0, 1, 2])), "bets on batches that they follow from"),
+    Attack("slab-levels-of-its-own", SLABS[:1], narrowed(with_field("learned.guard", 0.01)), "how δ is split is derived, never read"),
+    Attack("slab-row-of-its-own-stage", SLABS, narrowed(lambda f: _slab_rows(f, (8, 0, 0))), "a row that rests on itself"),
+    Attack("slab-row-of-a-later-stage", SLABS[:1], narrowed(lambda f: _slab_rows(f, (8, 1, 0))), "rows in a circle"),
+    Attack("slab-row-beyond", SLABS[:1], narrowed(rows_appended((8, 9, 0), (8, 9, 0))), "a stage that is not there"),
+    Attack("slab-row-other-side", SLABS[:1], narrowed(rows_appended((8, 0, 1), (8, 0, 1))), "a side that nobody bets on"),
+    Attack("slab-row-negative", SLABS[:1], narrowed(rows_appended((8, -1, 0), (8, 0, -1))), "negative numbers count from the end"),
+    Attack("slab-stages-missing", SLABS[:1], narrowed(lambda f: _no_stages(f)), "rows of stages that are not there"),
+    Attack("slab-share-none", SLABS[:1], narrowed(change("learned.slab.0.share", np.zeros_like)), "0/0 of the bets"),
+    Attack("slab-share-negative", SLABS[:1], narrowed(change("learned.slab.0.share", lambda a: -a)), "the worse the bets, the better the row"),
+    Attack("slab-share-of-more", SLABS[:1], narrowed(change("learned.slab.0.share", lambda a: np.hstack([a, a]))), "a scale that has no weight"),
+    Attack("slab-point-outside", SLABS[:1], narrowed(change("learned.slab.0.point", lambda a: a + 50)), "tangents where nothing is"),
+    Attack("slab-point-zero", SLABS[:1], narrowed(filled("learned.slab.0.point", 0.0)), "log(1 + a/0)"),
+    Attack("slab-point-nan", SLABS[:1], narrowed(filled("learned.slab.0.point", np.nan)), "NaN violates no inequality"),
+    Attack("slab-point-huge", SLABS[:1], narrowed(filled("learned.slab.0.point", 1e308)), "overflow in the tangent"),
+    Attack("slab-bases-other-side", SLABS, narrowed(change("learned.slab.0.region.bound_side", lambda a: 1 - a)), "upper bounds taken for lower ones"),
+    Attack("slab-bases-one-row", SLABS[:1], narrowed(change("learned.slab.0.region.bound_basis", np.zeros_like)), "one row many times: no basis"),
+    Attack("slab-bases-beyond", SLABS[:1], narrowed(change("learned.slab.0.region.bound_basis", lambda a: a + 1000)), "rows that are not there"),
+    Attack("slab-stages-elsewhere", LIKELY[:1], narrowed(lambda f: f["learned"].update(slab=[{"region": None}])), "a slab where nobody bets"),
     # Cells.
     Attack("coupled-claim", COUPLED, tight(), "the interval is read from cells, not from the claim"),
     Attack("coupled-cell-missing", COUPLED, lambda f: _cells(f, lambda c, k: _without_cell(f, c, k)), "a cell that nobody looked at"),
@@ -330,6 +355,18 @@ def _models(forgery: Forgery) -> None:
     forgery[f"{path}.slope"] = np.zeros((cells, opened, size))
     forgery[f"{path}.curve"] = np.zeros((cells, opened, size * (size + 1) // 2))
     forgery[f"{path}.error"] = np.full((cells, opened), 1e-9)
+
+
+def _slab_rows(forgery: Forgery, name: tuple[int, int, int]) -> None:
+    """All rows of the first stage, and what they prove, from one name."""
+    path = "learned.slab.0.region.row"
+    forgery[path] = np.tile(np.array([name], dtype=np.int64), (max(len(forgery[path]), 1), 1))
+
+
+def _no_stages(forgery: Forgery) -> None:
+    for path in [path for path in forgery.arrays if path.startswith("learned.slab.")]:
+        del forgery.arrays[path]
+    forgery["learned"]["slab"] = []
 
 
 def _no_region(forgery: Forgery) -> None:

@@ -236,12 +236,17 @@ DRAWN_SPREAD = (*SPREAD_DOMAIN, "--at", "p=0.3,q=0.4,r=0.15", "--generative", "1
 REACH = ("--prop", 'Pmax=? [ F "goal" ]')
 
 
+EPISODES = ("--episodes", "600", "--seed", "1")
+
+
 def _learned(region: str, sets: str, *more: str, spread: bool = False, name: str = "") -> Honest:
     model, text, domain, drawn = (
         ("spread.prism", SPREAD, SPREAD_DOMAIN, DRAWN_SPREAD)
         if spread
         else ("walk.prism", WALK, WALK_DOMAIN, DRAWN_WALK)
     )
+    if region == "slab":  # bets need batches
+        drawn = (*drawn[:-4], *EPISODES)
     method = ("--region", region) if region else ()
     label = name or f"{'spread' if spread else 'walk'}/{region or 'events'}/{sets}"
     return Honest(
@@ -270,6 +275,8 @@ LEARNED = [
     _learned("", "tied", "--interval", "hoeffding", name="walk/hoeffding/tied"),
     _learned("polytope", "coupled", spread=True),
     _learned("likelihood", "coupled", spread=True),
+    _learned("slab", "expression"),
+    _learned("slab", "rectangular", spread=True),
 ]
 
 LEARNED.append(

@@ -22,6 +22,10 @@ from adversary.archive import Forgery
 from adversary.honest import SPREAD, Honest
 from adversary.truth_values import Question, objective_of
 from exact_reference import INFINITE, TinyModel
+from tightrope.certificate.format.archive import load
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.region.rows import Origin
 from tightrope.model.objective import Objective
 
 DELTA = 0.05
@@ -153,6 +157,8 @@ def region_of(honest: Honest) -> tuple[Sketch, Inside, list[float]]:
         inside = _untied(sketch, data)
     elif kind in ("events", "polytope", "anytime", "hoeffding"):
         inside = _events(sketch, data, kind)
+    elif kind == "slab":
+        inside = _slab(honest, sketch, data)
     else:
         inside = {"l1": _balls, "ellipsoid": _ellipsoid, "likelihood": _likelihood}[kind](sketch, data)
     centre = _estimate(sketch, _by_expression(sketch, data.total()))
@@ -292,11 +298,12 @@ def _estimate(sketch: Sketch, seen: dict[str, int]) -> list[float]:
     return [float(x) for x in found.x]
 
 
-def _likelihood(sketch: Sketch, data: Data) -> Inside:
+def _likelihood(sketch: Sketch, data: Data, delta: float = DELTA, pilot: int | None = None) -> Inside:
     """Plug-ins are smoothed estimates; half a unit of the logarithm is left for other ways to smooth."""
     ends = np.cumsum([sum(batch.values()) for batch in data.batches])
-    pilot = int(np.searchsorted(ends, 0.1 * ends[-1], side="right"))
-    threshold, so_far, later = math.log(DELTA) + 0.5, {}, {}
+    if pilot is None:
+        pilot = int(np.searchsorted(ends, 0.1 * ends[-1], side="right"))
+    threshold, so_far, later = math.log(delta) + 0.5, {}, {}
     for number, batch in enumerate(data.batches):
         seen = _by_expression(sketch, batch)
         if number >= pilot:
@@ -304,6 +311,27 @@ def _likelihood(sketch: Sketch, data: Data) -> Inside:
             later = {name: later.get(name, 0) + seen.get(name, 0) for name in {*later, *seen}}
         so_far = {name: so_far.get(name, 0) + seen.get(name, 0) for name in {*so_far, *seen}}
     return lambda free: _log_likelihood(sketch, later, free) >= threshold
+
+
+def _slab(honest: Honest, sketch: Sketch, data: Data) -> Inside:
+    """The guard, and at every point the wealth of the honest bets in plain floats."""
+    link = Learned(load(honest.certificate).certificate, LONGDOUBLE)
+    slab, guard = (link.statements.sources[origin] for origin in (Origin.SLAB, Origin.CUT))
+    bets, outcomes = slab.bets, link.outcomes
+    linear, constant = (LONGDOUBLE.floats(of) for of in (slab.linear, slab.constant))
+    likely = _likelihood(sketch, data, float(bets.guard), guard.pilot)
+    weights = np.log([float(weight) for _, weight in bets.schedule.scales])
+
+    def inside(free: Sequence[float]) -> bool:
+        f = (linear @ np.array(sketch.lift(free)) + constant)[outcomes.expression]
+        stands = (bets.stake >= 0) | (f >= -2 * bets.stake)
+        part = np.logical_and.reduceat(stands, outcomes.start[:-1], axis=-1)
+        taken = np.repeat(part, np.diff(outcomes.start), axis=-1) & (bets.seen > 0)
+        terms = np.where(taken, bets.seen * np.log1p(np.where(taken, bets.stake / f, 0.0)), 0.0)
+        wealth = np.logaddexp.reduce(weights + terms.sum(axis=(2, 3)), axis=1)
+        return likely(free) and bool(np.all(wealth < -math.log(bets.side)))
+
+    return inside
 
 
 @cache

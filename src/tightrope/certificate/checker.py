@@ -57,7 +57,8 @@ def check(certificate: Certificate, n: Arithmetic = LONGDOUBLE) -> Verdict:
     values = {claim.name: (claim.lower, claim.upper) for claim in certificate.claims}
     kind = "value" if problem.law != "domain" else "learning"
     planned = learned is not None and all(one.passed for one in checks) and learned.planned
-    assumes, nominal = assumptions(problem, planned)
+    given = any(claim.name == "given policy" for claim in certificate.claims)
+    assumes, nominal = assumptions(problem, planned, given)
     return Verdict(tuple(checks), values, kind, tuple(assumes), nominal, unbound(certificate))
 
 

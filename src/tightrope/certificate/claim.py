@@ -122,6 +122,17 @@ class RegionHints:
 
 
 @dataclass(frozen=True, eq=False)
+class SlabHints:
+    """A stage of a slab's rows: `region` proves bounds of expressions, with rows of earlier stages; each side
+    that is bet on has a point near which its row shall be tight, and a share for every scale of its bets.
+    """
+
+    region: RegionHints = part(RegionHints)
+    point: FloatArray = reals("sides", "SIZE")
+    share: OffsetArray = integers("sides", "scales", most=2**20)
+
+
+@dataclass(frozen=True, eq=False)
 class CoupledHints:
     """Bounds of a claim's policy over the region itself: one x for the whole run.
 
@@ -196,12 +207,13 @@ class CoupledHints:
 
 @dataclass(frozen=True, eq=False)
 class LearnedHints:
-    """Intervals of events (of transitions, where these share δ), and proofs from a region."""
+    """Intervals of events (of transitions, where these share δ), a slab's stages, proofs from a region."""
 
     lower: FloatArray | None = reals("intervals", least=0.0, most=1.0, optional=True)
     upper: FloatArray | None = reals("intervals", least=0.0, most=1.0, optional=True)
     region: RegionHints | None = part(RegionHints, optional=True)
     coupled: tuple[CoupledHints, ...] = parts(CoupledHints, 4)
+    slab: tuple[SlabHints, ...] = parts(SlabHints, 8)
 
     def trouble(self) -> str | None:
         return None if (self.lower is None) == (self.upper is None) else "intervals without one of their ends"

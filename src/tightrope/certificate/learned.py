@@ -35,10 +35,12 @@ from tightrope.certificate.region.projection import Bounds, proved_by_bases, shr
 from tightrope.certificate.region.projection import Ends as ProvedEnds
 from tightrope.certificate.region.rows import Ends, Origin, Sources, Writer
 from tightrope.certificate.statistics.balls import Balls
+from tightrope.certificate.statistics.bets import Bets
 from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.certificate.statistics.intervals import Intervals
 from tightrope.certificate.statistics.likelihood import Likelihood
 from tightrope.certificate.statistics.outcomes import Events, Outcomes, totals
+from tightrope.certificate.statistics.slab import Slab
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 
@@ -68,7 +70,8 @@ class Projection:
 class Learned:
     """The links one after the other, each a value that follows from the problem and hints."""
 
-    def __init__(self, certificate: Certificate, n: Arithmetic):
+    def __init__(self, certificate: Certificate, n: Arithmetic, known: Statements | None = None):
+        """`known`: the statements of the same problem and policies, where these were derived before."""
         problem, hints = certificate.problem, certificate.learned
         assert problem.polynomial is not None and problem.domain is not None
         assert problem.expression is not None and hints is not None
@@ -78,6 +81,8 @@ class Learned:
         self.space = Space(problem.domain, self.polynomials)
         self.used: list[int] = np.unique(self.expression).tolist()
         self.constant = np.array([is_constant(p) for p in self.polynomials])
+        if known is not None:
+            self.statements = known
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -97,6 +102,14 @@ class Learned:
         """Whether a likelihood's pilot follows from a plan."""
         likelihood = self.statements.sources.get(Origin.CUT)
         return isinstance(likelihood, Likelihood) and likelihood.planned
+
+    @cached_property
+    def given(self) -> FloatArray | None:
+        """The weights of the choices of a policy that is given."""
+        claim = next((one for one in self.certificate.claims if one.name == "given policy"), None)
+        if claim is None or claim.choice is None:
+            return None if claim is None else claim.weight
+        return np.bincount(claim.choice, minlength=self.problem.graph.choices).astype(np.float64)
 
     def checks(self) -> list[Check]:
         """Links 1 to 3."""
@@ -118,8 +131,9 @@ class Learned:
         data, hints, region = self.data, self.hints, self.hints.region
         if (hints.lower is not None) != (data is not None and data.has_intervals):
             raise ValueError("intervals do not fit the method")
-        if region is not None and (self.is_untied or region.point.shape[1] != self.space.size):
-            raise ValueError("the region does not fit the statement or the coordinates")
+        betted = data is not None and data.method == "slab"
+        if (region is not None and self.is_untied) or (hints.slab and not betted):
+            raise ValueError("the region does not fit the statement")
         if data is None:
             words = "the bounds hold for every instantiation in the domain"
             return Statements(Check("no data", True, words), {})
@@ -131,9 +145,11 @@ class Learned:
             sources = {Origin.L1: (balls := Balls(*about, self.outcomes, delta))}
             found = "L1 balls are those of the model", f"{balls.statements} balls"
         elif data.method == "likelihood":
-            sources = {Origin.CUT: (likelihood := Likelihood(*about, data, self.expression))}
+            sources = {Origin.CUT: (likelihood := Likelihood(*about, data, self.expression, delta))}
             words = f"{data.batches} batches, a pilot of {likelihood.pilot}"
             found = "every batch is predicted by those before it", words
+        elif data.method == "slab":
+            return self._slab(data)
         else:
             sources = {Origin.TANGENT: (ellipsoid := Ellipsoid(*about, self.outcomes, delta))}
             words = f"{self.space.size} coordinates, β = {float(ellipsoid.beta):.6f}"
@@ -164,18 +180,48 @@ class Learned:
             return Statements(found, {})
         return Statements(found, {Origin.EVENT: Ends(self.space, self.events.polynomials, lower, upper)})
 
+    def _slab(self, data: Data) -> Statements:
+        """A guard and bets beside it, each at its share of δ."""
+        about = self.n, self.space, self.polynomials
+        bets = Bets(self.problem, data, self.space, self.outcomes, self.given)
+        guard = Likelihood(*about, data, self.expression, bets.guard)
+        fair, placed = not bets.unfair(self.outcomes), len(bets.schedule.placed)
+        words = (
+            f"placed {placed} times on {'the given' if bets.given else 'the best'} policy, δ = {data.delta:g}"
+        )
+        check = Check(
+            "every bet follows from the batches before it, and is no better than fair",
+            fair,
+            words if fair else "stakes of a group of outcomes win on average",
+        )
+        return Statements(check, {Origin.CUT: guard, Origin.SLAB: Slab(*about, self.outcomes, bets)})
+
+    @cached_property
+    def sources(self) -> Sources:
+        """What rows are written from, a slab's stages included: each rests on those before it."""
+        sources = self.statements.sources
+        for stage in self.hints.slab:
+            slab = sources[Origin.SLAB]
+            assert isinstance(slab, Slab)
+            bounds = self.project(stage.region, sources).bounds
+            sources = {**sources, Origin.SLAB: slab.narrowed(*bounds.doubles(self.used), stage)}
+        return sources
+
     @cached_property
     def projection(self) -> Projection:
         return self.project(self.hints.region)
 
-    def writer(self, region: RegionHints | None) -> Writer:
+    def writer(self, region: RegionHints | None, sources: Sources | None = None) -> Writer:
         """Who writes the rows that hints about a region name."""
         points = np.zeros((0, self.space.size)) if region is None else region.point
-        return Writer(self.n, self.space, self.statements.sources, points)
+        if points.shape[1] != self.space.size:
+            raise ValueError("the region does not fit the coordinates")
+        return Writer(self.n, self.space, self.sources if sources is None else sources, points)
 
-    def project(self, region: RegionHints | None) -> Projection:
+    def project(self, region: RegionHints | None, sources: Sources | None = None) -> Projection:
         """Links 2 and 3, with these hints about the region."""
-        space, writer, box, rows, stages = self.space, self.writer(region), self.space.start_box(), None, 0
+        writer = self.writer(region, sources)
+        space, box, rows, stages = self.space, self.space.start_box(), None, 0
         bases: ProvedEnds = {}
         if region is not None:
             early = region.row[region.row[:, 0] != Origin.EXPRESSION]

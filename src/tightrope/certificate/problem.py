@@ -45,6 +45,8 @@ MOST_WORK = 10**9
 MOST_ELIMINATION = 4 * 10**7
 """Of the equalities of a domain: their number³ · parameters · bits of a coefficient."""
 
+INTERVALS = ("clopper-pearson", "hoeffding", "beta-binomial")
+
 MOST_BITS = 10**7
 """Of all monomials at a point."""
 
@@ -160,16 +162,18 @@ class Data:
     """What was seen, in time-ordered batches, how it was sampled, and the statement that is made of it.
 
     Batch b saw batch_transition[i] batch_count[i] times, batch_start[b] ≤ i < batch_start[b+1]. Methods that
-    do not use the order have one batch. `shared_by`: for intervals, whose δ is shared: events, g and 1 − g
-    being one; outcomes, each g; or transitions, each with its own counts.
+    do not use the order have one batch. `anytime`: they were looked at while they came. `shared_by`: for
+    intervals, whose δ is shared: events, g and 1 − g being one; outcomes, each g; or transitions, each with
+    its own counts.
     """
 
     delta: float = share()
-    method: str = word("clopper-pearson", "hoeffding", "beta-binomial", "weissman", "likelihood", "ellipsoid")
+    method: str = word(*INTERVALS, "weissman", "likelihood", "slab", "ellipsoid")
     shared_by: str = word("events", "outcomes", "transitions")
     design: str = word("generative-fixed", "trajectories", "adaptive")
     repeats: bool = truth()
     censored: bool = truth()
+    anytime: bool = truth()
     batch_start: OffsetArray = integers("batches+1")
     batch_transition: OffsetArray = integers("counts")
     batch_count: OffsetArray = integers("counts", least=1, most=MOST_COUNTS)
@@ -190,7 +194,7 @@ class Data:
     @property
     def has_intervals(self) -> bool:
         """Whether the statement is one interval for each event, outcome or transition."""
-        return self.method in ("clopper-pearson", "hoeffding", "beta-binomial")
+        return self.method in INTERVALS
 
     @property
     def is_untied(self) -> bool:

@@ -63,13 +63,14 @@ class Verdict:
         return tuple(name for name, tied in self.bound.items() if tied is False)
 
 
-def assumptions(problem: Problem, planned: bool) -> tuple[list[str], bool]:
+def assumptions(problem: Problem, planned: bool, given: bool) -> tuple[list[str], bool]:
     """(what is assumed, in words; whether the confidence is nominal), derived from method and design.
 
     * FIXED (Clopper–Pearson, Hoeffding, Weissman's balls). Holds of draws from a generative model, and of
       trajectories that meet an event at most once each (never a choice twice, and events that pool no
       choices): whether one meets it is decided before its outcome is drawn.
-    * PLANNED (likelihood whose pilot follows a plan), ANY (beta-binomial, ellipsoid, likelihood otherwise).
+    * PLANNED (likelihood whose pilot follows a plan, also as the guard of a slab), ANY (beta-binomial,
+      ellipsoid, likelihood otherwise).
 
     Rows that were left out by their outcomes (censored data) satisfy none of them.
     """
@@ -84,13 +85,15 @@ def assumptions(problem: Problem, planned: bool) -> tuple[list[str], bool]:
         once = data.design == "trajectories" and not data.repeats and data.is_untied
         holds = data.design == "generative-fixed" or once
     else:
-        assumed = PLANNED if data.method == "likelihood" and planned else ANY
+        assumed = PLANNED if planned else ANY
         holds = assumed == ANY or data.design != "adaptive"
     words.append(f"{assumed} (the data say: {data.design})")
-    if data.method == "likelihood":
+    if data.method in ("likelihood", "slab"):
         words.append("batches were cut without looking at outcomes")
         if data.design == "adaptive" and data.planned is not None:
             words.append(f"{data.planned} episodes were planned before the first one")
+    if data.method == "slab" and given:
+        words.append("the given policy, which is bet on, was not chosen by looking at these data")
     if data.censored:
         words.insert(0, "NOMINAL: rows were left out by their outcomes; nothing is guaranteed")
     if not holds:

@@ -118,12 +118,6 @@ def run(asked: Request) -> None:
             "--certificate has nothing to prove: the published ellipsoid is unsound and guarantees nothing",
             hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
         )
-    if asked.certificate is not None and asked.region is RegionKind.SLAB:
-        raise InputError(
-            "--certificate does not cover slabs yet: nothing in it would prove that the bets preceded their "
-            "data",
-            hint="leave --certificate out, or use --region likelihood",
-        )
     options = asked.options()
     exports = parse_exports(asked.export)
     if exports and asked.output is None:

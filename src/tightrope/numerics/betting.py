@@ -48,6 +48,7 @@ MOST_SUCCESSORS = 4096
 _ROUNDS = 400
 _CLOSE = 1e-13
 _BITS, _POINT_BITS = 12, 28
+_LEAST_HELP = 1e-6
 _SMALLEST = 2.0**-30
 """A signature whose stakes would have to be cut down further has none."""
 
@@ -93,8 +94,8 @@ class Table:
         inverse = np.linalg.pinv(information, hermitian=True).astype(np.float64)
         normal = with_the_domains_help(wanted, inverse, likelihood.faces, room, level)
         step = inverse @ normal
-        length = float(normal @ step)
-        if not 0.0 < length < np.inf:
+        length, alone = float(normal @ step), float(wanted @ inverse @ wanted)
+        if not _LEAST_HELP * alone < length < np.inf:  # the domain does it all, and what is left is rounding
             return np.zeros(len(self.expression))
         return self.stakes(t, shortened(step * math.sqrt(2.0 * level / length), _BITS))
 

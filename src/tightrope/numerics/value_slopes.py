@@ -24,6 +24,9 @@ from tightrope.numerics.question import NEVER, Question, layers_of, reached, spr
 _MOST_STORED = 50_000_000
 """Values kept while a step-bounded objective is unrolled; beyond that it has no slopes."""
 
+_MOST_CYCLIC = 300_000
+"""States of a chain with cycles whose equations are solved."""
+
 _ROUNDS = 200
 _CLOSE = 1e-9
 """Choices this near to the best one count as equal, relatively: the first of them is taken."""
@@ -249,13 +252,15 @@ class Solved:
 
     @staticmethod
     def of(chain: Chain, matrix: Any) -> Solved | None:
-        """None where the equations are singular."""
+        """None where the equations are singular, or too many."""
         from scipy.sparse import eye_array
         from scipy.sparse.linalg import splu
 
         free, values = np.flatnonzero(~chain.fixed), np.where(chain.fixed, chain.value, 0.0)
         moves = ~chain.fixed[chain.row] & (chain.column >= 0)
         layer = layers_of(len(values), chain.row[moves], chain.column[moves])
+        if layer is None and len(free) > _MOST_CYCLIC:
+            return None
         if layer is not None:  # the matrix is triangular in this order
             free = free[np.argsort(layer[free], kind="stable")]
         inner = matrix[free]

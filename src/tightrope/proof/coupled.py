@@ -18,7 +18,7 @@ import numpy as np
 
 from tightrope.certificate.claim import Certificate, Claim, CoupledHints, packed_size
 from tightrope.certificate.coupled.check import CoupledCheck
-from tightrope.certificate.learned import Learned
+from tightrope.certificate.learned import Learned, Statements
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.coupled import CoupledValue
@@ -40,10 +40,12 @@ def with_coupled_proofs(
     aligned: Sequence[Name | None],
     cut_points: FloatArray,
     values: Sequence[CoupledValue | None],
+    known: Statements,
 ) -> Certificate:
     """The certificate with a proof for every claim whose policy has a coupled value with cells.
 
-    `aligned` are the names of the region's rows, and `cut_points` what its CUT rows refer to.
+    `aligned` are the names of the region's rows, and `cut_points` what its CUT rows refer to; `known` are the
+    statements of this problem.
     """
     trees = {i: PrunedTree.of(value) for i, value in enumerate(values) if value is not None and value.cells}
     assert draft.learned is not None
@@ -59,7 +61,7 @@ def with_coupled_proofs(
     names, points = _with_cuts(aligned, used, draft.learned.region.point, cut_points)
     draft = with_region(draft, replace(draft.learned.region, point=points))
     assert draft.learned is not None
-    link = Learned(draft, LONGDOUBLE)
+    link = Learned(draft, LONGDOUBLE, known)
     proofs, claims = [], list(draft.claims)
     for i, tree in trees.items():
         value = values[i]

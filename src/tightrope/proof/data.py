@@ -10,13 +10,13 @@ from tightrope.learning.result import LearningResult
 from tightrope.region.region import RegionKind
 from tightrope.uncertainty.sets import SetsKind
 
-LIKELIHOOD = "likelihood"
+LIKELIHOOD, SLAB = "likelihood", "slab"
 
 
 def to_data(counts: Counts, delta: float, method: str, shared_by: str) -> certified.Data:
     """Batches in time order where the method uses the order; one batch of everything otherwise."""
     design, batches = counts.design, counts.batches
-    if method == LIKELIHOOD and batches is not None:
+    if method in (LIKELIHOOD, SLAB) and batches is not None:
         start, transition, count = batches.start, batches.transition, batches.count
     else:
         transition = np.flatnonzero(counts.transition)
@@ -29,11 +29,12 @@ def to_data(counts: Counts, delta: float, method: str, shared_by: str) -> certif
         design=design.kind.value,
         repeats=bool(design.repeats),
         censored=bool(design.censored),
+        anytime=bool(design.anytime),
         batch_start=start.astype(np.int64),
         batch_transition=transition.astype(np.int64),
         batch_count=count.astype(np.int64),
         episodes=design.episodes,
-        planned=None if design.late_plan or design.anytime else design.planned,
+        planned=None if design.late_plan else design.planned,
     )
 
 
@@ -45,7 +46,11 @@ def data_of(result: LearningResult, counts: Counts) -> certified.Data | None:
     region = result.region if result.verdict is None else None
     method = ledger.method
     if region is not None and result.sets.kind not in (SetsKind.UNTIED, SetsKind.TIED):
-        named = {RegionKind.LIKELIHOOD: LIKELIHOOD, RegionKind.ELLIPSOID: "ellipsoid"}
+        named = {
+            RegionKind.LIKELIHOOD: LIKELIHOOD,
+            RegionKind.SLAB: SLAB,
+            RegionKind.ELLIPSOID: "ellipsoid",
+        }
         method = named.get(region.kind, method)
     return to_data(counts, ledger.delta, method, _shared_by(result, method))
 

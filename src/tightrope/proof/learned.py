@@ -36,6 +36,7 @@ from tightrope.proof.ellipsoid import prove_ellipsoid
 from tightrope.proof.problem import to_problem
 from tightrope.proof.region import Wanted, open_ends, prove_choices, prove_region, prune, with_region
 from tightrope.proof.rows import EventMap, row_names
+from tightrope.proof.slab import prove_slab
 from tightrope.proof.solved import to_claim, to_words, value_hints
 from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.polytope import Polytope
@@ -54,11 +55,6 @@ def certificate_of(
     region = result.region if result.verdict is None else None
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
-    if region is not None and region.kind is RegionKind.SLAB:
-        raise InputError(
-            "certificates do not cover slabs yet: nothing here would prove that the bets preceded their data",
-            hint="leave the certificate out, or use the likelihood region",
-        )
     if counts.design.censored:
         raise InputError(
             f"outcomes are missing from the data ({'; '.join(counts.design.censored)}): no confidence holds "
@@ -76,6 +72,8 @@ def certificate_of(
     draft, events = _draft(result, counts)
     wanted = _expression_bounds(draft, sets)
     link = Learned(draft, LONGDOUBLE)
+    if isinstance(region, Polytope) and region.kind is RegionKind.SLAB:
+        draft, link = prove_slab(link, draft, region)
     proof: RegionHints | None = None
     if isinstance(region, Ellipsoid):
         proof = prove_ellipsoid(link, result, region, wanted)
@@ -103,7 +101,7 @@ def certificate_of(
     coupled = [value.coupled for _, value in values]
     if isinstance(region, Polytope) and any(coupled):
         aligned, points = row_names(result, region, events)
-        draft = with_coupled_proofs(draft, aligned, points, coupled)
+        draft = with_coupled_proofs(draft, aligned, points, coupled, link.statements)
     return draft
 
 
@@ -117,10 +115,11 @@ def domain_certificate(result: LearningResult, about: Mapping[str, Any] | None =
 
 
 def _draft(result: LearningResult, counts: Counts) -> tuple[Certificate, EventMap | None]:
-    """The problem and the intervals of events or transitions, without claims."""
+    """The problem and the intervals of events or transitions; of claims only whose policy is given."""
     data = data_of(result, counts)
     problem = to_problem(result.model, result.objective, data=data, assumed_support=result.assumed_support)
-    draft = Certificate(problem, learned=LearnedHints())
+    claims = () if result.value is None else (to_claim("given policy", (0.0, 1.0), result.value.policy),)
+    draft = Certificate(problem, claims=claims, learned=LearnedHints())
     if data is None or not data.has_intervals:
         return draft, None
     if data.is_untied:

@@ -128,14 +128,20 @@ def shrink_box(link: Learned, proof: RegionHints, rounds: int, wanted: Wanted | 
         if any(low > high for low, high in zip(*smaller, strict=True)):
             break
         bases.append(basis)
-        box = smaller
-        if wanted is not None and _contains(wanted, box):
+        before, box = box, smaller
+        if _contains(wanted, box) if wanted is not None else not _shrunk(before, box):
             break
     proof = replace(proof, box_basis=np.array(bases, dtype=np.int64).reshape(-1, size))
     if wanted is None:
         return proof
     low, high = (np.array(end, dtype=np.float64) for end in wanted)
     return replace(proof, box_lower=low, box_upper=high)
+
+
+def _shrunk(before: Box, box: Box) -> bool:
+    """Whether some side of the box became shorter by more than a millionth."""
+    sides = [[float(high - low) for low, high in zip(*one, strict=True)] for one in (before, box)]
+    return any(new < (1 - 1e-6) * old for old, new in zip(*sides, strict=True))
 
 
 def _contains(outer: Wanted, box: Box) -> bool:
@@ -174,8 +180,11 @@ def prune(draft: Certificate) -> Certificate:
     """Only the rows and points of the region that some basis uses."""
     assert draft.learned is not None
     proof = draft.learned.region
-    if proof is None:
-        return draft
+    return draft if proof is None else with_region(draft, pruned(proof))
+
+
+def pruned(proof: RegionHints) -> RegionHints:
+    """Only the rows and points that some basis uses."""
     faces = 2 * proof.point.shape[1]
     tables = (proof.box_basis, proof.bound_basis, proof.choice_basis)
     used = np.unique(np.concatenate([table[table >= faces].reshape(-1) for table in tables])) - faces
@@ -188,5 +197,4 @@ def prune(draft: Certificate) -> Certificate:
     box, bound, choice = (
         np.where(table >= faces, faces + rank[np.maximum(table - faces, 0)], table) for table in tables
     )
-    proof = replace(proof, row=row, point=points, box_basis=box, bound_basis=bound, choice_basis=choice)
-    return with_region(draft, proof)
+    return replace(proof, row=row, point=points, box_basis=box, bound_basis=bound, choice_basis=choice)

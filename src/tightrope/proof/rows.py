@@ -85,6 +85,7 @@ def row_names(
     for j, (x, y) in enumerate(coordinates.products):
         envelopes += [(Kind.ENVELOPE, j, part) for part in ((0, 4, 1, 2) if x == y else (0, 1, 2, 3))]
     _, example = np.unique(result.model.signatures.of_choice, return_index=True)
+    sides = 1 if region.slab is None else max(len(region.slab.sides), 1)
     names: list[Name | None] = []
     for origin, index, part in zip(
         system.origin.tolist(), system.index.tolist(), system.parts.tolist(), strict=True
@@ -99,6 +100,8 @@ def row_names(
             name = envelopes[index]
         elif origin == Origin.CUT:
             name = (Kind.CUT, index, 0)
+        elif origin == Origin.SLAB:
+            name = (Kind.SLAB, *divmod(index, sides))
         elif origin == Origin.L1 and part > 0:
             name = (Kind.L1, int(example[index]), part)
         names.append(name)

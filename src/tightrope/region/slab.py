@@ -38,6 +38,10 @@ from tightrope.statistics.slab import Slab
 
 _ROUNDS = 4
 _ENOUGH = 0.01
+_SPARE = 1e-7
+"""By so much of its width the range of an expression is widened: whoever proves rows again need not find
+ranges to the last digit.
+"""
 
 
 def enclose_slab(
@@ -55,7 +59,7 @@ def enclose_slab(
     most = MOST_VERTICES if guard.enclosure is not None else 0
     width, rounds = np.inf, 0
     while rounds < _ROUNDS and slab.plan.placed and not region.emptiness.is_empty:
-        system = _with_rows(region, outcomes, functions, slab, direction)
+        system, slab = _with_rows(region, outcomes, functions, slab, direction)
         tightened = retightened(guard.coordinates, system, region.tightening.rounds)
         points, evidence = region.cut_points, region.evidence
         narrowed = Polytope.of(RegionKind.SLAB, guard.coordinates, ledger, tightened, guard.relaxation, most)
@@ -79,22 +83,27 @@ def _with_rows(
     functions: AffineFunctions,
     slab: Slab,
     direction: FloatArray,
-) -> Halfspaces:
-    """The region's rows and one for each side that is bet on."""
+) -> tuple[Halfspaces, Slab]:
+    """The region's rows and one for each side that is bet on, with a record of these."""
     lower, upper = expression_bounds(region, outcomes.model.expressions)
+    spare = _SPARE * (upper - lower)
+    lower, upper = np.maximum(lower - spare, 0.0), np.minimum(upper + spare, 1.0)
     system = region.system
     rows: list[FloatArray] = []
     bounds: list[float] = []
+    made = list(slab.rows)
     for side in slab.sides:
         end = _end(region, direction if side else -direction)
         near = functions.linear @ end + functions.constant
-        line, level = _mixed(slab, side, outcomes, lower, upper, near)
+        line, level, share = _mixed(slab, side, outcomes, lower, upper, near)
+        made.append((end, share))
         row, bound = row_of(line, functions, level, system.lower, system.upper)
         rows.append(row)
         bounds.append(bound)
-    number: OffsetArray = int(np.count_nonzero(system.origin == Origin.SLAB)) + np.arange(len(rows))
+    number: OffsetArray = len(slab.rows) + np.arange(len(rows))
     bare = system.take(system.origin != Origin.ENVELOPE)
-    return bare.with_rows(np.array(rows), np.array(bounds), Origin.SLAB, number)
+    more = bare.with_rows(np.array(rows), np.array(bounds), Origin.SLAB, number)
+    return more, replace(slab, rows=tuple(made))
 
 
 def _mixed(
@@ -104,11 +113,11 @@ def _mixed(
     lower: FloatArray,
     upper: FloatArray,
     near: FloatArray,
-) -> tuple[Line, float]:
-    """The line of all scales together and its level; that of the plan where there is one."""
+) -> tuple[Line, float, FloatArray]:
+    """The line of all scales together, its level and their shares; that of the plan where there is one."""
     wagers, price = slab.wagers[side], slab.price[side]
     if len(wagers) == 1:
-        return line_below(wagers[0], outcomes, lower, upper, near), price
+        return line_below(wagers[0], outcomes, lower, upper, near), price, np.ones(1)
     wealth = np.array([one.log_wealth(outcomes, near) for one in wagers])
     share = best_shares(slab.every, np.where(np.isnan(wealth), -np.inf, wealth))
     reach = np.maximum(np.abs(lower), np.abs(upper))
@@ -120,7 +129,7 @@ def _mixed(
             constants.append(part * line.constant)
             extent += float(np.abs(part * line.slope) @ reach) + abs(constants[-1])
     spare = error_factor(len(wagers) + 8) * extent
-    return Line(slope, math.fsum(constants) - spare), up(price + allowance(slab.every, share))
+    return Line(slope, math.fsum(constants) - spare), up(price + allowance(slab.every, share)), share
 
 
 def _end(region: Polytope, direction: FloatArray) -> FloatArray:

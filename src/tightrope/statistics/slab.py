@@ -28,6 +28,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.betting import Table
 from tightrope.numerics.rounding import UNIT, down, up
 from tightrope.statistics.bet_schedule import Schedule, schedule
@@ -85,7 +86,8 @@ class Levels:
 class Slab:
     """What the bettors did: their schedule, wagers by side and scale, and the price log(1/α) of each side.
 
-    The sides are the lower and the upper end of the value; a side that nobody bets on has no wagers.
+    The sides are the lower and the upper end of the value; a side that nobody bets on has no wagers. `rows`
+    are where each row of an enclosure is tight, and its shares of the scales: by round, then by side.
     """
 
     plan: Schedule
@@ -93,6 +95,7 @@ class Slab:
     wagers: tuple[tuple[Wagers, ...], tuple[Wagers, ...]]
     price: tuple[float, float]
     levels: Levels
+    rows: tuple[tuple[FloatArray, FloatArray], ...] = ()
 
     @property
     def sides(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@
 * L1          choice `index`, the set of outcomes in the bits of `part`.
 * EXPRESSION  as EVENT, of expression `index`: only for what comes after these bounds were proved.
 * TANGENT     the ellipsoid in the direction that is the file's point `index`.
+* SLAB        stage `index` of a slab, the side that is `part` among those that are bet on.
 * SPLIT       split `index` of a tree of cells, part 0 the half-space below it, part 1 the one above.
 
 All are rational but for logarithms and roots, which are rounded to the safe side.
@@ -39,6 +40,7 @@ class Origin(IntEnum):
     EXPRESSION = 5
     TANGENT = 6
     SPLIT = 7
+    SLAB = 8
 
 
 @runtime_checkable

@@ -35,22 +35,23 @@ def pilot_of(data: Data, sizes: list[int]) -> tuple[int, int | None]:
     """(batches of the pilot, j of the price): j is None where a plan decides on the pilot.
 
     Where the amount of data was fixed in advance, or a number of episodes was planned before the first one:
-    the batches within the first tenth of the plan. Otherwise pilots of 10·j batches share δ at a price of
-    log((j+1)(j+2)), and the one that covers at most a tenth may be chosen after looking.
+    the batches within the first tenth of the plan. Otherwise, or where data were looked at while they came,
+    pilots of 10·j batches share δ at a price of log((j+1)(j+2)), and the one that covers at most a tenth may
+    be chosen after looking.
     """
     if data.design == "generative-fixed":
         return _within(np.cumsum(sizes)), None
-    if data.episodes is not None:
-        ends = _planned_ends(data.episodes)
+    if data.episodes is not None and not data.anytime:
+        ends = planned_ends(data.episodes)
         if data.design == "trajectories" and len(ends) == len(sizes):
             return _within(np.array(ends)), None
         if data.planned is not None and len(ends) == len(sizes):
-            return min(_within(np.array(_planned_ends(data.planned))), len(sizes)), None
+            return min(_within(np.array(planned_ends(data.planned))), len(sizes)), None
     number = _within(np.cumsum(sizes)) // _PILOT_STEP
     return number * _PILOT_STEP, number
 
 
-def _planned_ends(episodes: int) -> list[int]:
+def planned_ends(episodes: int) -> list[int]:
     """Where batches of so many episodes end: each end is 5/4 of the one before, at least one more."""
     ends = [0]
     while ends[-1] < episodes:
@@ -65,7 +66,15 @@ def _within(ends: Any) -> int:
 class Likelihood:
     """T, the weights K_f, and tangents."""
 
-    def __init__(self, n: Arithmetic, space: Space, polynomials: Polynomials, data: Data, expression: Ints):
+    def __init__(
+        self,
+        n: Arithmetic,
+        space: Space,
+        polynomials: Polynomials,
+        data: Data,
+        expression: Ints,
+        delta: Fraction,
+    ):
         """`expression` is that of each transition."""
         self.n, self.space = n, space
         unknown = np.array([e for e, p in enumerate(polynomials) if not is_constant(p)], dtype=np.int64)
@@ -77,7 +86,7 @@ class Likelihood:
         sizes = [int(data.batch_count[a:b].sum()) for a, b in pairwise(data.batch_start.tolist())]
         self.pilot, number = pilot_of(data, sizes)
         self.planned = number is None and data.design != "adaptive"
-        terms: list[Numbers | None] = [n.zeros(1) + log_below(n, Fraction(data.delta))]
+        terms: list[Numbers | None] = [n.zeros(1) + log_below(n, delta)]
         if number is not None:
             terms.append(-n.log_up(n.array([(number + 1) * (number + 2)])))
         predictor = Predictor(space, n.floats(self.linear), n.floats(self.constant))
@@ -143,12 +152,12 @@ class Predictor:
         rows = [row for row in space.domain_rows() if row is not None and any(row[0][:size])]
         faces = np.array([[float(a) for a in row[:size]] for row, _ in rows]).reshape(-1, size)
         bounds = np.array([float(b) for _, b in rows])
-        self._search = SmoothedLikelihood(space.products, linear, constant, faces, bounds)
+        self.search = SmoothedLikelihood(space.products, linear, constant, faces, bounds)
         lower, upper = space.start_box()
         middle = [float(low + high) / 2 for low, high in zip(lower[:size], upper[:size], strict=True)]
-        self._centre = self._search.interior(np.array(middle))
-        self._centre = self.estimate(np.zeros(len(constant), dtype=np.int64))
+        self.centre = self.search.interior(np.array(middle))
+        self.centre = self.estimate(np.zeros(len(constant), dtype=np.int64))
 
     def estimate(self, seen: Ints) -> FloatArray:
         """The free parameters that predict what comes after these counts."""
-        return self._search.maximise(self._centre, seen.astype(np.float64))
+        return self.search.maximise(self.centre, seen.astype(np.float64))

@@ -87,6 +87,14 @@ class Outcomes:
         expression, multiplicity = (np.concatenate([row[i] for row in rows]).astype(np.int64) for i in (0, 1))
         return Outcomes(start, expression, multiplicity, np.concatenate(seen), of_choice)
 
+    def of_transition(self, problem: Problem) -> Ints:
+        """The outcome that every transition belongs to."""
+        assert problem.expression is not None and problem.polynomial is not None
+        radix = len(problem.polynomial)
+        group = np.repeat(self.of_choice, np.diff(problem.graph.transition_start))
+        key = self.owner * radix + self.expression  # rises
+        return np.searchsorted(key, group * radix + problem.expression)
+
     def unbalanced(self, polynomials: Polynomials) -> list[int] | None:
         """The expressions of a choice whose probabilities do not sum to the polynomial 1, if any."""
         for a, b in pairwise(self.start.tolist()):

@@ -1,0 +1,151 @@
+"""A slab: what bettors leave of a guard region, enclosed by rows that are written from bounds.
+
+C = { θ ∈ guard : Λ_s(θ) < log(1/α) for every side s that is bet on } misses the true parameters with
+probability at most δ (`tightrope.certificate.statistics.bets`). Where l ≤ f ≤ u is proved of the expressions,
+each term of Λ is bounded below by a line in f:
+
+* a > 0: convex in f, so it is at least log(1 + a/φ) − s·(f − φ) − |s − a/(φ(φ + a))|·u for any slope s and
+  0 < φ ≤ u;
+* a < 0, and the group takes part wherever l ≤ f: concave, so for any slope s it is at least s·f plus the
+  smaller of what is left at l and at u;
+* other groups: all terms together are at least Σ_{a_o<0} K_o·log(1 − |a_o|/max(l_o, 2|a_o|)), whether the
+  group takes part or not.
+
+So Λ ≥ A + B·f, and Σ_j π_j·Λ_j < log(1/α) + Σ_j π_j·log(π_j/w_j) for any shares π of bets with weights w
+(Jensen's inequality) gives a row. Bounds are proved stage by stage, each from the rows of those before it.
+The points that the φ follow from, and the shares, are hints: bad ones give worse rows, never wrong ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate.claim import SlabHints
+from tightrope.certificate.format.fields import Polynomials
+from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.region.coordinates import Row, Space
+from tightrope.certificate.statistics.bets import Bets
+from tightrope.certificate.statistics.intervals import log_below
+from tightrope.certificate.statistics.outcomes import Outcomes
+from tightrope.numerics.arrays import FloatArray
+
+_Terms = tuple[Any, Numbers, Numbers]
+"""(expressions, slopes, constants) of lines that are added up."""
+
+_Line = tuple[Numbers, Numbers, FloatArray]
+"""(slopes, constants, what their rounding counts by)."""
+
+
+class Slab:
+    """Rows by (stage, side), as far as bounds were proved."""
+
+    def __init__(
+        self,
+        n: Arithmetic,
+        space: Space,
+        polynomials: Polynomials,
+        outcomes: Outcomes,
+        bets: Bets,
+        rows: Sequence[Sequence[Row]] = (),
+    ):
+        self.n, self.space, self.outcomes, self.bets, self.rows = n, space, outcomes, bets, rows
+        self.polynomials = polynomials
+        self.forms = [space.affine(polynomial) for polynomial in polynomials]
+        self.linear = n.array([a for a, _ in self.forms]).reshape(-1, space.size)
+        self.constant = n.array([c for _, c in self.forms])
+
+    def row(self, index: int, part: int) -> Row:
+        if not (0 <= index < len(self.rows) and 0 <= part < len(self.rows[index])):
+            raise ValueError("no such row of a slab")
+        return self.rows[index][part]
+
+    def narrowed(self, lower: FloatArray, upper: FloatArray, hints: SlabHints) -> Slab:
+        """With the rows of one more stage, at which the expressions are within these bounds."""
+        sides, scales = len(self.bets.sides), self.bets.schedule.scales
+        if hints.point.shape != (sides, self.space.size) or hints.share.shape != (sides, len(scales)):
+            raise ValueError("the points or shares of a slab do not fit its bets")
+        rows = [
+            self._row(place, lower, upper, hints.point[place], hints.share[place].tolist())
+            for place in range(sides)
+        ]
+        return Slab(self.n, self.space, self.polynomials, self.outcomes, self.bets, [*self.rows, rows])
+
+    def _row(
+        self, place: int, lower: FloatArray, upper: FloatArray, point: FloatArray, share: list[int]
+    ) -> Row:
+        n, size, total = self.n, len(self.forms), sum(share)
+        near = n.floats(self.linear) @ point + n.floats(self.constant)
+        level = -log_below(n, self.bets.side)
+        slope, below, spread = n.zeros(size), n.zeros(1)[0], n.zeros(1)[0]
+        for scale, (_, weight) in enumerate(self.bets.schedule.scales):
+            if share[scale] == 0:
+                continue
+            part = Fraction(share[scale], total)
+            level = level + (n.array([part]) * n.log_up(n.array([part / weight])))[0]
+            for where, slopes, constants in self._lines(self.bets.stake[place, scale], lower, upper, near):
+                np.add.at(slope, where, n.array([part])[0] * slopes)
+                below = below + n.array([part])[0] * constants.sum()
+                spread = spread + (np.abs(slopes) + np.abs(constants)).sum()
+        if total == 0:
+            raise ValueError("a row of a slab without shares")
+        box = self.space.start_box()
+        reach = n.array([max(abs(a), abs(b)) for a, b in zip(*box, strict=True)])
+        bound = level - below - slope @ self.constant
+        spread = spread + np.abs(slope) @ (np.abs(self.linear) @ reach + np.abs(self.constant)) + abs(level)
+        terms = self.bets.stake[place].size + size + self.space.size
+        bound = bound + n.error(terms + 64, n.array([spread]))
+        return n.fractions(slope @ self.linear), n.fractions(bound)[0]
+
+    def _lines(
+        self, stake: FloatArray, lower: FloatArray, upper: FloatArray, near: FloatArray
+    ) -> list[_Terms]:
+        """Lines below the terms of Λ, by bet and outcome, times how often each was seen."""
+        n, outcomes, seen = self.n, self.outcomes, self.bets.seen
+        expression = np.broadcast_to(outcomes.expression, stake.shape)
+        low, high = lower[expression], np.maximum(upper, lower)[expression]
+        losing = stake < 0
+        fails = np.logical_or.reduceat(losing & (low < -2 * stake), outcomes.start[:-1], axis=1)
+        apart = np.repeat(fails, np.diff(outcomes.start), axis=1)
+        found: list[_Terms] = []
+        for met, line in (
+            ((stake > 0) & ~apart & (high > 0), _tangents),
+            (losing & ~apart, _chords),
+            (losing & apart, _worst),
+        ):
+            which = np.nonzero(met & (seen > 0))
+            if len(which[0]):
+                a, least, most, touched = (of[which] for of in (stake, low, high, near[expression]))
+                touched = np.clip(touched, np.maximum(least, 1e-9 * most), most)
+                slope, constant, size = line(n, a, least, most, touched)
+                times = n.array(seen[which])
+                constant = n.trim(times * (constant - n.error(12, n.array(size) + 1)), False)
+                found.append((expression[which], times * slope, constant))
+        return found
+
+
+def _log_of(n: Arithmetic, a: FloatArray, f: FloatArray) -> Numbers:
+    """Not above log(1 + a/f), up to the rounding of its argument."""
+    return n.log_down(1 + n.array(a) / n.array(f))
+
+
+def _tangents(n: Arithmetic, a: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray) -> _Line:
+    slope, touched = n.array(a / (near * (near + a))), n.array(near)
+    exact = n.array(a) / (touched * (touched + n.array(a)))
+    constant = _log_of(n, a, near) + slope * touched - np.abs(slope - exact) * n.array(high)
+    return -slope, constant, n.floats(slope) * (near + high)
+
+
+def _chords(n: Arithmetic, a: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray) -> _Line:
+    left, right = _log_of(n, a, low), _log_of(n, a, high)
+    width = np.where(high > low, high - low, 1.0)
+    slope = n.array(np.where(high > low, n.floats(right - left) / width, 0.0))
+    constant = np.minimum(left - slope * n.array(low), right - slope * n.array(high))
+    return slope, constant, np.abs(n.floats(slope)) * high
+
+
+def _worst(n: Arithmetic, a: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray) -> _Line:
+    return n.zeros(len(a)), _log_of(n, a, np.maximum(low, -2 * a)), np.zeros(len(a))

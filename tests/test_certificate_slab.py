@@ -1,0 +1,303 @@
+"""Certificates of slabs: bets derived again, rows that contain what they must, what is refused by what."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from learning_cases import case
+from tightrope.certificate.checker import check
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.region.rows import Origin
+from tightrope.certificate.statistics.bets import Bets, Schedule, levels, weight_of
+from tightrope.cli.app import run
+from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.learning.learn import learn
+from tightrope.numerics.betting import GRID, Table
+from tightrope.proof.data import to_data
+from tightrope.proof.learned import certificate_of
+from tightrope.proof.verification import Own, compare
+from tightrope.statistics.bet_schedule import schedule
+from tightrope.statistics.bets import Ends
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.scales import scales
+from tightrope.statistics.slab import Levels
+
+PLAIN, PRODUCTS = "betting(3)", "glider(4,4)"
+KINDS = {
+    "given": (PLAIN, "expression"),
+    "found": (PRODUCTS, "rectangular"),
+    "open": (PRODUCTS, "expression"),
+    "coupled": (PLAIN, "coupled"),
+}
+FAIR = "every bet follows from the batches before it, and is no better than fair"
+
+
+@cache
+def counts_of(kind, seed=4):
+    counts = case(KINDS[kind][0]).counts(1200, seed)
+    if kind == "open":
+        return replace(counts, design=SamplingDesign(SamplingKind.ADAPTIVE, None, counts.steps))
+    return counts
+
+
+@cache
+def certified(kind):
+    name, sets = KINDS[kind]
+    known = case(name)
+    policy = known.policy if kind == "given" else None
+    result = learn(known.problem, counts_of(kind), delta=0.05, region="slab", sets=sets, policy=policy)
+    return result, certificate_of(result, counts_of(kind))
+
+
+@cache
+def linked(kind, n=LONGDOUBLE):
+    return Learned(certified(kind)[1], n)
+
+
+def failed(certificate, n=LONGDOUBLE):
+    return [(one.name, one.detail) for one in check(certificate, n).checks if not one.passed]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_learned_is_proved_in_both_arithmetics(kind):
+    result, certificate = certified(kind)
+    for n in (LONGDOUBLE, RATIONAL):
+        verdict = check(certificate, n)
+        assert verdict.valid, failed(certificate, n)
+    value = result.value or result.robust
+    name = "given policy" if kind == "given" else "robust policy"
+    lower, upper = verdict.values[name]
+    width = upper - lower
+    assert (lower, upper) == pytest.approx((value.interval.lower, value.interval.upper), abs=1e-5 * width)
+    assert not verdict.nominal
+    given = "the given policy, which is bet on, was not chosen by looking at these data"
+    assert (given in verdict.assumes) == (kind == "given")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_checker_places_the_bets_of_the_learner(kind):
+    """Found by two programs from the same rule: groups of outcomes may come in another order."""
+    result, _ = certified(kind)
+    bets, slab = linked(kind).statements.sources[Origin.SLAB].bets, result.region.slab
+    assert (bets.sides, bets.schedule.placed) == (slab.sides, slab.plan.placed)
+    assert (bets.schedule.so_far, bets.schedule.planned) == (slab.plan.so_far, slab.plan.planned)
+    assert np.any(bets.stake != 0)
+    for place, side in enumerate(slab.sides):
+        for scale, wagers in enumerate(slab.wagers[side]):
+            for number, (mine, seen) in enumerate(zip(wagers.bets, wagers.seen, strict=True)):
+                own = sorted(zip(mine.stake.tolist(), seen.tolist(), strict=True))
+                derived = bets.stake[place, scale, number].tolist(), bets.seen[number].tolist()
+                assert own == sorted(zip(*derived, strict=True))
+
+
+def test_plan_scales_and_levels_are_the_learners():
+    counts = counts_of("given")
+    batches = Outcomes.of(case(PLAIN).model).pooled_batches(counts)
+    sizes = [int(seen.sum()) for seen in batches]
+    for planned, design, anytime in (
+        (None, "trajectories", False),
+        (500, "adaptive", False),
+        (9000, "adaptive", False),
+        (None, "adaptive", False),
+        (500, "adaptive", True),
+        (None, "adaptive", True),
+    ):
+        plan = replace(counts.design, kind=SamplingKind(design), planned=planned, anytime=anytime)
+        changed = replace(counts, design=plan)
+        own = schedule(changed, np.array(sizes, dtype=np.float64))
+        theirs = Schedule.of(to_data(changed, 0.05, "slab", "events"), sizes)
+        assert (theirs.placed, theirs.so_far, theirs.planned) == (own.placed, own.so_far, own.planned)
+        weights = [(scale.amount, scale.weight) for scale in scales(own.planned, own.middle)]
+        assert [(amount, float(weight)) for amount, weight in theirs.scales] == weights
+    assert sum(map(weight_of, range(-500, 501))) <= 1
+    for delta in (0.001, 0.05, 0.3):
+        for both, ends in ((True, Ends.BOTH), (False, Ends.LOWER)):
+            for free in (1, 3, 7, 40):
+                guard, side = levels(Fraction(delta), both, free)
+                assert guard + (2 if both else 1) * side == Fraction(delta)
+                own_levels = Levels.of(delta, ends, free)
+                assert (float(guard), float(side)) == pytest.approx((own_levels.guard, own_levels.lower))
+
+
+def test_bets_follow_from_earlier_batches_alone():
+    """Other outcomes from some batch on change no bet that was placed by then."""
+    link, other = linked("found"), certificate_of_other_seed()
+    data, later = link.data, other.problem.data
+    bets = link.statements.sources[Origin.SLAB].bets
+    third = bets.schedule.placed[2]
+    cut, theirs = int(data.batch_start[third]), int(later.batch_start[third])
+    mixed = replace(
+        data,
+        batch_transition=np.concatenate([data.batch_transition[:cut], later.batch_transition[theirs:]]),
+        batch_count=np.concatenate([data.batch_count[:cut], later.batch_count[theirs:]]),
+        batch_start=np.concatenate([data.batch_start[:third], later.batch_start[third:] - theirs + cut]),
+    )
+    changed = Bets(replace(link.problem, data=mixed), mixed, link.space, link.outcomes, None)
+    assert changed.schedule == bets.schedule
+    assert np.array_equal(changed.stake[:, :, :3], bets.stake[:, :, :3])
+    assert not np.array_equal(changed.stake[:, :, 3], bets.stake[:, :, 3])
+
+
+@cache
+def certificate_of_other_seed():
+    known = case(PRODUCTS)
+    counts = counts_of("found", seed=9)
+    return certificate_of(learn(known.problem, counts, delta=0.05, region="slab", sets="expression"), counts)
+
+
+@pytest.mark.parametrize("gain", [GRID, 0.01, math.nan, GRID / 3])
+def test_stakes_that_are_better_than_fair_are_refused_whoever_returns_them(gain, monkeypatch):
+    """The search is trusted for one thing, that it sees earlier batches only: not for being fair."""
+    honest = Table.place
+
+    def better(self, t, wanted, information, level):
+        stake = honest(self, t, wanted, information, level)
+        stake[np.flatnonzero(stake)[0]] += gain
+        return stake
+
+    monkeypatch.setattr(Table, "place", better)
+    assert failed(certified("given")[1]) == [(FAIR, "stakes of a group of outcomes win on average")]
+
+
+@pytest.mark.parametrize("kind", ["given", "open"])
+def test_rows_leave_out_nothing_that_the_bettors_leave(kind):
+    """Points whose wealth, in rationals, is below the price satisfy every row, in either arithmetic."""
+    link = linked(kind)
+    slab, outcomes = link.sources[Origin.SLAB], link.outcomes
+    assert len(slab.rows) >= 2
+    exact = linked(kind, RATIONAL).sources[Origin.SLAB]
+    low, high = (np.array(end, dtype=np.float64) for end in link.projection.box)
+    free = len(link.space.free)
+    draw, kept = np.random.default_rng(5), 0
+    for t in draw.uniform(low[:free], high[:free], size=(60, free)):
+        x = link.space.lifted([Fraction(float(value)) for value in t])
+        f = np.array([float(sum(a * v for a, v in zip(row, x, strict=True)) + c) for row, c in slab.forms])
+        f = f[outcomes.expression]
+        for place in range(len(slab.bets.sides)):
+            stake, seen = slab.bets.stake[place], slab.bets.seen
+            stands = (stake >= 0) | (f >= -2 * stake)
+            part = np.logical_and.reduceat(stands, outcomes.start[:-1], axis=-1)
+            taken = np.repeat(part, np.diff(outcomes.start), axis=-1) & (seen > 0)
+            wealth = np.where(taken, seen * np.log1p(np.where(taken, stake / f, 0.0)), 0.0).sum(axis=(1, 2))
+            weights = [float(weight) for _, weight in slab.bets.schedule.scales]
+            inside = float(np.logaddexp.reduce(np.log(weights) + wealth)) < -math.log(slab.bets.side) - 1e-9
+            lower, upper = link.projection.lower, link.projection.upper
+            if inside and np.all((lower[outcomes.expression] <= f) & (f <= upper[outcomes.expression])):
+                kept += 1
+                for rows in (slab.rows, exact.rows):
+                    for stage in rows:
+                        row, bound = stage[place]
+                        assert sum(a * v for a, v in zip(row, x, strict=True)) <= bound
+    assert kept > 5
+
+
+def test_rows_of_both_arithmetics_agree():
+    for kind in ("given", "open"):
+        rough, exact = (linked(kind, n).sources[Origin.SLAB].rows for n in (LONGDOUBLE, RATIONAL))
+        for one, other in zip(rough, exact, strict=True):
+            for (row, bound), (_, exact_bound) in zip(one, other, strict=True):
+                size = float(max(map(abs, row)))
+                assert abs(float(bound - exact_bound)) <= 1e-9 * size
+
+
+def test_what_does_not_fit_the_bets_is_refused_by_name():
+    certificate = certified("open")[1]
+    (stage, *rest) = certificate.learned.slab
+
+    def forged(first, *others):
+        return replace(certificate, learned=replace(certificate.learned, slab=(first, *others)))
+
+    def refused(changed):
+        ((name, detail),) = failed(changed)
+        assert name == "hints"
+        return detail
+
+    fewer = replace(stage, share=stage.share[:, 1:])
+    assert "the points or shares of a slab do not fit its bets" in refused(forged(fewer, *rest))
+    none = replace(stage, share=stage.share * 0)
+    assert "a row of a slab without shares" in refused(forged(none, *rest))
+    circle = replace(stage.region, row=np.tile([[int(Origin.SLAB), 0, 0]], (len(stage.region.row), 1)))
+    assert "no such row of a slab" in refused(forged(replace(stage, region=circle), *rest))
+    assert "no such row of a slab" in refused(
+        replace(certificate, learned=replace(certificate.learned, slab=()))
+    )
+    plain = replace(certificate.problem, data=replace(certificate.problem.data, method="likelihood"))
+    assert "the region does not fit the statement" in refused(replace(certificate, problem=plain))
+
+
+def test_other_shares_and_points_give_worse_rows_and_no_wrong_ones():
+    certificate = certified("open")[1]
+    stages = [
+        replace(stage, share=np.ones_like(stage.share), point=stage.point + 0.05)
+        for stage in certificate.learned.slab
+    ]
+    worse = replace(certificate, learned=replace(certificate.learned, slab=tuple(stages)))
+    honest, changed = (Learned(one, LONGDOUBLE).projection for one in (certificate, worse))
+    assert np.all(changed.lower <= honest.lower) and np.all(changed.upper >= honest.upper)
+    assert failed(worse)
+
+
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        (lambda data: replace(data, delta=0.01), "the lower bound is inductive"),
+        (lambda data: replace(data, planned=40_000, design="adaptive"), "the lower bound is inductive"),
+        (lambda data: replace(data, batch_count=data.batch_count[::-1].copy()), "inductive"),
+    ],
+    ids=["budget", "plan", "order"],
+)
+def test_other_budgets_plans_and_orders_prove_something_else(change, refused):
+    """Without the user's data: the file is then about other data, and its vectors do not fit them."""
+    certificate = certified("given")[1]
+    changed = replace(
+        certificate, problem=replace(certificate.problem, data=change(certificate.problem.data))
+    )
+    assert any(refused in name for name, _ in failed(changed))
+
+
+def test_data_in_another_order_are_other_data():
+    known, certificate = case(PLAIN), certified("given")[1]
+    own = Own(known.model, known.objective, counts=counts_of("given"), policy=known.policy)
+    assert compare(certificate, own) == (
+        {"model": True, "property": True, "data": True, "policy": True},
+        None,
+    )
+    data = certificate.problem.data
+    start = data.batch_start
+    order = [*range(20), 21, 20, *range(22, data.batches)]
+    spans = [np.arange(start[i], start[i + 1]) for i in order]
+    moved, sizes = np.concatenate(spans), [len(span) for span in spans]
+    swapped = replace(
+        data,
+        batch_transition=data.batch_transition[moved],
+        batch_count=data.batch_count[moved],
+        batch_start=np.concatenate([[0], np.cumsum(sizes)]),
+    )
+    changed = replace(certificate, problem=replace(certificate.problem, data=swapped))
+    _, trouble = compare(changed, own)
+    assert trouble is not None and "other data: 'batch_" in trouble
+    _, trouble = compare(
+        replace(changed, problem=replace(changed.problem, data=replace(data, planned=7))), own
+    )
+    assert trouble == "this certificate is about other data: 'planned' differs"
+
+
+def test_learn_writes_and_verify_reads_them(tmp_path, capsys):
+    data, proof = str(tmp_path / "data.parquet"), str(tmp_path / "slab.cert")
+    assert run(["sample", "bench:betting(4)", "--episodes", "400", "-o", data]) == 0
+    words = ["learn", "bench:betting(4)", "--data", data, "--region", "slab", "--sets", "rectangular"]
+    assert run([*words, "--certificate", proof]) == 0
+    capsys.readouterr()
+    assert run(["verify", proof, "--model", "bench:betting(4)", "--data", data]) == 0
+    assert "every bet follows from" in capsys.readouterr().out
+    other = str(tmp_path / "other.parquet")
+    assert run(["sample", "bench:betting(4)", "--episodes", "400", "--seed", "8", "-o", other]) == 0
+    assert run(["verify", proof, "--model", "bench:betting(4)", "--data", other]) == 1
+    assert "about other data" in capsys.readouterr().err

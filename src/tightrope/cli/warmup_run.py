@@ -34,6 +34,12 @@ EXAMPLES: dict[str, Examples] = {
         ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
         ("learn", ACYCLIC, "--data", "data.parquet", "-o", "out"),
     ),
+    "plans": (
+        ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
+        ("plan", ACYCLIC, "--data", "data.parquet", "--gap", "5%"),
+        ("sample", "bench:glider(3,3)", "--episodes", "50", "-o", "capped.parquet"),
+        ("plan", "bench:glider(3,3)", "--data", "capped.parquet", "--budget", "100"),
+    ),
     "cyclic models": (
         ("check", "walk.prism", "--prop", 'Pmaxmin=? [ F "goal" ]', "--certificate", "c"),
         ("check", "walk.prism", "--prop", 'Pminmax=? [ F "goal" ]'),

@@ -22,6 +22,9 @@ from tightrope.planning.directions import Directions
 from tightrope.planning.information import Information
 
 MOST_DIRECTIONS = 40
+ENOUGH = 0.95
+"""Of the whole width: the heaviest directions that make it up stand for all."""
+
 _LEAST = 1e-12
 """Relative eigenvalues below this are no information; the domain bounds what is not known."""
 
@@ -40,7 +43,9 @@ def total_width(information: Information, directions: Directions, matrix: FloatA
     if not np.any(cutting):
         return float(directions.weight @ plain)
     size = directions.weight * plain
-    chosen = np.argsort(-size, kind="stable")[:MOST_DIRECTIONS]
+    order = np.argsort(-size, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(size[order]), ENOUGH * size.sum())) + 1
+    chosen = order[: min(enough, MOST_DIRECTIONS)]
     ball = _CutBall(faces[cutting] / reach[cutting, None], np.maximum(room[cutting], 0.0) / reach[cutting])
     both = ball.most(flat[chosen]) + ball.most(-flat[chosen])
     cut = float(directions.weight[chosen] @ both)

@@ -34,12 +34,18 @@ from tightrope.learning.policies import maximises
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.mdp import MDP
 from tightrope.numerics.arrays import FloatArray
-from tightrope.planning.design import Design
-from tightrope.planning.directions import Directions, EveryDirection, expression_directions, find_directions
+from tightrope.planning.design import Design, design
+from tightrope.planning.directions import (
+    Criterion,
+    Directions,
+    EveryDirection,
+    expression_directions,
+    find_directions,
+)
 from tightrope.planning.episodes import Way
 from tightrope.planning.forecast import MOST_EPISODES, Curve, Forecast, Gap, Past, episodes_until
 from tightrope.planning.hanging import Combination, main_combinations, without_information
-from tightrope.planning.oracle import Oracle, best_episodes
+from tightrope.planning.oracle import Atom, Oracle, best_episodes
 from tightrope.planning.sampled import SampledCurve
 from tightrope.planning.stage import FEWEST, Question, Stage
 from tightrope.region.build import build_region
@@ -98,6 +104,8 @@ class Planner:
         self.stage = Stage.after(question, seen.astype(np.float64))
         self.oracle: Oracle = best_episodes(self.stage.episodes)
         self.judged: PolicyValue = result.robust if result.value is None else result.value
+        self._criterion: Criterion | None = None
+        self._atoms: tuple[Atom, ...] = ()
         self.notes = [self.stage.episodes.uncut] if self.stage.episodes.uncut else []
 
     def plan(self) -> Plan:
@@ -257,8 +265,13 @@ class Planner:
     # --- how to collect --------------------------------------------------------------------
 
     def _designed(self, amount: float) -> Design:
-        criterion = self.stage.criterion(self.judged.policy, self.result.optimistic.policy)
-        return self.stage.design(criterion, amount, self.oracle)
+        """The design for so many episodes, looked for from the one before."""
+        stage = self.stage
+        if self._criterion is None:
+            self._criterion = stage.criterion(self.judged.policy, self.result.optimistic.policy)
+        made = design(stage.information, self._criterion, stage.past, amount, self.oracle, self._atoms)
+        self._atoms = made.atoms
+        return made
 
     def _occupancy(self, made: Design) -> FloatArray:
         """Of the one randomised policy: under a cap it is not quite that of the mixture."""

@@ -354,6 +354,12 @@ def test_the_command(
         assert (tmp_path / "plan" / f"forecast.{suffix}").stat().st_size > 1000
     assert tr.Policy(bench().model, tmp_path / "plan" / "exploration-policy.json") == planned().policy
     assert len(list((tmp_path / "plan" / "policies").iterdir())) == len(planned().exploration.shares)  # type: ignore[union-attr]
+    more = ["--policy", "plan/exploration-policy.json", "--episodes", "40", "--append", "pilot.parquet"]
+    assert run(["sample", model, *more, "--seed", "3"]) == 0
+    counts = tr.read_data("pilot.parquet", bench().model).counts
+    assert (counts.design.episodes, counts.design.kind.value) == (190, "adaptive")
+    assert run(["sample", model, *more, "--raw"]) == 2 and run(["sample", model, "--episodes", "3"]) == 2
+    capsys.readouterr()
     assert run([*asked, "--gap", "1e-7", "--json"]) == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["status"] == "beyond a thousand million episodes"

@@ -33,7 +33,10 @@ UNIFORM = "uniform"
 
 def sample(
     model: Model,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="A .parquet or .csv file.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="A .parquet or .csv file.", show_default=False),
+    ] = None,
     episodes: Annotated[
         int | None, typer.Option("--episodes", metavar="N", min=1, help="Number of trajectories.")
     ] = None,
@@ -101,6 +104,15 @@ def sample(
     actions: Annotated[
         str | None, typer.Option("--actions", metavar="A,B,…", help="The names of its actions 0, 1, ….")
     ] = None,
+    append: Annotated[
+        Path | None,
+        typer.Option(
+            "--append",
+            metavar="FILE",
+            help="Put the episodes after those of this file; both together are written to -o, or back to it.",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -116,8 +128,13 @@ def sample(
     from tightrope.formats.table.data_table import is_parquet
     from tightrope.formats.written_by import DATA
 
+    output = output or append
+    if output is None:
+        raise InputError("no file is named to write to", hint="add -o FILE, such as -o data.parquet")
     is_parquet(output)
     claimed = claim_file(output, DATA, overwrite)
+    if append is not None and (episodes is None or raw or env is not None or bet_on):
+        raise InputError("--append goes with --episodes alone: not with --raw, --env or --bet-on")
     if sum(given is not None for given in (episodes, generative, draws)) != 1:
         raise InputError("give one of --episodes N, --generative N and --draws FILE")
     if raw and (episodes is None or env is not None):
@@ -150,6 +167,9 @@ def sample(
             extra["draws"] = str(draws)
         elif episodes is None:
             counts = simulator.generative(generative or 0, seed)
+        elif append is not None:
+            counts = _appended(append, loaded, simulator, episodes, seed)
+            extra["appended_to"] = str(append)
         else:
             counts = simulator.episodes(episodes, seed)
         counts = _planned(counts, loaded, bet_on)
@@ -169,6 +189,14 @@ def _planned(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None)
 
     digests = tuple(read_policy(str(path), loaded.model.structure).digest for path in bet_on or ())
     return replace(counts, design=replace(counts.design, bet_on=digests)) if digests else counts
+
+
+def _appended(path: Path, loaded: LoadedModel, simulator: Simulator, episodes: int, seed: int) -> Counts:
+    """The counts of a file with so many episodes after them."""
+    from tightrope.data.appending import append_episodes
+    from tightrope.data.reading import read_data
+
+    return append_episodes(read_data(str(path), loaded.model).counts, simulator, episodes, seed)
 
 
 def _read_draws(path: Path, loaded: LoadedModel) -> PlannedDraws:

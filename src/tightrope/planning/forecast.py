@@ -40,6 +40,8 @@ MOST_EPISODES = 10**9
 """Beyond so many episodes a forecast is not worth a number."""
 
 DEVIATIONS = 2.0
+LEAST_RATIO, MOST_RATIO = 0.5, 3.0
+"""Between the gap of now and its formula: beyond, the formula says nothing."""
 
 
 class Gap(NamedTuple):
@@ -190,6 +192,29 @@ class Curve:
             total += 0.5 * float(np.trace(share))
             variance += float(np.trace(share)) + 0.5 * float(np.vdot(share, share.T))
         return total, variance
+
+
+class Corrected:
+    """A forecast that begins with the gap of now.
+
+    The formula is of first order in the region's radius r. The width of a value is odd in r, so what it
+    misses is of third order: the ratio of now, 1 + c·r², comes down with the square of the forecast gap.
+    """
+
+    def __init__(self, formula: Forecast, gap_now: float):
+        self.formula = formula
+        self.begin = formula.edge(0.0, 0)
+        ratio = gap_now / self.begin if self.begin > 0.0 else 1.0
+        self.missed = min(max(ratio, LEAST_RATIO), MOST_RATIO) - 1.0
+
+    def __call__(self, episodes: float) -> Gap:
+        return Gap(*(self.edge(episodes, which) for which in range(3)))
+
+    def edge(self, episodes: float, which: int) -> float:
+        """One of the three numbers."""
+        width = self.formula.edge(episodes, which)
+        share = min(width / self.begin, 1.0) if self.begin > 0.0 else 0.0
+        return width * (1.0 + self.missed * share**2)
 
 
 def episodes_until(forecast: Forecast, gap: float) -> Gap:

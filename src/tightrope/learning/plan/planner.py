@@ -43,7 +43,7 @@ from tightrope.planning.directions import (
     find_directions,
 )
 from tightrope.planning.episodes import Way
-from tightrope.planning.forecast import MOST_EPISODES, Curve, Forecast, Gap, Past, episodes_until
+from tightrope.planning.forecast import MOST_EPISODES, Corrected, Curve, Forecast, Gap, Past, episodes_until
 from tightrope.planning.hanging import Combination, main_combinations, without_information
 from tightrope.planning.oracle import Atom, Oracle, best_episodes
 from tightrope.planning.sampled import SampledCurve
@@ -179,7 +179,11 @@ class Planner:
     # --- what to expect --------------------------------------------------------------------
 
     def _forecast(self, found: _Found, directions: Directions) -> Plan:
-        forecaster = self._forecaster(directions)
+        formula = self._forecaster(directions)
+
+        def forecaster(occupancy: FloatArray) -> Forecast:
+            return Corrected(formula(occupancy), found.gap_now)
+
         ways = self._ways()
         forecasts: dict[str, Forecast] = {}
         needed: dict[str, Gap] = {}

@@ -15,6 +15,13 @@ from tightrope.prism.parse import parser
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.fast_parser import NotParsedError
 from tightrope.prism.parse.parser import parse_expression, parse_model, parse_properties
+from tightrope.prism.parse.property_syntax import (
+    PathFormula,
+    PathOperator,
+    RewardFormula,
+    RewardOperator,
+    ValueOperator,
+)
 from tightrope.prism.parse.syntax import (
     Binary,
     Expression,
@@ -22,11 +29,7 @@ from tightrope.prism.parse.syntax import (
     ModelType,
     Module,
     ModuleRenaming,
-    PathFormula,
-    PathOperator,
     Position,
-    RewardFormula,
-    RewardOperator,
     Type,
 )
 
@@ -213,7 +216,11 @@ def test_property_files() -> None:
     file = parse_properties(PROPERTIES, "a.props")
     assert [c.name for c in file.constants] == ["k", "bound"]
     assert [label.name for label in file.labels] == ["safe"]
-    asked = [(p.name, p.is_reward, p.reward_name, p.agent, p.nature, p.comparison) for p in file.properties]
+    operators = [p.formula for p in file.properties if isinstance(p.formula, ValueOperator)]
+    asked = [
+        (p.name, o.is_reward, o.reward_name, o.agent, o.nature, o.comparison)
+        for p, o in zip(file.properties, operators, strict=True)
+    ]
     assert asked == [
         ("reach", False, None, "max", "min", None),
         (None, False, None, "max", None, ">="),
@@ -225,7 +232,7 @@ def test_property_files() -> None:
         (None, True, None, "min", "max", None),
         (None, True, None, None, None, None),
     ]
-    paths = [p.path for p in file.properties[:5]]
+    paths = [operator.path for operator in operators[:5]]
     assert [p.operator for p in paths if isinstance(p, PathFormula)] == [
         PathOperator.EVENTUALLY,
         PathOperator.UNTIL,
@@ -236,7 +243,7 @@ def test_property_files() -> None:
     until = file.properties[1]
     assert until.text == 'Pmax>=bound [ !"bad" U<=k+1 (x=3) ]'
     assert until.position == Position(5, 1)
-    rewards = [p.path for p in file.properties[5:]]
+    rewards = [operator.path for operator in operators[5:]]
     assert [(r.operator, r.bound_strict) for r in rewards if isinstance(r, RewardFormula)] == [
         (RewardOperator.REACH, False),
         (RewardOperator.CUMULATIVE, False),
@@ -259,7 +266,9 @@ def test_property_files() -> None:
     ],
 )
 def test_step_bounds(bound: str, lower: str | None, upper: str | None, strict: tuple[bool, bool]) -> None:
-    path = parse_properties(f"P=? [ F{bound} (x=1) ]", "p").properties[0].path
+    operator = parse_properties(f"P=? [ F{bound} (x=1) ]", "p").properties[0].formula
+    assert isinstance(operator, ValueOperator)
+    path = operator.path
     assert isinstance(path, PathFormula) and path.bound is not None
     ends = [None if end is None else shown(end) for end in (path.bound.lower, path.bound.upper)]
     assert ends == [lower, upper]

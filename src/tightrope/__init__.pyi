@@ -1,5 +1,7 @@
 # Every public name, once: `tightrope/__init__.py` loads it from here when it is first used.
 
+from .answering.answer import Answer as Answer
+from .answering.answer import answer as answer
 from .certificate.verdict import Check as Check
 from .certificate.verdict import Verdict as Verdict
 from .coupled.result import CoupledStatus as CoupledStatus

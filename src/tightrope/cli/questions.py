@@ -14,7 +14,7 @@ from tightrope.cli.model_source import LoadedModel
 from tightrope.errors import InputError, Location
 from tightrope.model.mdp import IntervalMDP
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.syntax import PropertyFile
+from tightrope.prism.parse.property_syntax import PropertyFile
 from tightrope.prism.properties.boundary import BoundaryOf
 from tightrope.prism.properties.question import Question
 from tightrope.prism.properties.resolve import PropertyOptions, resolve

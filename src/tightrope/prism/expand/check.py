@@ -65,7 +65,10 @@ def type_of(expression: Expression, scope: Scope) -> Type:
                 position_of(expression.otherwise),
             )
         return _common(then, otherwise)
-    assert isinstance(expression, Call)
+    if not isinstance(expression, Call):
+        raise Complaint(
+            "operators of properties (P, R, A, E, filter, F, G, …) cannot stand here", position_of(expression)
+        )
     return _call(expression, scope)
 
 
@@ -107,7 +110,7 @@ def _binary(expression: Binary, scope: Scope) -> Type:
 
 def _call(expression: Call, scope: Scope) -> Type:
     function, arguments = expression.function, expression.arguments
-    _check_arity(function, len(arguments), expression.position)
+    check_arity(function, len(arguments), expression.position)
     types = [type_of(argument, scope) for argument in arguments]
     for type_, argument in zip(types, arguments, strict=True):
         _need_number(type_, argument, function)
@@ -120,7 +123,8 @@ def _call(expression: Call, scope: Scope) -> Type:
     return Type.INT if all(type_ is Type.INT for type_ in types) else Type.DOUBLE
 
 
-def _check_arity(function: str, count: int, position: Position | None) -> None:
+def check_arity(function: str, count: int, position: Position | None) -> None:
+    """Complain about a call with the wrong number of arguments."""
     arity = _ARITY.get(function)
     if arity is not None and count != arity:
         raise Complaint(f"{function} takes {arity} argument{'s' if arity > 1 else ''}, not {count}", position)

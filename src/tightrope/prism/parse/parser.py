@@ -1,6 +1,6 @@
 """From PRISM text to syntax trees.
 
-The grammar is in `grammar.lark`. The tables for models, properties and lone expressions are built
+The grammar is in `grammar.lark`, that of properties in `properties.lark`. The tables for models, properties and lone expressions are built
 on first use (some 0.15 s) and kept for later processes (`parser_tables`). All errors are `InputError`s with
 file, line and column.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import cast
 
 from lark import Lark
@@ -20,8 +21,10 @@ from tightrope.prism.parse.expression_builder import ExpressionBuilder
 from tightrope.prism.parse.fast_parser import FastParser, NotParsedError
 from tightrope.prism.parse.model_builder import ModelBuilder
 from tightrope.prism.parse.parser_tables import load_tables
-from tightrope.prism.parse.property_builder import PropertyBuilder, Span
+from tightrope.prism.parse.property_builder import PropertyBuilder
+from tightrope.prism.parse.property_syntax import Property, PropertyFile, ValueOperator
 from tightrope.prism.parse.refusals import syntax_error
+from tightrope.prism.parse.spelling import spelled
 from tightrope.prism.parse.syntax import (
     Constant,
     Expression,
@@ -32,8 +35,6 @@ from tightrope.prism.parse.syntax import (
     Module,
     ModuleRenaming,
     Position,
-    Property,
-    PropertyFile,
     Rewards,
     Variable,
 )
@@ -76,13 +77,20 @@ def parse_model(text: str, file: str) -> Model:
 def parse_properties(text: str, file: str) -> PropertyFile:
     """Constants, labels and properties of a property file, or of an option's text."""
     items = cast(list[object], _parse(Source(text, file), "properties"))
-    return PropertyFile(
+    read = PropertyFile(
         constants=tuple(item for item in items if isinstance(item, Constant)),
         labels=tuple(item for item in items if isinstance(item, LabelDefinition)),
-        properties=tuple(_with_text(item, text) for item in items if isinstance(item, Span)),
+        properties=tuple(item for item in items if isinstance(item, Property)),
         source=text,
         file=file,
     )
+    for before, behind in pairwise(read.properties):
+        both = isinstance(before.formula, ValueOperator) and isinstance(behind.formula, ValueOperator)
+        if not (before.ends or both):
+            raise Source(text, file).error(
+                "a property begins behind another one", behind.position, "is a ';' missing before it?"
+            )
+    return replace(read, properties=tuple(_with_text(property_, read) for property_ in read.properties))
 
 
 def parse_expression(text: str, file: str) -> Expression:
@@ -90,8 +98,10 @@ def parse_expression(text: str, file: str) -> Expression:
     return cast(Expression, _parse(Source(text, file), "lone_expression"))
 
 
-def _with_text(span: Span, text: str) -> Property:
-    return replace(span.property, text=" ".join(text[span.start : span.end].split()))
+def _with_text(property_: Property, file: PropertyFile) -> Property:
+    formula = property_.formula
+    is_operator = isinstance(formula, ValueOperator)
+    return replace(property_, text=file.text_of(formula) if is_operator else spelled(formula, file))
 
 
 def _tuples_of(items: list[object], kind: type) -> list[tuple[object, ...]]:

@@ -18,7 +18,9 @@ from lark import Lark
 
 def load_tables(start: str, builder: Any) -> Lark:
     """The parser from `start`; `builder` makes our syntax trees as it goes."""
-    grammar = resources.files("tightrope.prism.parse").joinpath("grammar.lark").read_text("utf-8")
+    names = ["grammar.lark", "properties.lark"] if start == "properties" else ["grammar.lark"]
+    here = resources.files("tightrope.prism.parse")
+    grammar = "\n".join(here.joinpath(name).read_text("utf-8") for name in names)
     folder = _folder()
     return Lark(
         grammar,

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 from lark import Token
 
-from tightrope.prism.parse.diagnostics import Complaint, position_of
+from tightrope.prism.parse.diagnostics import Complaint, position_of, suggestion
 from tightrope.prism.parse.expression_builder import at
 from tightrope.prism.parse.model_builder import DeclarationBuilder, Parts
-from tightrope.prism.parse.syntax import (
-    Expression,
+from tightrope.prism.parse.property_syntax import (
+    Branching,
+    Filter,
     PathFormula,
     PathOperator,
     Property,
     RewardFormula,
     RewardOperator,
     StepBound,
+    ValueOperator,
 )
+from tightrope.prism.parse.refusals import PROPERTY_FORM, PROPERTY_WORDS
+from tightrope.prism.parse.syntax import Expression
 
 _EXTREMA = ("max", "min", "maxmax", "maxmin", "minmax", "minmin")
+_FILTERS = {"+": "sum", "&": "forall", "|": "exists"}
+FILTER_KINDS = (
+    *("min", "max", "argmin", "argmax", "count", "sum", "avg", "first", "range", "forall", "exists"),
+    *("print", "printall", "state"),
+)
 Threshold = tuple[str | None, Expression | None]
-
-
-@dataclass(frozen=True)
-class Span:
-    """A property and where its text begins and ends."""
-
-    property: Property
-    start: int
-    end: int
 
 
 class PropertyBuilder(DeclarationBuilder):
@@ -39,21 +38,20 @@ class PropertyBuilder(DeclarationBuilder):
     def properties(self, parts: Parts) -> Parts:
         return parts
 
-    def probability(self, parts: Parts) -> Span:
-        name, operator, threshold, path, close = cast(
-            tuple[Token | None, Token, Threshold, PathFormula, Token], tuple(parts)
-        )
-        agent, nature = _directions(operator[1:])
-        return _span(
-            Property(_unquoted(name), False, None, agent, nature, *threshold, path, "", at(operator)),
-            operator,
-            close,
-        )
+    def property(self, parts: Parts) -> Property:
+        name, formula, end = cast(tuple[Token | None, Expression, Token | None], tuple(parts))
+        called = None if name is None else name[1:-1]
+        return Property(called, formula, "", position_of(formula), end is not None)
 
-    def expectation(self, parts: Parts) -> Span:
-        name, operator, structure, extrema, threshold, path, close = cast(
-            tuple[Token | None, Token, Token | None, Token | None, Threshold, RewardFormula, Token],
-            tuple(parts),
+    def probability(self, parts: Parts) -> ValueOperator:
+        operator, threshold, path, close = cast(tuple[Token, Threshold, Expression, Token], tuple(parts))
+        agent, nature = _directions(operator[1:])
+        span = (operator.start_pos or 0, close.end_pos or 0)
+        return ValueOperator(False, None, agent, nature, *threshold, path, at(operator), span)
+
+    def expectation(self, parts: Parts) -> ValueOperator:
+        operator, structure, extrema, threshold, path, close = cast(
+            tuple[Token, Token | None, Token | None, Threshold, RewardFormula, Token], tuple(parts)
         )
         if extrema is not None and (extrema not in _EXTREMA or len(operator) > 1):
             raise Complaint(
@@ -63,11 +61,28 @@ class PropertyBuilder(DeclarationBuilder):
             )
         agent, nature = _directions(str(extrema) if extrema else operator[1:])
         reward_name = None if structure is None else str(structure).strip('"')
-        return _span(
-            Property(_unquoted(name), True, reward_name, agent, nature, *threshold, path, "", at(operator)),
-            operator,
-            close,
-        )
+        span = (operator.start_pos or 0, close.end_pos or 0)
+        return ValueOperator(True, reward_name, agent, nature, *threshold, path, at(operator), span)
+
+    def branching(self, parts: Parts) -> Branching:
+        operator, path, _ = cast(tuple[Token, Expression, Token], tuple(parts))
+        return Branching(operator == "A", path, at(operator))
+
+    def filter_query(self, parts: Parts) -> Filter:
+        word, kind, operand, states = cast(tuple[Token, Token, Expression, Expression | None], tuple(parts))
+        name = _FILTERS.get(str(kind), str(kind))
+        if name not in FILTER_KINDS:
+            raise Complaint(f"unknown filter '{kind}'", at(kind), suggestion(kind, FILTER_KINDS, "filters"))
+        return Filter(name, operand, states, at(word))
+
+    def filter_kind(self, parts: Parts) -> Token:
+        return cast(Token, parts[0])
+
+    def call(self, parts: list[Token | Expression]) -> Expression:
+        function = cast(Token, parts[0])
+        if function in PROPERTY_WORDS:
+            raise Complaint(PROPERTY_WORDS[str(function)], at(function), PROPERTY_FORM)
+        return super().call(parts)
 
     def question(self, parts: Parts) -> Threshold:
         return None, None
@@ -89,6 +104,8 @@ class PropertyBuilder(DeclarationBuilder):
         left, operator, bound, right = cast(
             tuple[Expression, Token, StepBound | None, Expression], tuple(parts)
         )
+        if operator not in ("U", "W", "R"):  # Rmax between two formulas
+            raise Complaint(f"unexpected '{operator}'", at(operator), "expected ']' or one of U, W and R")
         position = position_of(left) or at(operator)
         return PathFormula(PathOperator(str(operator)), left, right, bound, position)
 
@@ -121,11 +138,3 @@ class PropertyBuilder(DeclarationBuilder):
 def _directions(extrema: str) -> tuple[str | None, str | None]:
     """Agent and nature from "", "max" or "maxmin"."""
     return extrema[:3] or None, extrema[3:] or None
-
-
-def _unquoted(name: Token | None) -> str | None:
-    return None if name is None else name[1:-1]
-
-
-def _span(property_: Property, first: Token, last: Token) -> Span:
-    return Span(property_, first.start_pos or 0, last.end_pos or 0)

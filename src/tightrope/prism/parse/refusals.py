@@ -37,14 +37,11 @@ _MODEL_WORDS = {
     "rate": "rates are not supported: the model has no continuous time; write const double",
     "func": "the old form func(f, …) is not supported: write f(…)",
 }
-_PROPERTY_WORDS = {
+PROPERTY_WORDS = {
     "S": "the steady-state operator S is not supported",
     "LRA": "long-run averages are not supported",
-    "E": "the CTL operator E is not supported",
-    "A": "the CTL operator A is not supported",
     "I": "instantaneous rewards I=k are not supported: use F, C<=k or C",
     "T": "expected times T are not supported: use a reward structure that gives 1 to every step",
-    "filter": "filters are not supported: a property is answered for the initial state",
     "multi": "multi-objective properties (multi) are not supported",
     "quantile": "quantiles are not supported",
     "cosafe": "co-safe LTL rewards (cosafe) are not supported: use F with a state formula",
@@ -55,9 +52,11 @@ _CHARACTER_HINTS = {
     "^": "there is no operator for powers: write pow(0.5, 2)",
     "%": "there is no operator for remainders: write mod(x, 2)",
 }
-_FORM = 'a property looks like  Pmax=? [ F "goal" ]'
+PROPERTY_FORM = 'a property looks like  Pmax=? [ F "goal" ]'
 _EXTREMA_SPELLED = ("max", "min", "maxmax", "maxmin", "minmax", "minmin")
 _TEMPORAL = frozenset(["F", "G", "X", "U", "W"])
+_OPERATOR_NOT_KNOWN = re.compile(r"\b(S|T|LRA)\s*(max|min)?\s*(=\s*\?|[<>]=?[^\[\]]*)?$")
+_OLD_FILTER = 'filters in braces are not supported: write filter(…), as in filter(min, P=? [ F x=1 ], "init")'
 
 _TOKEN_NAMES = {
     "NAME": "a name",
@@ -78,9 +77,6 @@ _CONTINUES = frozenset(
     ["PLUS", "MINUS", "TIMES", "DIVIDE", "AND", "OR", "IMPLIES", "IFF", "EQ", "NE", "LT", "LE", "GT", "GE"]
 )
 _MOST_EXPECTATIONS = 6
-_CALCULATING = frozenset(
-    ["+", "-", "*", "/", "(", ")", "&", "|", "!", "<", "<=", ">", ">=", "=", "!=", "=>", "<=>"]
-)
 
 
 def syntax_error(error: UnexpectedInput, source: Source, spelling: dict[str, str]) -> InputError:
@@ -103,12 +99,15 @@ def _unexpected_token(error: UnexpectedToken, source: Source, spelling: dict[str
         )
     position = at(token)
     is_property = "P_OPERATOR" in spelling
-    refused = _PROPERTY_WORDS if is_property else _MODEL_WORDS
+    refused = PROPERTY_WORDS if is_property else _MODEL_WORDS
     before = source.text[: token.start_pos or 0]
     if refusal := refused.get(str(token)):
-        return source.error(refusal, position, _FORM if is_property else None)
+        return source.error(refusal, position, PROPERTY_FORM if is_property else None)
     # `invariant x>0`: the first word passes for a name, the second shows that it was none.
     word = re.search(r"([A-Za-z]+)[ \t]+$", before)
+    if is_property and token.type in ("QUESTION", "OPEN"):
+        if unknown := _OPERATOR_NOT_KNOWN.search(before):
+            return source.error(PROPERTY_WORDS[unknown[1]], _place(source, unknown.start()), PROPERTY_FORM)
     if word and word[1] in refused and str(token)[0].isalpha():
         return source.error(refused[word[1]], Position(position.line, position.column - len(word[0])))
     if is_property and (special := _unexpected_in_property(token, expected, source, position)):
@@ -143,87 +142,54 @@ def _unexpected_prime(token: Token, before: str, source: Source, position: Posit
     )
 
 
-def _beside_a_property(token: Token, source: Source, position: Position) -> InputError | None:
-    """Something where a property begins, or behind a whole one."""
-    word = str(token)
-    if word.lower().startswith(("p", "r")) and word[1:].lower() in _EXTREMA_SPELLED:
-        return source.error(
-            f"unexpected '{word}'", position, f"did you mean {word[0].upper()}{word[1:].lower()}?"
-        )
-    if re.fullmatch(r"[PR](max|min)\w*", word):
-        return source.error(
-            f"unknown operator '{word}'",
-            position,
-            f"agent and nature are named by max and min: {word[:4]}, {word[:4]}min, {word[:4]}max",
-        )
-    if word in ("<", "<=") and source.text[: token.start_pos or 0].strip() == "":
-        return source.error("coalitions <<…>> (stochastic games) are not supported", position, _FORM)
-    if word in _CALCULATING or token.type in ("INT", "DECIMAL"):
-        return source.error(
-            f"unexpected '{word}': a property is one question, P or R, and nothing is computed with its "
-            "value",
-            position,
-            "ask for the value alone and compute with the two bounds that come out; a threshold stands "
-            "before the bracket, P>=0.5 [ … ]",
-        )
+def _mistaken_operator(token: Token, source: Source) -> InputError | None:
+    """`pmax=?`, `Pmaxmid=?` and `<<1>> Pmax=?`: words in front of the token that pass for names."""
+    before = source.text[: token.start_pos or 0]
+    if word := re.search(r"\b([A-Za-z]+)\s*$", before):
+        place = _place(source, word.start())
+        name = word[1]
+        if name.lower().startswith(("p", "r")) and name[1:].lower() in _EXTREMA_SPELLED:
+            right = f"{name[0].upper()}{name[1:].lower()}"
+            return source.error(f"unexpected '{name}'", place, f"did you mean {right}?")
+        if re.fullmatch(r"[PR](max|min)\w*", name):
+            return source.error(
+                f"unknown operator '{name}'",
+                place,
+                f"agent and nature are named by max and min: {name[:4]}, {name[:4]}min, {name[:4]}max",
+            )
+    if token in ("<", "<=") and before.strip() == "":
+        return source.error("coalitions <<…>> (stochastic games) are not supported", at(token), PROPERTY_FORM)
     return None
 
 
 def _unexpected_in_property(
     token: Token, expected: set[str], source: Source, position: Position
 ) -> InputError | None:
-    if token == "]" and {"U", "W"} <= expected:
-        return source.error(
-            "a path formula is wanted between the brackets, not a state formula alone",
-            position,
-            "to reach such a state, write  F …; to stay in such states,  G …",
-        )
     if token == "{" and "AND" in expected:
-        return source.error(_PROPERTY_WORDS["filter"], position)
-    if "P_OPERATOR" in expected and (beside := _beside_a_property(token, source, position)):
-        return beside
-    if token.type == "R_OPERATOR" and "AND" in expected:
-        return source.error("the release operator R is not supported", position, "a R b is b W (a & b)")
-    nested = "NOT" in expected or "AND" in expected
-    if token.type in ("P_OPERATOR", "R_OPERATOR") and nested:
-        return source.error(
-            f"{token.type[0]} operators inside other formulas are not supported",
-            position,
-            "ask for the inner and the outer property one by one",
-        )
-    if token in _TEMPORAL and nested and (path := _wrapped_path(token, source, position)):
-        return path
-    if token in _TEMPORAL and nested:
-        return source.error(
-            f"temporal operator {token} not supported here: general LTL is left out, one of F G U X W stands"
-            " directly between [ and ] over formulas without temporal operators",
-            position,
-            "ask for the parts one by one, or let a variable of the model remember what has happened",
-        )
+        return source.error(_OLD_FILTER, position)
+    if mistaken := _mistaken_operator(token, source):
+        return mistaken
     if token in _TEMPORAL and expected & {"LSQB", "OPEN"}:
-        return source.error(f"the path formula stands in brackets: [ {token} … ]", position, _FORM)
+        return source.error(f"the path formula stands in brackets: [ {token} … ]", position, PROPERTY_FORM)
+    if token in ("F", "G", "X") and "LPAR" in expected:
+        inside = "[" in source.text[: token.start_pos or 0]
+        return source.error(
+            f"the path formula {token} … stands in parentheses here: ({token} …)"
+            if inside
+            else f"{token} is about paths: it stands inside P=? [ … ], A [ … ] or E [ … ]",
+            position,
+        )
     if token in _TEMPORAL or (token.type == "C" and "CLOSE" not in expected):
         return source.error(
-            f"{token} cannot stand here: P takes X, F, G, U, W and R takes F, C<=k, C", position
+            f"{token} cannot stand here: P takes X, F, G, U, W, R and R takes F, C<=k, C", position
         )
     return None
 
 
-def _wrapped_path(token: Token, source: Source, position: Position) -> InputError | None:
-    """`[ (F a) ]` and `[ !F a ]`: one temporal operator, but not directly behind the bracket."""
-    inside = source.text[: token.start_pos or 0].rpartition("[")[2].split()
-    if inside and set("".join(inside)) == {"("}:
-        return source.error(
-            f"the path formula {token} … stands in parentheses",
-            position,
-            f"leave them out: [ {token} … ]",
-        )
-    if "".join(inside) in ("!", "!(") and token in ("F", "G"):
-        other = "G" if token == "F" else "F"
-        return source.error(
-            f"negation of the path formula {token} … is not supported", position, f"write  {other} !(…)"
-        )
-    return None
+def _place(source: Source, offset: int) -> Position:
+    """Line and column of a place in the text."""
+    before = source.text[:offset]
+    return Position(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
 
 
 def _unexpected_character(error: UnexpectedCharacters, source: Source) -> InputError:

@@ -1,4 +1,4 @@
-"""The syntax tree of the PRISM language: plain frozen data, no behaviour.
+"""The syntax tree of expressions and models: plain frozen data, no behaviour. Properties: `property_syntax`.
 
 The parser builds it, `check` gives it types, `expand` resolves formulas and renamings, and the
 explorer evaluates it on arrays of states. Every node that an error message may point at carries
@@ -234,89 +234,5 @@ class Model:
     modules: tuple[Module | ModuleRenaming, ...]
     rewards: tuple[Rewards, ...]
     init: Expression | None
-    source: str
-    file: str
-
-
-# --- properties ----------------------------------------------------------------------------
-
-
-class PathOperator(Enum):
-    """The temporal operators we answer; `F a` is `true U a` and stays apart for display."""
-
-    NEXT = "X"
-    EVENTUALLY = "F"
-    GLOBALLY = "G"
-    UNTIL = "U"
-    WEAK_UNTIL = "W"
-
-
-@dataclass(frozen=True)
-class StepBound:
-    """`lower <= steps <= upper`, inclusive; `upper` None means unbounded."""
-
-    lower: Expression | None
-    upper: Expression | None
-    lower_strict: bool = False
-    upper_strict: bool = False
-
-
-@dataclass(frozen=True)
-class PathFormula:
-    """`left OP right` for until, `OP right` for the unary ones (`left` is None)."""
-
-    operator: PathOperator
-    left: Expression | None
-    right: Expression
-    bound: StepBound | None
-    position: Position
-
-
-class RewardOperator(Enum):
-    """What a reward property accumulates."""
-
-    REACH = "F"
-    CUMULATIVE = "C<="
-    TOTAL = "C"
-
-
-@dataclass(frozen=True)
-class RewardFormula:
-    """`F target`, `C<=k` (then `bound`) or `C`."""
-
-    operator: RewardOperator
-    target: Expression | None
-    bound: Expression | None
-    bound_strict: bool
-    position: Position
-
-
-@dataclass(frozen=True)
-class Property:
-    """`Pmaxmin=? [ … ]`, `R{"cost"}min<=3 [ … ]`.
-
-    `agent` and `nature` are "max", "min" or None (not said); `comparison` is None for `=?`, else
-    one of `< <= > >=` with its `threshold`.
-    """
-
-    name: str | None
-    is_reward: bool
-    reward_name: str | None
-    agent: str | None
-    nature: str | None
-    comparison: str | None
-    threshold: Expression | None
-    path: PathFormula | RewardFormula
-    text: str
-    position: Position
-
-
-@dataclass(frozen=True)
-class PropertyFile:
-    """Constants, labels and properties of a `.props` file, in their order."""
-
-    constants: tuple[Constant, ...]
-    labels: tuple[LabelDefinition, ...]
-    properties: tuple[Property, ...]
     source: str
     file: str

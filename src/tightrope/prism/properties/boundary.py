@@ -3,7 +3,7 @@
 What follows a target state, or a state that an until formula forbids, plays no part in the value of
 
     F b, a U b        b or !a          (an upper bound on the steps changes nothing)
-    G b, a W b        !b;  !a or b     (the complement's target and forbidden states)
+    G b, a W b, a R b  !b;  !a or b;  !b or a     (the complement's target and forbidden states)
     R [ F b ]         b
 
 because the value there is fixed: 1, 0, or the terminal reward. With a lower bound on the steps a target may
@@ -27,19 +27,17 @@ from tightrope.prism.expand.fold import fold
 from tightrope.prism.expand.program import Definitions, Program
 from tightrope.prism.expand.traverse import children, with_children
 from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.syntax import (
-    Binary,
-    Expression,
-    Label,
-    ModelType,
+from tightrope.prism.parse.property_syntax import (
     PathFormula,
     PathOperator,
     Property,
     PropertyFile,
+    RewardFormula,
     RewardOperator,
-    Type,
-    Unary,
+    ValueOperator,
 )
+from tightrope.prism.parse.syntax import Binary, Expression, Label, ModelType, Type, Unary
+from tightrope.prism.properties.shape import is_plain, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 
 Boundary = Callable[[Program], Expression | None]
@@ -75,11 +73,16 @@ class _NotLocalError(Exception):
 def _boundary(
     property_: Property, file: PropertyFile, program: Program, constants: Mapping[str, str]
 ) -> Expression | None:
+    operator = property_.formula
+    if not is_plain(operator, file):
+        return None
+    assert isinstance(operator, ValueOperator)
     formulas = StateFormulas(file, _no_states(program), Definitions.of(program), constants)
     writer = _Writer(file, program, formulas)
-    path = property_.path
-    if not isinstance(path, PathFormula):
+    path = operator.path if isinstance(operator.path, RewardFormula) else without_negation(operator.path)[0]
+    if isinstance(path, RewardFormula):
         return writer.write(path.target) if path.operator is RewardOperator.REACH and path.target else None
+    assert isinstance(path, PathFormula)
     if path.operator is PathOperator.NEXT or (path.bound is not None and path.bound.lower is not None):
         return None
     right = writer.write(path.right)
@@ -87,8 +90,11 @@ def _boundary(
         return right
     if path.operator is PathOperator.GLOBALLY:
         return Unary("!", right, None)
-    assert path.left is not None  # until, and weak until: the same states
-    return Binary("|", right, Unary("!", writer.write(path.left), None), None)
+    assert path.left is not None
+    left = writer.write(path.left)
+    if path.operator is PathOperator.RELEASE:
+        return Binary("|", left, Unary("!", right, None), None)
+    return Binary("|", right, Unary("!", left, None), None)  # until, and weak until: the same states
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ With a for `left` and b for `right`, and bounds on the step at which the formula
 
 * `F b` is `true U b`; `G b` is the complement of `F !b`, with the same bounds;
 * `a W b` is the complement of `(a & !b) U (!a & !b)`, and so is `a W<=k b` of the bounded one;
+* `a R b` is the complement of `!a U !b`, with the same bounds; `!` is the complement of what follows it;
 * `<k` is `<=k-1`, `>k` is `>=k+1`, `=k` is `[k,k]`: time is discrete.
 
 The complement of a maximum is a minimum, so the caller turns both directions round.
@@ -11,12 +12,14 @@ The complement of a maximum is a minimum, so the caller turns both directions ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tightrope.model.objective import ObjectiveKind
 from tightrope.numerics.arrays import BoolArray
 from tightrope.prism.parse.diagnostics import Complaint, position_of
-from tightrope.prism.parse.syntax import Expression, PathFormula, PathOperator, Position, StepBound, Type
+from tightrope.prism.parse.property_syntax import PathFormula, PathOperator, StepBound
+from tightrope.prism.parse.syntax import Expression, Position, Type
+from tightrope.prism.properties.shape import check_is_path, first_temporal, is_simple_path, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 
 
@@ -32,10 +35,24 @@ class PathProblem:
     complement: bool
 
 
-def path_problem(path: PathFormula, formulas: StateFormulas) -> PathProblem:
-    """The problem whose value, or whose complement's, is the probability of a path formula."""
+def path_problem(expression: Expression, formulas: StateFormulas) -> PathProblem:
+    """The problem whose value, or whose complement's, is the probability of a simple path formula."""
+    check_is_path(expression)
+    path, negated = without_negation(expression)
+    if not isinstance(path, PathFormula) or not is_simple_path(path):
+        raise Complaint(
+            "general LTL (temporal operators inside others, or combined) is not supported here",
+            first_temporal(expression),
+            "`check` and tr.answer take it; elsewhere one of F G U X W R stands over formulas without temporal "
+            "operators",
+        )
+    problem = _problem(path, formulas)
+    return replace(problem, complement=not problem.complement) if negated else problem
+
+
+def _problem(path: PathFormula, formulas: StateFormulas) -> PathProblem:
     right = formulas.states(path.right)
-    lower, upper = _steps(path.bound, formulas, path.position)
+    lower, upper = steps_of(path.bound, formulas, path.position)
     if path.operator is PathOperator.NEXT:
         return PathProblem(ObjectiveKind.NEXT, right, None, 0, None, False)
     if path.operator is PathOperator.EVENTUALLY:
@@ -46,6 +63,8 @@ def path_problem(path: PathFormula, formulas: StateFormulas) -> PathProblem:
     left = formulas.states(path.left)
     if path.operator is PathOperator.UNTIL:
         return PathProblem(ObjectiveKind.UNTIL, right, left, lower, upper, False)
+    if path.operator is PathOperator.RELEASE:
+        return PathProblem(ObjectiveKind.UNTIL, ~right, ~left, lower, upper, True)
     if lower > 0:
         raise Complaint(
             "W with a lower bound on its steps is not supported",
@@ -65,7 +84,7 @@ def whole_steps(expression: Expression, formulas: StateFormulas, is_strict: bool
     return steps
 
 
-def _steps(bound: StepBound | None, formulas: StateFormulas, position: Position) -> tuple[int, int | None]:
+def steps_of(bound: StepBound | None, formulas: StateFormulas, position: Position) -> tuple[int, int | None]:
     if bound is None:
         return 0, None
     lower, upper = 0, None

@@ -16,8 +16,8 @@ open: intervals, learned sets). `Pmaxmin` names both, agent first. Otherwise:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -25,18 +25,18 @@ import numpy as np
 from tightrope.errors import InputError, Location
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.prism.expand.program import Definitions
 from tightrope.prism.parse.diagnostics import Complaint, Source, position_of, suggestion
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.syntax import (
-    PathFormula,
+from tightrope.prism.parse.property_syntax import (
     Property,
     PropertyFile,
     RewardFormula,
     RewardOperator,
-    Type,
+    ValueOperator,
 )
+from tightrope.prism.parse.syntax import Expression, Type
 from tightrope.prism.properties.paths import path_problem, whole_steps
 from tightrope.prism.properties.question import Question, Reading
 from tightrope.prism.properties.state_formulas import StateFormulas
@@ -63,25 +63,62 @@ class PropertyOptions:
 def resolve(
     property_: Property, file: PropertyFile, structure: Structure, options: PropertyOptions | None = None
 ) -> Question:
-    """What a property of a file asks of a structure."""
+    """What a property of a file asks of a structure; only one P or R is one objective."""
+    operator = property_.formula
+    if not isinstance(operator, ValueOperator):
+        raise Source(file.source, file.file).error(
+            "one P or R is wanted here, not a formula made of several or of none",
+            property_.position,
+            "`check` and tr.answer take it",
+        )
+    return replace(resolve_operator(operator, file, structure, options), name=property_.name)
+
+
+def resolve_operator(
+    operator: ValueOperator,
+    file: PropertyFile,
+    structure: Structure,
+    options: PropertyOptions | None = None,
+    nested: Callable[[Expression], BoolArray] | None = None,
+) -> Question:
+    """What one P or R asks of a structure; `nested` evaluates operators inside its state formulas."""
     options = options or PropertyOptions()
     try:
-        definitions = options.definitions or structure.definitions or Definitions()
-        formulas = StateFormulas(file, structure, definitions, options.constants)
-        directions = _directions(property_, structure, options.is_interval)
-        reading = None
-        if options.is_interval and property_.agent is not None and property_.nature is None:
-            reading = None if structure.is_chain else Reading.of(property_.text, *directions)
-        if isinstance(property_.path, PathFormula):
-            _refuse_reward_options(options)
-            objective = _path_objective(property_.path, formulas, *directions)
+        formulas = formulas_of(file, structure, options, nested)
+        agent, nature, reading = read_directions(operator, file, structure, options)
+        if isinstance(operator.path, RewardFormula):
+            reward = _reward_structure(operator, structure)
+            objective = _reward_objective(
+                operator.path, reward, formulas, structure, (agent, nature), options
+            )
         else:
-            reward = _reward_structure(property_, structure)
-            objective = _reward_objective(property_.path, reward, formulas, structure, directions, options)
-        threshold = _threshold(property_, formulas)
+            refuse_reward_options(options)
+            objective = _path_objective(operator.path, formulas, agent, nature)
+        threshold = threshold_of(operator, formulas)
     except Complaint as complaint:
         raise complaint.in_source(Source(file.source, file.file)) from None
-    return Question(objective, property_.comparison, threshold, property_.text, property_.name, reading)
+    return Question(objective, operator.comparison, threshold, file.text_of(operator), None, reading)
+
+
+def formulas_of(
+    file: PropertyFile,
+    structure: Structure,
+    options: PropertyOptions,
+    nested: Callable[[Expression], BoolArray] | None = None,
+) -> StateFormulas:
+    """The state formulas of a file on a structure."""
+    definitions = options.definitions or structure.definitions or Definitions()
+    return StateFormulas(file, structure, definitions, options.constants, nested)
+
+
+def read_directions(
+    operator: ValueOperator, file: PropertyFile, structure: Structure, options: PropertyOptions
+) -> tuple[Direction, Direction, Reading | None]:
+    """Who wants what, and how that was read where one direction stands for two."""
+    agent, nature = _directions(operator, structure, options.is_interval)
+    if not options.is_interval or operator.agent is None or operator.nature is not None or structure.is_chain:
+        return agent, nature, None
+    return agent, nature, Reading.of(file.text_of(operator), agent, nature)
 
 
 def ask(
@@ -123,33 +160,35 @@ def constants_for_model(given: Mapping[str, str], file: PropertyFile) -> dict[st
     return {name: text for name, text in given.items() if name not in declared}
 
 
-def _directions(property_: Property, structure: Structure, is_interval: bool) -> tuple[Direction, Direction]:
-    if property_.agent is not None:
-        agent = Direction(property_.agent)
-        if property_.nature is not None:
-            return agent, Direction(property_.nature)
+def _directions(
+    operator: ValueOperator, structure: Structure, is_interval: bool
+) -> tuple[Direction, Direction]:
+    if operator.agent is not None:
+        agent = Direction(operator.agent)
+        if operator.nature is not None:
+            return agent, Direction(operator.nature)
         return agent, agent if is_interval else agent.opposite
-    if property_.comparison is not None:
-        direction = Direction.MIN if property_.comparison.startswith(">") else Direction.MAX
+    if operator.comparison is not None:
+        direction = Direction.MIN if operator.comparison.startswith(">") else Direction.MAX
         return direction, direction
-    letter = "R" if property_.is_reward else "P"
+    letter = "R" if operator.is_reward else "P"
     if structure.has_choices:
         raise Complaint(
             f"{letter}=? has no answer here: the model has choices, and the value depends on who makes them",
-            property_.position,
+            operator.position,
             f"write {letter}max=? or {letter}min=?",
         )
     if is_interval:
         raise Complaint(
             f"{letter}=? has no answer here: the model has interval probabilities, which nature picks",
-            property_.position,
+            operator.position,
             f"write {letter}max=? or {letter}min=?",
         )
     return Direction.MAX, Direction.MIN
 
 
 def _path_objective(
-    path: PathFormula, formulas: StateFormulas, agent: Direction, nature: Direction
+    path: Expression, formulas: StateFormulas, agent: Direction, nature: Direction
 ) -> Objective:
     problem = path_problem(path, formulas)
     if problem.complement:
@@ -203,11 +242,11 @@ def _reward_objective(
     return Objective(ObjectiveKind.DISCOUNTED, *directions, reward=reward, discount=discount)
 
 
-def _reward_structure(property_: Property, structure: Structure) -> RewardStructure:
+def _reward_structure(operator: ValueOperator, structure: Structure) -> RewardStructure:
     """By name, by number from 1 (`R{2}`), or the first where the property names none."""
-    wanted, known = property_.reward_name, list(structure.rewards)
+    wanted, known = operator.reward_name, list(structure.rewards)
     if not known:
-        raise Complaint("the model has no reward structure", property_.position)
+        raise Complaint("the model has no reward structure", operator.position)
     if wanted is None:
         return structure.rewards[known[0]]
     if wanted in structure.rewards:
@@ -217,11 +256,11 @@ def _reward_structure(property_: Property, structure: Structure) -> RewardStruct
     if wanted.isdecimal():
         raise Complaint(
             f"there is no reward structure {wanted}; the model has {len(known)}, counted from 1",
-            property_.position,
+            operator.position,
         )
     raise Complaint(
         f'there is no reward structure "{wanted}"',
-        property_.position,
+        operator.position,
         suggestion(wanted, known, "reward structures"),
     )
 
@@ -239,18 +278,20 @@ def _terminal(name: str | None, structure: Structure) -> FloatArray | None:
     return np.zeros(structure.states) if state_rewards is None else state_rewards
 
 
-def _threshold(property_: Property, formulas: StateFormulas) -> Fraction | None:
-    if property_.threshold is None:
+def threshold_of(operator: ValueOperator, formulas: StateFormulas) -> Fraction | None:
+    """The number that a value is compared with; None for `=?`."""
+    if operator.threshold is None:
         return None
-    threshold = formulas.number(property_.threshold, Type.DOUBLE, "a threshold")
-    if not property_.is_reward and not 0 <= threshold <= 1:
+    threshold = formulas.number(operator.threshold, Type.DOUBLE, "a threshold")
+    if not operator.is_reward and not 0 <= threshold <= 1:
         raise Complaint(
-            "the threshold of P must lie in [0, 1]", position_of(property_.threshold) or property_.position
+            "the threshold of P must lie in [0, 1]", position_of(operator.threshold) or operator.position
         )
     return threshold
 
 
-def _refuse_reward_options(options: PropertyOptions) -> None:
+def refuse_reward_options(options: PropertyOptions) -> None:
+    """A probability has no discount and no terminal reward."""
     if options.discount is not None:
         raise InputError("a discount factor goes with rewards only", Location("`discount`"))
     if options.terminal_reward is not None:

@@ -3,29 +3,33 @@
 A state formula is an expression over the model's variables, constants and formulas and over
 labels: those of the property file, those of the model, and "init" and "deadlock", which every
 model has. Labels become boolean columns beside the variables, then the whole formula is evaluated
-on all states at once.
+on all states at once. Operators inside (P, R, A, E, filter) become columns too, where who asks can evaluate them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.expand.arithmetic import literal
-from tightrope.prism.expand.check import check_type
+from tightrope.prism.expand.check import check_type, type_of
 from tightrope.prism.expand.constants import resolve_constants
 from tightrope.prism.expand.declarations import BUILT_IN_LABELS, check_labels
 from tightrope.prism.expand.fold import fold, value_of
 from tightrope.prism.expand.inline import Inliner
 from tightrope.prism.expand.program import Definitions
 from tightrope.prism.expand.traverse import children, names, with_children
-from tightrope.prism.parse.diagnostics import Complaint, suggestion
-from tightrope.prism.parse.syntax import Expression, Label, Literal, Name, Position, PropertyFile, Type
+from tightrope.prism.parse.diagnostics import Complaint, position_of, suggestion
+from tightrope.prism.parse.property_syntax import Branching, PathFormula, PropertyFile, ValueOperator
+from tightrope.prism.parse.syntax import Expression, Label, Literal, Name, Position, Type
+from tightrope.prism.properties.shape import STATE_OPERATORS, has_operators, is_path
 
 
 class StateFormulas:
@@ -37,7 +41,9 @@ class StateFormulas:
         structure: Structure,
         definitions: Definitions,
         given: Mapping[str, str],
+        nested: Callable[[Expression], BoolArray] | None = None,
     ):
+        self._nested = nested
         self._structure = structure
         self._variables = {
             name: Type.BOOL if column.dtype == np.bool_ else Type.INT
@@ -69,13 +75,37 @@ class StateFormulas:
             return self.label(written_out.name, written_out.position)
         columns: dict[str, BoolArray] = {}
         without_labels = self._labels_as_columns(written_out, columns)
-        scope = {**self.constants.types, **self._variables, **dict.fromkeys(columns, Type.BOOL)}
-        self._suggest_quotes(without_labels, scope)
+        scope = self._scope(without_labels, columns)
         check_type(without_labels, scope, Type.BOOL, "a state formula")
-        return self._evaluated(fold(without_labels, self.constants.values), columns)
+        folded = fold(without_labels, self.constants.values)
+        if isinstance(folded, Literal):
+            return np.full(self._structure.states, bool(folded.value), dtype=np.bool_)
+        members: BoolArray = self._evaluated(folded, columns)
+        return members
+
+    def is_number(self, expression: Expression) -> bool:
+        """Whether an expression without operators is a number in every state, and not true or false."""
+        columns: dict[str, BoolArray] = {}
+        written_out = self._labels_as_columns(self.inlined(expression), columns)
+        return type_of(written_out, self._scope(written_out, columns)) is not Type.BOOL
+
+    def numbers(self, expression: Expression) -> tuple[FloatArray, FloatArray]:
+        """The doubles around the exact value in every state; both are the value where it is a double."""
+        columns: dict[str, BoolArray] = {}
+        written_out = self._labels_as_columns(self.inlined(expression), columns)
+        check_type(written_out, self._scope(written_out, columns), Type.DOUBLE, "an expression")
+        folded = fold(written_out, self.constants.values)
+        if isinstance(folded, Literal):
+            exact = RationalArray.constant(Fraction(folded.value), self._structure.states)
+        else:
+            values = self._evaluated(folded, columns)
+            exact = values if isinstance(values, RationalArray) else RationalArray.from_integers(values)
+        return exact.to_float_down(), exact.to_float_up()
 
     def number(self, expression: Expression, type_: Type, what: str) -> Fraction:
         """The value of a threshold or a step bound."""
+        if has_operators(expression) or is_path(expression):
+            raise Complaint(f"{what} must be constant", position_of(expression))
         written_out = self._formulas.inline(expression)
         for name in names(written_out):
             if name.name in self._variables:
@@ -114,16 +144,35 @@ class StateFormulas:
             column = f'"{expression.name}"'
             columns[column] = self.label(expression.name, expression.position)
             return Name(column, expression.position)
+        if isinstance(expression, PathFormula):
+            raise Complaint(
+                f"temporal operator {expression.operator.value} not supported here: a state formula is wanted",
+                expression.position,
+                "it is about paths, and stands inside P=? [ … ], A [ … ] or E [ … ]",
+            )
+        if isinstance(expression, STATE_OPERATORS):
+            if self._nested is None:
+                raise Complaint(
+                    f"{_operator_name(expression)} inside another formula is not supported here",
+                    position_of(expression),
+                    "`check` and tr.answer take it",
+                )
+            column = f'"operator {len(columns)}"'
+            columns[column] = self._nested(expression)
+            return Name(column, position_of(expression))
         return with_children(
             expression, tuple(self._labels_as_columns(child, columns) for child in children(expression))
         )
 
-    def _evaluated(self, expression: Expression, columns: Mapping[str, BoolArray]) -> BoolArray:
+    def _scope(self, expression: Expression, columns: Mapping[str, BoolArray]) -> dict[str, Type]:
+        scope = {**self.constants.types, **self._variables, **dict.fromkeys(columns, Type.BOOL)}
+        self._suggest_quotes(expression, scope)
+        return scope
+
+    def _evaluated(self, expression: Expression, columns: Mapping[str, BoolArray]) -> Any:
         from tightrope.prism.explore.evaluate import evaluate
 
         states = self._structure.states
-        if isinstance(expression, Literal):
-            return np.full(states, bool(expression.value), dtype=np.bool_)
         used = {name.name for name in names(expression)}
         valuations = {
             name: column if column.dtype == np.bool_ else column.astype(np.int64)
@@ -131,12 +180,11 @@ class StateFormulas:
             if name in used
         }
         try:
-            members: BoolArray = evaluate(expression, {**valuations, **columns}, states)
+            return evaluate(expression, {**valuations, **columns}, states)
         except InputError as error:
             place = error.location
             position = Position(place.line, place.column or 1) if place and place.line else None
             raise Complaint(error.message, position, error.hint) from None
-        return members
 
     def _suggest_quotes(self, expression: Expression, scope: Mapping[str, Type]) -> None:
         for name in names(expression):
@@ -155,3 +203,11 @@ class StateFormulas:
         for label in file.labels:
             if label.name in self._structure.labels:
                 raise Complaint(f'the model has a label "{label.name}" already', label.position)
+
+
+def _operator_name(expression: Expression) -> str:
+    if isinstance(expression, ValueOperator):
+        return "R" if expression.is_reward else "P"
+    if isinstance(expression, Branching):
+        return "A" if expression.is_universal else "E"
+    return "filter"

@@ -1,0 +1,242 @@
+"""`answer`: any property, asked of a plain or interval model, with certified bounds or a certain truth."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypedDict, Unpack
+
+import numpy as np
+
+from tightrope.answering.evaluate import Effort, Evaluation
+from tightrope.answering.values import Bounds, Truth
+from tightrope.errors import InputError, ReadingWarning, check_number, check_type, checked_words
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.numbers import Number
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.record import Facts, Record, freeze_fields
+from tightrope.numerics.rounding import text_above, text_below
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.parse.property_syntax import Filter, Property, PropertyFile
+from tightrope.prism.parse.syntax import Binary, Call, Expression
+from tightrope.prism.properties.resolve import PropertyOptions, pick
+from tightrope.problem import Model, checked_model, constant_texts
+from tightrope.solver.solution import width
+from tightrope.solver.solve import Limits
+from tightrope.solver.workspace import Workspace
+
+SPARE = 10
+"""Parts of arithmetic are solved so many times as closely as the result is wanted."""
+
+
+class AnswerWords(TypedDict, total=False):
+    """Further arguments of `answer`."""
+
+    assume_support: float | None
+    discount: float | None
+    terminal_reward: str | None
+    seconds: float
+    threads: int | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer(Record):
+    """What a formula is worth in every state.
+
+    * A number: `lower ≤ value ≤ upper` for every state.
+    * True or false: `holds` and `fails`; a state in neither is not decided.
+    * `listed` are the states that `filter(print, …)` lists.
+    * `readings` say how the text was read where it can be read in two ways.
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})
+    >>> answer = tr.answer(model, 'E [ G !"end" ] & P>=1 [ F "end" ]')
+    >>> answer.verdict
+    'true'
+    """
+
+    text: str
+    structure: Structure = field(repr=False)
+    lower: FloatArray | None
+    upper: FloatArray | None
+    holds: BoolArray | None
+    fails: BoolArray | None
+    listed: BoolArray | None
+    readings: tuple[str, ...]
+    missed: tuple[str, ...]
+    gap: float
+    precision: float
+    relative: bool
+    iterations: int
+    seconds: float = field(compare=False)
+
+    def __post_init__(self) -> None:
+        freeze_fields(self)
+
+    def _title_(self) -> str:
+        if self.bounds is None:
+            return f"Answer: {self.verdict} at the initial state"
+        return f"Answer: [{text_below(self.bounds[0])}, {text_above(self.bounds[1])}] at the initial state"
+
+    def _facts_(self) -> Facts:
+        told = [("note", reading) for reading in self.readings]
+        return [("asked", self.text), ("status", self.status), *told]
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Those of the initial state; None where the formula is true or false."""
+        if self.lower is None or self.upper is None:
+            return None
+        initial = self.structure.initial
+        return float(self.lower[initial]), float(self.upper[initial])
+
+    @property
+    def verdict(self) -> str | None:
+        """'true', 'false' or 'not certified' for the initial state; None for a number."""
+        if self.holds is None or self.fails is None:
+            return None
+        initial = self.structure.initial
+        return "true" if self.holds[initial] else "false" if self.fails[initial] else "not certified"
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether the truth is certain, or the bounds of the initial state are as close as was asked."""
+        if self.verdict is not None:
+            return self.verdict != "not certified"
+        return self.gap <= self.precision
+
+    @property
+    def status(self) -> str:
+        return "certified" if self.is_certified else "not-certified"
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not certified."""
+        reasons = "; ".join(self.missed) or "the bounds of its parts leave it open. Try a finer precision."
+        return f"{self.text}: {reasons}"
+
+
+def answer(
+    model: Model,
+    property: str,
+    *,
+    const: Mapping[str, Number | bool] | None = None,
+    precision: float = 1e-6,
+    relative: bool = True,
+    **options: Unpack[AnswerWords],
+) -> Answer:
+    """Any property of docs/properties.md: CTL, nested operators, filters, arithmetic over results, LTL.
+
+    * `model`: a plain or interval model, or a parametric one at a point: `model.instantiate(p=0.5)`.
+    * `const`, `discount`, `terminal_reward` as for `Problem`; the others as for `solve`.
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})
+    >>> tr.answer(model, '1 - P=? [ X "end" ]').bounds
+    (0.5, 0.5)
+    """
+    words = checked_words("answer", AnswerWords, options)
+    check_type("property", property, str, "a property's text")
+    check_number("precision", precision, 0, 1)
+    check_type("relative", relative, bool, "True or False")
+    plain = _without_parameters(checked_model(model))
+    parsed = parse_properties(property, "`property`")
+    read = PropertyOptions(
+        constants=constant_texts(const),
+        is_interval=isinstance(plain, IntervalMDP),
+        discount=words.get("discount"),
+        terminal_reward=words.get("terminal_reward"),
+    )
+    effort = Effort(
+        precision, relative, Limits(seconds=words.get("seconds", math.inf)), threads=words.get("threads")
+    )
+    found = answer_property(pick(parsed), parsed, plain, read, effort, words.get("assume_support"))
+    for reading in found.readings:
+        warnings.warn(reading, ReadingWarning, stacklevel=2)
+    return found
+
+
+def answer_property(
+    property_: Property,
+    file: PropertyFile,
+    model: MDP | IntervalMDP,
+    options: PropertyOptions,
+    effort: Effort,
+    assume_support: float | None = None,
+    everywhere: bool = True,
+) -> Answer:
+    """The answer to one property of a file; `everywhere`: for every state, not the initial one alone."""
+    begin = time.perf_counter()
+    formula = property_.formula
+    finer = replace(effort, precision=effort.precision / SPARE) if _computes(formula) else effort
+    finer = replace(finer, workspace=effort.workspace or Workspace("cpu", effort.threads))
+    evaluation = Evaluation(model, file, options, finer, assume_support)
+    value = evaluation.value(formula, everywhere)
+    lower = upper = holds = fails = None
+    gap = 0.0
+    if isinstance(value, Bounds):
+        lower, upper = value.lower, value.upper
+        at = slice(model.structure.initial, model.structure.initial + 1)
+        gap = float(width(lower[at], upper[at], effort.relative, value.unit)[0])
+        if isinstance(formula, Filter) and formula.kind == "range":
+            gap = _range_gap(formula, evaluation, effort.relative)
+    else:
+        assert isinstance(value, Truth)
+        holds, fails = value.holds, value.fails
+    return Answer(
+        text=property_.text,
+        structure=model.structure,
+        lower=lower,
+        upper=upper,
+        holds=holds,
+        fails=fails,
+        listed=_listed(formula, value, evaluation),
+        readings=tuple(evaluation.readings),
+        missed=tuple(evaluation.missed),
+        gap=gap,
+        precision=effort.precision,
+        relative=effort.relative,
+        iterations=evaluation.iterations,
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def _range_gap(formula: Filter, evaluation: Evaluation, relative: bool) -> float:
+    """How far the bounds of the smallest and of the largest value are apart; their distance is no gap."""
+    ends = [evaluation.value(replace(formula, kind=kind), True) for kind in ("min", "max")]
+    return max(float(width(e.lower, e.upper, relative).max()) for e in ends if isinstance(e, Bounds))
+
+
+def _computes(formula: Expression) -> bool:
+    """Whether errors of parts add up."""
+    return isinstance(formula, Binary | Call | Filter)
+
+
+def _listed(formula: Expression, value: Truth | Bounds, evaluation: Evaluation) -> BoolArray | None:
+    """`print` lists the states that may have another value than 0 or false, `printall` all of them."""
+    if not isinstance(formula, Filter) or formula.kind not in ("print", "printall", "argmin", "argmax"):
+        return None
+    states = np.ones(evaluation.structure.states, np.bool_)
+    if formula.states is not None:
+        states = evaluation.states(formula.states)
+    if formula.kind == "printall":
+        return states
+    other = ~value.fails if isinstance(value, Truth) else (value.lower != 0) | (value.upper != 0)
+    return states & other
+
+
+def _without_parameters(model: Model) -> MDP | IntervalMDP:
+    if not isinstance(model, ParametricMDP):
+        return model
+    if model.parameters.names:
+        example = ", ".join(f"{name}=…" for name in model.parameters.names)
+        raise InputError(
+            f"the model has parameters: {', '.join(model.parameters.names)}",
+            hint=f"say where to look: model.instantiate({example})",
+        )
+    return model.instantiate()

@@ -1,0 +1,193 @@
+"""Probabilities of general LTL: the formula becomes an automaton, the product a reachability problem.
+
+Where a formula only promises (co-safe) the target is what is left of it: true; where it only bans (safe), the
+complement is such a formula, and both hold for any agent and any nature. Otherwise the agent reaches end components
+in which it wins almost surely (`automata.winning`): the agent maximises, and its minimum is the complement of the
+maximum of the negated formula. That needs constant support of interval models, or it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.automata import formula as ltl
+from tightrope.automata.formula import FALSE, TRUE, Formula
+from tightrope.automata.product import Letters, product_of
+from tightrope.automata.translation import is_co_safe, is_safe, progression
+from tightrope.automata.winning import winning_states
+from tightrope.errors import InputError
+from tightrope.model.graph.support import Support
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.prism.parse.diagnostics import Complaint, position_of
+from tightrope.prism.parse.property_syntax import PathFormula, PathOperator, StepBound
+from tightrope.prism.parse.syntax import Binary, Expression, Unary
+from tightrope.prism.properties.paths import steps_of
+from tightrope.prism.properties.shape import is_path
+from tightrope.prism.properties.state_formulas import StateFormulas
+from tightrope.solver.solution import Solution
+
+MOST_STEPS = 500
+"""The largest step bound inside a formula: every step is a state of its automaton."""
+MOST_ATOMS = 30
+
+Solve = Callable[[MDP | IntervalMDP, Objective], Solution]
+
+
+@dataclass(frozen=True, eq=False)
+class PathBounds:
+    """Certified bounds in every state that was asked for, and the solution on the product."""
+
+    lower: FloatArray
+    upper: FloatArray
+    solution: Solution
+
+
+def bound_path(
+    model: MDP | IntervalMDP,
+    path: tuple[Formula, Formula],
+    atoms: list[BoolArray],
+    directions: tuple[Direction, Direction],
+    starts: OffsetArray,
+    solve: Solve,
+) -> PathBounds:
+    """Bounds on the probability of a formula, given with its negation, from the states `starts`."""
+    formula, negation = path
+    agent, nature = directions
+    complement = is_safe(formula) or (agent is Direction.MIN and not is_co_safe(formula))
+    if complement:
+        formula, agent, nature = negation, agent.opposite, nature.opposite
+    support = Support.of(model)
+    letters = Letters.of(atoms, model.states)
+    automaton, left = progression(formula, letters.bits)
+    product = product_of(support, letters, automaton, starts)
+    there = product.model(model)
+    if is_co_safe(formula):
+        target = np.array([rest == TRUE for rest in left])[product.memory]
+    elif not support.is_constant:
+        raise InputError(
+            "nature can cut transitions of this model (lower bounds of 0), and temporal formulas that are neither "
+            "safe nor co-safe are answered where it cannot",
+            hint="say that no transition vanishes: `assume_support`",
+        )
+    else:
+        target = winning_states(there, product, left, letters)
+    allowed = np.array([rest != FALSE for rest in left])[product.memory]
+    objective = Objective(
+        ObjectiveKind.UNTIL, agent, nature, target=target, allowed=allowed | target, complement=complement
+    )
+    solution = solve(there, objective)
+    lower, upper = np.zeros(model.states), np.ones(model.states)
+    lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
+    return PathBounds(lower, upper, solution)
+
+
+class Translator:
+    """Path formulas of a property as LTL; `atoms` are the state formulas that they are made of."""
+
+    def __init__(self, formulas: StateFormulas):
+        self._formulas = formulas
+        self.atoms: list[BoolArray] = []
+        self._number: dict[bytes, int] = {}
+
+    def both_ways(self, path: Expression) -> tuple[Formula, Formula]:
+        """A path formula and its negation."""
+        return self._read(path, True), self._read(path, False)
+
+    def _read(self, expression: Expression, holds: bool) -> Formula:
+        """The formula, or its negation, with negations at the atoms."""
+        if not is_path(expression):
+            return self._atom(expression, holds)
+        if isinstance(expression, PathFormula):
+            return self._temporal(expression, holds)
+        if isinstance(expression, Unary) and expression.operator == "!":
+            return self._read(expression.operand, not holds)
+        if isinstance(expression, Binary) and expression.operator in ("&", "|", "=>"):
+            left = self._read(expression.left, holds != (expression.operator == "=>"))
+            right = self._read(expression.right, holds)
+            return (ltl.both if (expression.operator == "&") == holds else ltl.either)(left, right)
+        if isinstance(expression, Binary) and expression.operator in ("<=>", "=", "!="):
+            same = holds != (expression.operator == "!=")
+            sides = [
+                (self._read(side, True), self._read(side, False))
+                for side in (expression.left, expression.right)
+            ]
+            (a, not_a), (b, not_b) = sides
+            return ltl.either(ltl.both(a, b if same else not_b), ltl.both(not_a, not_b if same else b))
+        raise Complaint("path formulas are combined by !, &, |, => and <=> only", position_of(expression))
+
+    def _atom(self, expression: Expression, holds: bool) -> Formula:
+        members = self._formulas.states(expression)
+        if members.all() or not members.any():
+            return TRUE if bool(members.all()) == holds else FALSE
+        key = np.packbits(members).tobytes()
+        opposite = np.packbits(~members).tobytes()
+        if opposite in self._number:
+            return ltl.atom(self._number[opposite], not holds)
+        if key not in self._number:
+            self._number[key] = len(self.atoms)
+            self.atoms.append(members)
+            if len(self.atoms) > MOST_ATOMS:
+                raise Complaint(
+                    f"a temporal formula is about at most {MOST_ATOMS} state formulas",
+                    position_of(expression),
+                )
+        return ltl.atom(self._number[key], holds)
+
+    def _temporal(self, path: PathFormula, holds: bool) -> Formula:
+        operator = path.operator
+        right = self._read(path.right, holds)
+        if operator is PathOperator.NEXT:
+            return ltl.next_(right)
+        left = TRUE if holds else FALSE
+        if path.left is not None:
+            left = self._read(path.left, holds)
+        if operator is PathOperator.GLOBALLY:
+            left = FALSE if holds else TRUE
+        if path.bound is not None:
+            return self._bounded(operator, left, right, holds, path)
+        if operator in (PathOperator.UNTIL, PathOperator.EVENTUALLY):
+            return ltl.until(left, right) if holds else ltl.release(left, right)
+        if operator is PathOperator.WEAK_UNTIL:
+            return ltl.weak_until(left, right) if holds else ltl.strong_release(left, right)
+        return ltl.release(left, right) if holds else ltl.until(left, right)
+
+    def _bounded(
+        self, operator: PathOperator, left: Formula, right: Formula, holds: bool, path: PathFormula
+    ) -> Formula:
+        """Steps written out: a U[l,u] b is b at one of the steps l..u, and a at all steps before that one."""
+        assert path.bound is not None
+        lower, upper = _steps(path.bound, self._formulas, path)
+        if operator is PathOperator.WEAK_UNTIL:
+            raise Complaint(
+                "W with a bound on its steps is not supported inside other formulas",
+                path.position,
+                "say it with U and G",
+            )
+        # F and U promise; G and R are the negations of promises, read with both sides negated.
+        promises = (operator in (PathOperator.UNTIL, PathOperator.EVENTUALLY)) == holds
+        first, then = (ltl.either, ltl.both) if promises else (ltl.both, ltl.either)
+        if upper is None:
+            formula = ltl.until(left, right) if promises else ltl.release(left, right)
+        else:
+            formula = right
+            for _ in range(upper - lower):
+                formula = first(right, then(left, ltl.next_(formula)))
+        for _ in range(lower):
+            formula = then(left, ltl.next_(formula))
+        return formula
+
+
+def _steps(bound: StepBound, formulas: StateFormulas, path: PathFormula) -> tuple[int, int | None]:
+    lower, upper = steps_of(bound, formulas, path.position)
+    if max(lower, upper or 0) > MOST_STEPS:
+        raise Complaint(
+            f"inside a temporal formula a step bound is at most {MOST_STEPS}",
+            path.position,
+            "larger ones stand alone: P=? [ F<=k … ]",
+        )
+    return lower, upper

@@ -1,0 +1,151 @@
+"""What a formula is worth in every state: certified bounds of a number, or what is known of its truth.
+
+Arithmetic on bounds is interval arithmetic, rounded outward (a sum that is a double stays as it is); logic is
+Kleene's: what is neither known to hold nor known to fail is open, and an open part leaves the whole open only
+where it matters. A result that no number stands for (∞ − ∞) has the bounds −∞ and ∞.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.rationals import RationalArray
+from tightrope.numerics.rounding import down, up
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Where a formula holds, and where it fails; both masks are false where neither is certain."""
+
+    holds: BoolArray
+    fails: BoolArray
+
+    @staticmethod
+    def of(states: BoolArray) -> Truth:
+        return Truth(states, ~states)
+
+    @property
+    def is_open(self) -> BoolArray:
+        return ~(self.holds | self.fails)
+
+    def negated(self) -> Truth:
+        return Truth(self.fails, self.holds)
+
+    def both(self, other: Truth) -> Truth:
+        return Truth(self.holds & other.holds, self.fails | other.fails)
+
+    def either(self, other: Truth) -> Truth:
+        return Truth(self.holds | other.holds, self.fails & other.fails)
+
+    def same(self, other: Truth) -> Truth:
+        holds = (self.holds & other.holds) | (self.fails & other.fails)
+        return Truth(holds, (self.holds & other.fails) | (self.fails & other.holds))
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """`lower ≤ value ≤ upper` in every state.
+
+    `unit` is the size of what cancels in sums and differences: widths are measured against it at least."""
+
+    lower: FloatArray
+    upper: FloatArray
+    unit: float = 0.0
+
+    @property
+    def size(self) -> float:
+        """The largest finite magnitude."""
+        ends = np.abs(np.concatenate([self.lower, self.upper]))
+        return float(ends[np.isfinite(ends)].max(initial=0.0))
+
+    def negated(self) -> Bounds:
+        return Bounds(-self.upper, -self.lower, self.unit)
+
+    def plus(self, other: Bounds) -> Bounds:
+        unit = max(self.unit, other.unit, self.size, other.size)
+        return _known(_sum(self.lower, other.lower, False), _sum(self.upper, other.upper, True), unit)
+
+    def times(self, other: Bounds) -> Bounds:
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            ends = [a * b for a in (self.lower, self.upper) for b in (other.lower, other.upper)]
+        low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)  # a NaN stays one
+        simple = _is_simple(self) | _is_simple(other)
+        unit = max(self.unit * other.size, other.unit * self.size)
+        return _known(np.where(simple, low, down(low)), np.where(simple, high, up(high)), unit)
+
+    def divided_by(self, other: Bounds) -> Bounds:
+        """Where the divisor may be 0 nothing is known."""
+        nonzero = (other.lower > 0) | (other.upper < 0)
+        with np.errstate(invalid="ignore", over="ignore", under="ignore", divide="ignore"):
+            ends = [a / b for a in (self.lower, self.upper) for b in (other.lower, other.upper)]
+            low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
+        return _known(
+            np.where(nonzero, down(low), -np.inf), np.where(nonzero, up(high), np.inf), self.unit and 1.0
+        )
+
+    def smaller(self, other: Bounds) -> Bounds:
+        return Bounds(np.minimum(self.lower, other.lower), np.minimum(self.upper, other.upper))
+
+    def larger(self, other: Bounds) -> Bounds:
+        return Bounds(np.maximum(self.lower, other.lower), np.maximum(self.upper, other.upper))
+
+    def through(self, monotone: Callable[[FloatArray], FloatArray]) -> Bounds:
+        """Under a function that is exact on doubles and never falls: floor, ceil, round."""
+        return Bounds(monotone(self.lower), monotone(self.upper))
+
+    def compared(self, comparison: str, other: Bounds) -> Truth:
+        """`self < other` and its like."""
+        if comparison in (">", ">="):
+            return other.compared("<" if comparison == ">" else "<=", self)
+        if comparison == "<":
+            return Truth(self.upper < other.lower, self.lower >= other.upper)
+        if comparison == "<=":
+            return Truth(self.upper <= other.lower, self.lower > other.upper)
+        point = (self.lower == self.upper) & (other.lower == other.upper) & (self.lower == other.lower)
+        equal = Truth(point, (self.upper < other.lower) | (other.upper < self.lower))
+        return equal if comparison == "=" else equal.negated()
+
+    def meets(self, comparison: str, threshold: Fraction) -> Truth:
+        """Compared with an exact number: a double is ≥ it iff it is ≥ the least double above."""
+        exact = RationalArray.from_fractions([threshold])
+        above, below = exact.to_float_up()[0], exact.to_float_down()[0]
+        if comparison == ">=":
+            return Truth(self.lower >= above, self.upper < above)
+        if comparison == "<":
+            return Truth(self.upper < above, self.lower >= above)
+        if comparison == ">":
+            return Truth(self.lower > below, self.upper <= below)
+        return Truth(self.upper <= below, self.lower > below)
+
+
+def rounded(values: FloatArray) -> FloatArray:
+    """To the nearest whole number, halves upward, as PRISM rounds."""
+    whole = np.floor(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(values - whole >= 0.5, whole + 1, whole)
+
+
+def _sum(left: FloatArray, right: FloatArray, upward: bool) -> FloatArray:
+    """left + right rounded outward; what rounding left over (Knuth) says whether that is needed."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = left + right
+        back = total - left
+        rest = (left - (total - back)) + (right - back)
+    infinite = np.isinf(left) | np.isinf(right)
+    needed = ~(rest <= 0) if upward else ~(rest >= 0)
+    moved = up(total) if upward else down(total)
+    return np.where(needed & ~infinite, moved, total)
+
+
+def _is_simple(bounds: Bounds) -> BoolArray:
+    """A factor that loses nothing: 0, 1 or −1."""
+    return (bounds.lower == bounds.upper) & np.isin(bounds.lower, (-1.0, 0.0, 1.0))
+
+
+def _known(lower: FloatArray, upper: FloatArray, unit: float) -> Bounds:
+    return Bounds(np.where(np.isnan(lower), -np.inf, lower), np.where(np.isnan(upper), np.inf, upper), unit)

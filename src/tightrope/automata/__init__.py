@@ -1,0 +1,1 @@
+"""Linear temporal logic: formulas, deterministic automata for them, and products of models with automata."""

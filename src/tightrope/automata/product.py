@@ -1,0 +1,149 @@
+"""The product of a model with a deterministic automaton that reads the letters of its states.
+
+A product state (s, q) is the model in s with the automaton in q before it reads the letter of s. All choices of
+s lead on with the same memory, so what an automaton marks when it reads is a mark of product states. Only what
+can be reached from the given states is built, through transitions that are possible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.automata.deterministic import Automaton
+from tightrope.errors import InputError
+from tightrope.model.graph.support import Support
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+
+MOST_PAIRS = 200_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Letters:
+    """The sets of atoms that occur: `bits[letter[s]]` is that of state s."""
+
+    letter: IndexArray
+    bits: tuple[int, ...]
+
+    @staticmethod
+    def of(atoms: list[BoolArray], states: int) -> Letters:
+        packed = np.zeros(states, np.int64)
+        for number, members in enumerate(atoms):
+            packed |= members.astype(np.int64) << number
+        bits, letter = np.unique(packed, return_inverse=True)
+        return Letters(letter.astype(np.int32).reshape(states), tuple(int(b) for b in bits))
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """`state` and `memory` of every product state; `choice`, `transition`: what is behind those of the product."""
+
+    structure: Structure
+    state: IndexArray
+    memory: IndexArray
+    choice: OffsetArray
+    transition: OffsetArray
+
+    def model(self, model: MDP | IntervalMDP) -> MDP | IntervalMDP:
+        """With the probabilities of the model it was made of."""
+        if isinstance(model, MDP):
+            return MDP(self.structure, model.probability[self.transition])
+        return IntervalMDP(self.structure, model.lower[self.transition], model.upper[self.transition])
+
+
+def product_of(support: Support, letters: Letters, automaton: Automaton, starts: OffsetArray) -> Product:
+    """What is reachable from `starts` with the automaton's first state; its first states are those."""
+    structure, memories = support.structure, automaton.states
+    if structure.states * memories > MOST_PAIRS:
+        raise InputError(
+            f"the automaton has {memories:,} states and the model {structure.states:,}: their product is too large",
+            hint="ask the temporal formula in parts",
+        )
+    steps = _Steps(structure, support.possible, letters, automaton)
+    number = np.full(structure.states * memories, -1, np.int64)
+    frontier = starts.astype(np.int64) * memories
+    number[frontier] = np.arange(len(starts))
+    found, size = [frontier], len(starts)
+    while len(frontier):
+        keys = np.unique(steps.of(frontier).key)
+        frontier = keys[number[keys] < 0]
+        number[frontier] = size + np.arange(len(frontier))
+        size += len(frontier)
+        found.append(frontier)
+    keys = np.concatenate(found)
+    step = steps.of(keys)
+    built = Structure(
+        choice_start=_offsets(step.owner, len(keys)),
+        transition_start=_offsets(step.of_choice, len(step.choice)),
+        successor=number[step.key],
+        action=structure.action_of_choice[step.choice],
+        action_names=structure.action_names,
+        declared_mdp=structure.declared_mdp,
+    )
+    state, memory = (keys // memories).astype(np.int32), (keys % memories).astype(np.int32)
+    return Product(built, state, memory, step.choice, step.transition)
+
+
+def part_of(model: MDP | IntervalMDP, states: OffsetArray, choices: BoolArray) -> MDP | IntervalMDP:
+    """The model of some states with some of their choices, which keep to them; states in the order given."""
+    structure, support = model.structure, Support.of(model)
+    place, owner = _ranges(structure.choice_start, states)
+    chosen, owner = place[choices[place]], owner[choices[place]]
+    transition, of_choice = _ranges(structure.transition_start, chosen)
+    possible = support.possible[transition]
+    transition, of_choice = transition[possible], of_choice[possible]
+    number = np.full(structure.states, -1, np.int64)
+    number[states] = np.arange(len(states))
+    built = Structure(
+        choice_start=_offsets(owner, len(states)),
+        transition_start=_offsets(of_choice, len(chosen)),
+        successor=number[structure.successor[transition]],
+    )
+    if isinstance(model, MDP):
+        return MDP(built, model.probability[transition])
+    return IntervalMDP(built, model.lower[transition], model.upper[transition])
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """All choices and possible transitions out of some product states, and the product states they lead to."""
+
+    choice: OffsetArray
+    owner: OffsetArray
+    transition: OffsetArray
+    of_choice: OffsetArray
+    key: OffsetArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    structure: Structure
+    possible: BoolArray
+    letters: Letters
+    automaton: Automaton
+
+    def of(self, keys: OffsetArray) -> _Step:
+        structure, memories = self.structure, self.automaton.states
+        state, memory = keys // memories, keys % memories
+        following = self.automaton.successor[memory, self.letters.letter[state]].astype(np.int64)
+        choice, owner = _ranges(structure.choice_start, state)
+        transition, of_choice = _ranges(structure.transition_start, choice)
+        kept = self.possible[transition]
+        transition, of_choice = transition[kept], of_choice[kept]
+        key = structure.successor[transition] * np.int64(memories) + following[owner[of_choice]]
+        return _Step(choice, owner, transition, of_choice, key)
+
+
+def _offsets(owner: OffsetArray, count: int) -> OffsetArray:
+    return np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))])
+
+
+def _ranges(start: OffsetArray, which: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+    """start[i]..start[i+1] for every i of `which` one behind the other, and the place in `which` they are of."""
+    counts = start[which + 1] - start[which]
+    owner = np.repeat(np.arange(len(which)), counts)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return start[which][owner] + within, owner

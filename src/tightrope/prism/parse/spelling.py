@@ -1,0 +1,99 @@
+"""Properties written out again, with every pair of parentheses that a reader may miss.
+
+What is written is read back as the same tree; it also says how a text was read, where tools differ
+(`F "a" & (G "b")` is `F ("a" & (G "b"))`, as in PRISM).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from tightrope.prism.parse.property_syntax import (
+    Branching,
+    Filter,
+    PathFormula,
+    PropertyFile,
+    StepBound,
+    ValueOperator,
+)
+from tightrope.prism.parse.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    Label,
+    Literal,
+    Name,
+    Unary,
+)
+
+
+def spelled(expression: Expression, file: PropertyFile) -> str:
+    """The text of a formula of a file; its operators P and R as they stand there."""
+    return _Speller(file).text(expression)
+
+
+class _Speller:
+    def __init__(self, file: PropertyFile):
+        self._file = file
+
+    def text(self, expression: Expression) -> str:
+        match expression:
+            case ValueOperator():
+                return self._file.text_of(expression)
+            case Branching(is_universal, path):
+                return f"{'A' if is_universal else 'E'} [ {self.text(path)} ]"
+            case Filter(kind, operand, states):
+                parts = [kind, self.text(operand), *([] if states is None else [self.text(states)])]
+                return f"filter({', '.join(parts)})"
+            case PathFormula(operator, left, right, bound):
+                begin = "" if left is None else f"{self.inner(left)} "
+                return f"{begin}{operator.value}{self._bound(bound)} {self.inner(right)}"
+            case Literal(value):
+                return _number(value)
+            case Name(name):
+                return name
+            case Label(name):
+                return f'"{name}"'
+            case Unary(operator, operand):
+                return f"{operator}{self.inner(operand)}"
+            case Binary(operator, left, right):
+                return f"{self._operand(left, operator)} {operator} {self._operand(right, operator)}"
+            case Conditional(condition, then, otherwise):
+                return f"{self.inner(condition)} ? {self.inner(then)} : {self.inner(otherwise)}"
+            case Call(function, arguments):
+                return f"{function}({', '.join(self.text(argument) for argument in arguments)})"
+        raise AssertionError(expression)
+
+    def inner(self, expression: Expression) -> str:
+        """The same as part of something larger."""
+        text = self.text(expression)
+        return f"({text})" if isinstance(expression, PathFormula | Binary | Conditional) else text
+
+    def _operand(self, expression: Expression, operator: str) -> str:
+        """Comparisons stand in & and | without parentheses, and chains of & or | too."""
+        if isinstance(expression, Binary) and operator in "&|":
+            if expression.operator == operator or expression.operator in ("=", "!=", "<", "<=", ">", ">="):
+                return self.text(expression)
+        return self.inner(expression)
+
+    def _bound(self, bound: StepBound | None) -> str:
+        if bound is None:
+            return ""
+        if bound.lower is not None and bound.upper is not None:
+            if bound.lower == bound.upper:
+                return f"={self.inner(bound.lower)}"
+            return f"[{self.text(bound.lower)},{self.text(bound.upper)}]"
+        if bound.upper is not None:
+            return f"<{'' if bound.upper_strict else '='}{self.inner(bound.upper)}"
+        assert bound.lower is not None
+        return f">{'' if bound.lower_strict else '='}{self.inner(bound.lower)}"
+
+
+def _number(value: int | Fraction | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    short = repr(float(value))
+    return short if Fraction(short) == value else f"({value.numerator}/{value.denominator})"

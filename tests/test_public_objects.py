@@ -143,6 +143,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "SavedResult": lambda: saved(),
     "Sets": lambda: result().sets,
     "Simulator": simulator,
+    "Answer": lambda: tr.answer(simulator().mdp, '1 - Pmax=? [ F "goal" ]'),
     "Solution": lambda: tr.solve(simulator().mdp, GOAL),
     "StepChoices": lambda: tr.solve(simulator().mdp, 'Pmax=? [ F<=3 "goal" ]').steps,
     "Strategy": lambda: plan().strategies[0],

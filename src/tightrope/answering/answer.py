@@ -28,7 +28,6 @@ from tightrope.prism.properties.resolve import PropertyOptions, pick
 from tightrope.problem import Model, checked_model, constant_texts
 from tightrope.solver.solution import width
 from tightrope.solver.solve import Limits
-from tightrope.solver.workspace import Workspace
 
 SPARE = 10
 """Parts of arithmetic are solved so many times as closely as the result is wanted."""
@@ -152,9 +151,7 @@ def answer(
         discount=words.get("discount"),
         terminal_reward=words.get("terminal_reward"),
     )
-    effort = Effort(
-        precision, relative, Limits(seconds=words.get("seconds", math.inf)), threads=words.get("threads")
-    )
+    effort = Effort(precision, relative, Limits(seconds=words.get("seconds", math.inf)), words.get("threads"))
     found = answer_property(pick(parsed), parsed, plain, read, effort, words.get("assume_support"))
     for reading in found.readings:
         warnings.warn(reading, ReadingWarning, stacklevel=2)
@@ -174,7 +171,6 @@ def answer_property(
     begin = time.perf_counter()
     formula = property_.formula
     finer = replace(effort, precision=effort.precision / SPARE) if _computes(formula) else effort
-    finer = replace(finer, workspace=effort.workspace or Workspace("cpu", effort.threads))
     evaluation = Evaluation(model, file, options, finer, assume_support)
     value = evaluation.value(formula, everywhere)
     lower = upper = holds = fails = None

@@ -1,10 +1,11 @@
 """The value of a formula in every state, from the inside out.
 
-Operators with a value (P, R) are solved with certified bounds for every state; a threshold then holds where the
-bound on its side meets it and fails where the other one misses it. A formula inside the path of another operator
-must be decided in every state, since it says what is asked: where the bounds of a state stay on both sides of its
-threshold (a value that is exactly the threshold, most often) the question is answered by `UndecidedError`, in
-words, never by a guess. A and E are decided by the graph of all transitions that nature can make possible.
+Operators with a value (P, R) are solved with certified bounds for every state; a threshold then holds where
+the bound on its side meets it and fails where the other one misses it. A formula inside the path of another
+operator must be decided in every state, since it says what is asked: where the bounds of a state stay on both
+sides of its threshold (a value that is exactly the threshold, most often) the question is answered by
+`UndecidedError`, in words, never by a guess. A and E are decided by the graph of all transitions that nature
+can make possible.
 """
 
 from __future__ import annotations
@@ -55,7 +56,6 @@ from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.assumed_support import assume_support as with_support
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits, solve
-from tightrope.solver.workspace import Workspace
 
 MOST_POWER = 1000
 FINEST = 1e-12
@@ -73,8 +73,8 @@ class Effort:
     precision: float = 1e-6
     relative: bool = True
     limits: Limits = field(default_factory=Limits)
-    workspace: Workspace | None = None
     threads: int | None = None
+    device: str = "cpu"
 
 
 class Evaluation:
@@ -139,7 +139,9 @@ class Evaluation:
             return Truth.of(self._branching(expression))
         if isinstance(expression, Filter):
             if expression.kind == "range" and expression is not self._whole:
-                raise Complaint("the range of values is no number: filter(range, …) stands alone", expression.position)
+                raise Complaint(
+                    "the range of values is no number: filter(range, …) stands alone", expression.position
+                )
             restricted = np.ones(self.structure.states, np.bool_)
             if expression.states is not None:
                 restricted = self._formulas.states(expression.states)
@@ -191,8 +193,8 @@ class Evaluation:
             precision=precision,
             relative=effort.relative,
             limits=effort.limits,
-            workspace=effort.workspace if model is self.model else None,
             threads=effort.threads,
+            device=effort.device,
         )
 
     def _tell(self, reading: str) -> None:
@@ -213,9 +215,9 @@ class Evaluation:
         text, where = spelled(expression, self.file), self.structure.state_name(state)
         more = int(np.count_nonzero(value.is_open))
         raise UndecidedError(
-            f"{text} is not decided in {more:,} state{'s' if more > 1 else ''}, such as {where}: the certified bounds "
-            "of its value lie on both sides of the threshold. The value may be the threshold itself; move it by more "
-            f"than {FINEST:g}"
+            f"{text} is not decided in {more:,} state{'s' if more > 1 else ''}, such as {where}: the "
+            "certified bounds of its value lie on both sides of the threshold. The value may be the "
+            f"threshold itself; move it by more than {FINEST:g}"
         )
 
     def _branching(self, expression: Branching) -> BoolArray:

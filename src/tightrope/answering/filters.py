@@ -1,8 +1,8 @@
 """`filter(kind, operand, states)`: one answer of the values of many states.
 
 Bounds of a minimum are the minima of the bounds, and so on: all of these are monotone in every value. A count
-lies between the states that certainly satisfy the operand and those that may; `argmin` and `argmax` hold where a
-state certainly attains the extremum, and fail where it certainly does not.
+lies between the states that certainly satisfy the operand and those that may; `argmin` and `argmax` hold
+where a state certainly attains the extremum, and fail where it certainly does not.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.answering.values import Bounds, Truth
-from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rounding import error_factor
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.property_syntax import Filter
@@ -36,7 +36,7 @@ def filtered(asked: Filter, operand: Truth | Bounds, states: BoolArray) -> Truth
         )
     if kind == "state" and np.count_nonzero(states) > 1:
         raise Complaint(
-            f"filter(state, …) is about one state, but {np.count_nonzero(states):,} satisfy what it is restricted to",
+            f"filter(state, …) is about one state, but {np.count_nonzero(states):,} are meant",
             asked.position,
             "filter(first, …), min or max take several",
         )
@@ -74,14 +74,13 @@ def _of_numbers(kind: str, operand: Bounds, states: BoolArray) -> Truth | Bounds
     if kind == "range":
         return _constant(float(lower.min()), float(upper.max()), size)
     if kind in ("sum", "avg"):
-        low, high = _total(lower, False), _total(upper, True)
-        total = _constant(low, high, size)
+        total = _constant(_total(lower, False), _total(upper, True), size)
         count = float(len(lower))
         return total if kind == "sum" else total.divided_by(_constant(count, count, size))
     return _constant(float(lower[0]), float(upper[0]), size)  # first, and the only one of `state`
 
 
-def _total(values: np.ndarray, upward: bool) -> float:
+def _total(values: FloatArray, upward: bool) -> float:
     """A sum, rounded outward; of −∞ and ∞ together nothing is known."""
     if not np.isfinite(values).all():
         both = np.isposinf(values).any() and np.isneginf(values).any()

@@ -1,9 +1,10 @@
 """Probabilities of general LTL: the formula becomes an automaton, the product a reachability problem.
 
 Where a formula only promises (co-safe) the target is what is left of it: true; where it only bans (safe), the
-complement is such a formula, and both hold for any agent and any nature. Otherwise the agent reaches end components
-in which it wins almost surely (`automata.winning`): the agent maximises, and its minimum is the complement of the
-maximum of the negated formula. That needs constant support of interval models, or it is refused.
+complement is such a formula, and both hold for any agent and any nature. Otherwise the agent reaches end
+components in which it wins almost surely (`automata.winning`): the agent maximises, and its minimum is the
+complement of the maximum of the negated formula. That needs constant support of interval models, or it is
+refused.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from tightrope.automata import formula as ltl
 from tightrope.automata.formula import FALSE, TRUE, Formula
 from tightrope.automata.product import Letters, product_of
-from tightrope.automata.translation import is_co_safe, is_safe, progression
+from tightrope.automata.translation import is_co_safe, is_safe, progression, refuse_large
 from tightrope.automata.winning import winning_states
 from tightrope.errors import InputError
 from tightrope.model.graph.support import Support
@@ -62,6 +63,8 @@ def bound_path(
     if complement:
         formula, agent, nature = negation, agent.opposite, nature.opposite
     support = Support.of(model)
+    if not is_co_safe(formula):
+        refuse_large(formula)
     letters = Letters.of(atoms, model.states)
     automaton, left = progression(formula, letters.bits)
     product = product_of(support, letters, automaton, starts)
@@ -70,8 +73,8 @@ def bound_path(
         target = np.array([rest == TRUE for rest in left])[product.memory]
     elif not support.is_constant:
         raise InputError(
-            "nature can cut transitions of this model (lower bounds of 0), and temporal formulas that are neither "
-            "safe nor co-safe are answered where it cannot",
+            "nature can cut transitions of this model (lower bounds of 0), and temporal formulas that are "
+            "neither safe nor co-safe are answered where it cannot",
             hint="say that no transition vanishes: `assume_support`",
         )
     else:

@@ -144,7 +144,8 @@ def _sum(left: FloatArray, right: FloatArray, upward: bool) -> FloatArray:
 
 def _is_simple(bounds: Bounds) -> BoolArray:
     """A factor that loses nothing: 0, 1 or −1."""
-    return (bounds.lower == bounds.upper) & np.isin(bounds.lower, (-1.0, 0.0, 1.0))
+    simple: BoolArray = (bounds.lower == bounds.upper) & np.isin(bounds.lower, (-1.0, 0.0, 1.0))
+    return simple
 
 
 def _known(lower: FloatArray, upper: FloatArray, unit: float) -> Bounds:

@@ -1,8 +1,8 @@
 """Deterministic automata over the letters that occur in a model.
 
-`successor[q, l]` is the state after state q has read letter l. A `RabinPair` accepts a run that marks `avoided`
-finitely often and each of `repeated` infinitely often; marks belong to a state and the letter it reads. An
-automaton accepts if one of its pairs does (a generalised Rabin condition).
+`successor[q, l]` is the state after state q has read letter l. A `RabinPair` accepts a run that marks
+`avoided` finitely often and each of `repeated` infinitely often; marks belong to a state and the letter it
+reads. An automaton accepts if one of its pairs does (a generalised Rabin condition).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ A *letter* is the set of atoms that hold in a state, as bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 
@@ -77,7 +78,7 @@ def globally(formula: Formula) -> Formula:
 
 def until(left: Formula, right: Formula) -> Formula:
     """left U right"""
-    if right in (TRUE, FALSE) or left == FALSE or left == right:
+    if right in (TRUE, FALSE) or left in (FALSE, right):
         return right
     return eventually(right) if left == TRUE else _made("U", left, right)
 
@@ -91,7 +92,7 @@ def weak_until(left: Formula, right: Formula) -> Formula:
 
 def release(left: Formula, right: Formula) -> Formula:
     """left R right"""
-    if right in (TRUE, FALSE) or left == TRUE or left == right:
+    if right in (TRUE, FALSE) or left in (TRUE, right):
         return right
     return globally(right) if left == FALSE else _made("R", left, right)
 
@@ -103,7 +104,7 @@ def strong_release(left: Formula, right: Formula) -> Formula:
     return eventually(left) if right == TRUE else _made("M", left, right)
 
 
-BUILD = {
+BUILD: dict[str, Callable[..., Formula]] = {
     "X": next_,
     "F": eventually,
     "G": globally,

@@ -1,8 +1,8 @@
 """The product of a model with a deterministic automaton that reads the letters of its states.
 
-A product state (s, q) is the model in s with the automaton in q before it reads the letter of s. All choices of
-s lead on with the same memory, so what an automaton marks when it reads is a mark of product states. Only what
-can be reached from the given states is built, through transitions that are possible.
+A product state (s, q) is the model in s with the automaton in q before it reads the letter of s. All choices
+of s lead on with the same memory, so what an automaton marks when it reads is a mark of product states. Only
+what can be reached from the given states is built, through transitions that are possible.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Letters:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """`state` and `memory` of every product state; `choice`, `transition`: what is behind those of the product."""
+    """`state` and `memory` of every product state; `choice`, `transition` are the model's behind its own."""
 
     structure: Structure
     state: IndexArray
@@ -59,7 +59,7 @@ def product_of(support: Support, letters: Letters, automaton: Automaton, starts:
     structure, memories = support.structure, automaton.states
     if structure.states * memories > MOST_PAIRS:
         raise InputError(
-            f"the automaton has {memories:,} states and the model {structure.states:,}: their product is too large",
+            f"the automaton has {memories:,} states, the model {structure.states:,}: too many pairs",
             hint="ask the temporal formula in parts",
         )
     steps = _Steps(structure, support.possible, letters, automaton)
@@ -78,7 +78,7 @@ def product_of(support: Support, letters: Letters, automaton: Automaton, starts:
     built = Structure(
         choice_start=_offsets(step.owner, len(keys)),
         transition_start=_offsets(step.of_choice, len(step.choice)),
-        successor=number[step.key],
+        successor=number[step.key].astype(np.int32),
         action=structure.action_of_choice[step.choice],
         action_names=structure.action_names,
         declared_mdp=structure.declared_mdp,
@@ -100,7 +100,7 @@ def part_of(model: MDP | IntervalMDP, states: OffsetArray, choices: BoolArray) -
     built = Structure(
         choice_start=_offsets(owner, len(states)),
         transition_start=_offsets(of_choice, len(chosen)),
-        successor=number[structure.successor[transition]],
+        successor=number[structure.successor[transition]].astype(np.int32),
     )
     if isinstance(model, MDP):
         return MDP(built, model.probability[transition])
@@ -109,7 +109,7 @@ def part_of(model: MDP | IntervalMDP, states: OffsetArray, choices: BoolArray) -
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """All choices and possible transitions out of some product states, and the product states they lead to."""
+    """All choices and possible transitions out of some product states, and the pairs they lead to."""
 
     choice: OffsetArray
     owner: OffsetArray
@@ -142,7 +142,7 @@ def _offsets(owner: OffsetArray, count: int) -> OffsetArray:
 
 
 def _ranges(start: OffsetArray, which: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
-    """start[i]..start[i+1] for every i of `which` one behind the other, and the place in `which` they are of."""
+    """start[i]..start[i+1] for every i of `which` one behind the other, and the places of these i."""
     counts = start[which + 1] - start[which]
     owner = np.repeat(np.arange(len(which)), counts)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)

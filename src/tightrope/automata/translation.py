@@ -1,7 +1,7 @@
 """From LTL to deterministic automata by the master theorem, without Safra's construction.
 
-(Esparza, Křetínský, Sickert: *One Theorem to Rule Them All*, LICS 2018.) Let φ promise the formulas μ (its F, U,
-M) and ban what the formulas ν (its G, W, R) ban. A word satisfies φ iff for some X ⊆ μ and Y ⊆ ν
+(Esparza, Křetínský, Sickert: *One Theorem to Rule Them All*, LICS 2018.) Let φ promise the formulas μ (its F,
+U, M) and ban what the formulas ν (its G, W, R) ban. A word satisfies φ iff for some X ⊆ μ and Y ⊆ ν
 
 1. from some position on, what is left of φ there holds with every promise read by X: as kept for ever after
    (U becomes W, F true) if in X, as false if not;
@@ -9,9 +9,9 @@ M) and ban what the formulas ν (its G, W, R) ban. A word satisfies φ iff for s
 3. every ban in Y holds from some position on for ever, with promises read by X.
 
 Part 1 and 3 are about formulas that only ban: progression reaches `false` iff they fail, so restarting them
-there, finitely often is right. Part 2 is about formulas that only promise: progression reaches `true` iff they
-hold, and restarting must happen infinitely often. All parts are deterministic, and 2 and 3 do not depend on
-where a word begins; so `suffix_automaton` may be started anywhere with what is then left of φ.
+there, finitely often is right. Part 2 is about formulas that only promise: progression reaches `true` iff
+they hold, and restarting must happen infinitely often. All parts are deterministic, and 2 and 3 do not depend
+on where a word begins; so `suffix_automaton` may be started anywhere with what is then left of φ.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from tightrope.automata.formula import (
     weak_until,
 )
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import BoolArray
 
 MOST_OPERATORS = 12
 Guess = tuple[frozenset[Elementary], frozenset[Elementary]]
@@ -60,17 +61,22 @@ def progression(formula: Formula, letters: Sequence[int]) -> tuple[Automaton, li
     return explored(formula, letters, after)
 
 
+def refuse_large(formula: Formula) -> None:
+    """A formula with more guesses than can be gone through is refused, in words."""
+    count = sum(part.operator in PROMISES | BANS for part in subformulas(formula))
+    if count > MOST_OPERATORS:
+        raise InputError(
+            f"this temporal formula has {count} different F, G, U, W and R, and {MOST_OPERATORS} are the "
+            "most that are taken apart",
+            hint="ask it in parts",
+        )
+
+
 def guesses(formula: Formula) -> Iterator[Guess]:
     """Every X and Y of the theorem that is not refuted by itself, small ones first."""
     inside = subformulas(formula)
     promises = sorted((part for part in inside if part.operator in PROMISES), key=repr_key)
     bans = sorted((part for part in inside if part.operator in BANS), key=repr_key)
-    if len(promises) + len(bans) > MOST_OPERATORS:
-        raise InputError(
-            f"this temporal formula has {len(promises) + len(bans)} different F, G, U, W and R, and "
-            f"{MOST_OPERATORS} are the most that are taken apart",
-            hint="ask it in parts",
-        )
     for kept in _subsets(promises):
         for lasting in _subsets(bans):
             guess = kept, lasting
@@ -110,7 +116,7 @@ def suffix_automaton(
     repeated = [np.array([promises[i] == TRUE for _, _, promises, _ in states]) for i in range(len(goals))]
     width = len(letters)
 
-    def wide(mask: np.ndarray) -> np.ndarray:
+    def wide(mask: BoolArray) -> BoolArray:
         return np.repeat(mask[:, None], width, axis=1)
 
     return automaton, RabinPair(wide(avoided), tuple(wide(mask) for mask in repeated))
@@ -164,7 +170,8 @@ def _subsets(parts: Sequence[Elementary]) -> Iterator[frozenset[Elementary]]:
 def _text(value: object) -> str:
     if isinstance(value, Elementary):
         inner = ",".join(_text(part) for part in value.parts)
-        return f"{value.operator}{value.atom if not value.operator else ''}{'' if value.is_positive else '!'}({inner})"
+        sign = "" if value.is_positive else "!"
+        return f"{value.operator or value.atom}{sign}({inner})"
     if isinstance(value, frozenset):
         return "{" + " ".join(sorted(_text(part) for part in value)) + "}"
     return repr(value)

@@ -1,12 +1,12 @@
 """Where the agent satisfies a temporal formula with probability 1, for products under constant support.
 
 A play ends, with probability 1, in an end component of the product of model and `progression`, and visits it
-infinitely often whole. So the largest probability of φ is that of reaching an end component where some guess of
-the master theorem can be met with probability 1. Inside a maximal end component every state reaches every other
-one, whatever nature picks as long as it can cut no transition; so one state decides: the component times the
-automaton of the guess is built from it, and holds an end component that avoids and repeats what the guess says,
-or the guess fails there. The values of nature play no part: the set is the same for every pick, hence for the
-worst and the best one.
+infinitely often whole. So the largest probability of φ is that of reaching an end component where some guess
+of the master theorem can be met with probability 1. Inside a maximal end component every state reaches every
+other one, whatever nature picks as long as it can cut no transition; so one state decides: the component
+times the automaton of the guess is built from it, and holds an end component that avoids and repeats what the
+guess says, or the guess fails there. The values of nature play no part: the set is the same for every pick,
+hence for the worst and the best one.
 """
 
 from __future__ import annotations

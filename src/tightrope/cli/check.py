@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, structs
 
 from tightrope import __version__
+from tightrope.cli.check_composed import ComposedAnswer, SolveOptions, answer_composed, refuse_composed
 from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import (
@@ -48,6 +49,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.prism.properties.question import Question
+from tightrope.prism.properties.resolve import resolve
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.workspace import Workspace
@@ -142,9 +144,15 @@ def check(
     everything = build_all or sets is not None or any((policy, certificate, policy_out))
     boundary = None if everything else asked.boundary(constants)
     loaded = load_model(model, asked.model_constants(constants), param, domain, boundary)
-    questions = asked.questions(loaded, constants, discount, terminal_reward)
+    parts = asked.parts(loaded, constants, discount, terminal_reward)
+    refuse_composed(
+        parts,
+        {"--certificate": certificate, "--policy-out": policy_out, "--policy": policy, "--sets": sets},
+    )
+    structure = loaded.model.structure
+    questions = [resolve(p.what, p.file, structure, p.options) if p.is_plain else p for p in parts]
     for question in questions:
-        if question.reading is not None:
+        if isinstance(question, Question) and question.reading is not None:
             warn(question.reading.warning)
     if len(questions) > 1 and (certificate or policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(questions)}")
@@ -165,7 +173,8 @@ def check(
             threads=threads,
             coupled_gap=COUPLED_GAP if coupled_gap is None else coupled_gap,
         )
-        over = DomainQuestion(model, loaded, questions, sets, given, at)
+        plain = [question for question in questions if isinstance(question, Question)]
+        over = DomainQuestion(model, loaded, plain, sets, given, at)
         check_domain(over, options, constants, proof_file, policy_file, json)
         return
     subject, point = _subject(loaded, at)
@@ -177,11 +186,15 @@ def check(
         )
     limits = Limits() if time_limit is None else Limits(seconds=time_limit)
     workspace = Workspace(device.value, threads)
-    answers = []
+    how = SolveOptions(precision, not absolute, limits, threads, device.value, assume_support)
+    answers: list[_Answer | ComposedAnswer] = []
     for question in questions:
         begin = time.perf_counter()
         with phase_progress() as progress:
             progress("solve")
+            if not isinstance(question, Question):
+                answers.append(answer_composed(question, subject, how, all_states))
+                continue
             solution = solve(
                 subject,
                 question.objective,
@@ -193,10 +206,14 @@ def check(
                 workspace=workspace,
             )
         answers.append(_Answer(question, solution, time.perf_counter() - begin, all_states))
-    _report(model, loaded, answers, all_states, json)
+    for answered in answers:
+        if isinstance(answered, ComposedAnswer):
+            for reading in answered.answer.readings:
+                warn(reading)
+    _report(model, loaded, answers, json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     first = answers[0]
-    if proof_file is not None:
+    if proof_file is not None and isinstance(first, _Answer):
         from tightrope.proof.certificate_file import save_certificate
         from tightrope.proof.problem import to_problem
         from tightrope.proof.solved import to_certificate
@@ -216,7 +233,7 @@ def check(
         proof = to_certificate(problem, first.solution, given, about)
         proof_file.check()
         save_certificate(proof, proof_file.path)
-    if policy_file is not None:
+    if policy_file is not None and isinstance(first, _Answer):
         _write_policy(policy_file, loaded, first, given, workspace)
     if not all(answer.is_answered for answer in answers):
         raise CannotCertify("; ".join(answer.trouble for answer in answers if not answer.is_answered))
@@ -230,6 +247,10 @@ class _Answer:
     solution: Solution
     seconds: float
     of_all_states: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.question.text
 
     @property
     def value(self) -> tuple[float, float]:
@@ -260,7 +281,7 @@ class _Answer:
     def trouble(self) -> str:
         return f"{self.question.text}: {self._status.value}"
 
-    def record(self, states: list[StateValue] | UnsetType = UNSET) -> PropertyAnswer:
+    def record(self) -> PropertyAnswer:
         lower, upper = self.value
         reading = self.question.reading
         return PropertyAnswer(
@@ -273,8 +294,25 @@ class _Answer:
             status=self.status,
             answer=UNSET if self.verdict is None else self.verdict,
             iterations=self.solution.iterations,
-            states=states,
+            states=_all_states(self) if self.of_all_states else UNSET,
         )
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What is printed of the initial state."""
+        lower, upper = self.value
+        facts = [("value", f"[{lower:.9g}, {upper:.9g}]"), ("status", self.status)]
+        if (reading := self.question.reading) is not None:
+            facts.insert(0, ("read as", f"{reading.taken}: nature for the agent; robust: {reading.robust}"))
+        if self.verdict is not None:
+            facts.insert(0, ("answer", self.verdict))
+        return facts
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]] | None:
+        """Columns and rows of all states, where they were asked for."""
+        if not self.of_all_states:
+            return None
+        rows = [(row.state, f"{row.lower:.9g}", f"{row.upper:.9g}", row.action) for row in _all_states(self)]
+        return ("state", "lower", "upper", "action"), list(rows)
 
 
 def _check_options(precision: float, assume_support: float | None, time_limit: float | None) -> None:
@@ -321,10 +359,10 @@ def _write_policy(
 
 
 def _report(
-    source: str, loaded: LoadedModel, answers: Sequence[_Answer], all_states: bool, as_json: bool
+    source: str, loaded: LoadedModel, answers: Sequence[_Answer | ComposedAnswer], as_json: bool
 ) -> None:
     if as_json:
-        results = [answer.record(_all_states(answer) if all_states else UNSET) for answer in answers]
+        results = [answer.record() for answer in answers]
         seconds = {
             "build": round(loaded.seconds, 6),
             "solve": round(sum(answer.seconds for answer in answers), 6),
@@ -334,23 +372,15 @@ def _report(
         print_json(CheckAnswer(model=source, **head, built=built, seconds=seconds, peak_memory=peak_memory()))
         return
     for answer in answers:
-        lower, upper = answer.value
-        facts = [("value", f"[{lower:.9g}, {upper:.9g}]"), ("status", answer.status)]
-        if (reading := answer.question.reading) is not None:
-            facts.insert(0, ("read as", f"{reading.taken}: nature for the agent; robust: {reading.robust}"))
-        if answer.verdict is not None:
-            facts.insert(0, ("answer", answer.verdict))
+        facts = answer.facts()
         if loaded.is_partial:
             size = f"{loaded.model.states:,} states"
             facts.append(("built", f"{size}, none behind targets or forbidden ones (--build-all)"))
         facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
         facts.append(("memory", memory_text()))
-        print_facts(answer.question.text, facts)
-        if all_states:
-            rows = [
-                (row.state, f"{row.lower:.9g}", f"{row.upper:.9g}", row.action) for row in _all_states(answer)
-            ]
-            print_table("", ("state", "lower", "upper", "action"), rows)
+        print_facts(answer.text, facts)
+        if (table := answer.table()) is not None:
+            print_table("", *table)
 
 
 def _all_states(answer: _Answer) -> list[StateValue]:

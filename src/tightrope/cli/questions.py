@@ -14,12 +14,27 @@ from tightrope.cli.model_source import LoadedModel
 from tightrope.errors import InputError, Location
 from tightrope.model.mdp import IntervalMDP
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.property_syntax import PropertyFile
+from tightrope.prism.parse.property_syntax import Property, PropertyFile
 from tightrope.prism.properties.boundary import BoundaryOf
 from tightrope.prism.properties.question import Question
 from tightrope.prism.properties.resolve import PropertyOptions, resolve
+from tightrope.prism.properties.shape import is_plain
 
 PROPERTY_SUFFIXES = (".props", ".prop", ".pctl", ".prctl")
+
+
+@dataclass(frozen=True)
+class AskedProperty:
+    """A property, its file, and what else it depends on."""
+
+    what: Property
+    file: PropertyFile
+    options: PropertyOptions
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one objective: what policies and certificates are about."""
+        return is_plain(self.what.formula, self.file)
 
 
 @dataclass(frozen=True)
@@ -46,6 +61,18 @@ class Asked:
         is_uncertain: bool = False,
     ) -> list[Question]:
         """Every property resolved on the model; a benchmark's own where none was given."""
+        parts = self.parts(loaded, constants, discount, terminal_reward, is_uncertain)
+        return [resolve(one.what, one.file, loaded.model.structure, one.options) for one in parts]
+
+    def parts(
+        self,
+        loaded: LoadedModel,
+        constants: Mapping[str, str],
+        discount: float | None = None,
+        terminal_reward: str | None = None,
+        is_uncertain: bool = False,
+    ) -> list[AskedProperty]:
+        """Every property with what its meaning depends on; a benchmark's own where none was given."""
         files = self.files
         if not files:
             files = (parse_properties(loaded.property_text(None), "the benchmark's property"),)
@@ -57,11 +84,7 @@ class Asked:
             discount=discount,
             terminal_reward=terminal_reward,
         )
-        asked = [
-            resolve(property_, file, loaded.model.structure, options)
-            for file in files
-            for property_ in file.properties
-        ]
+        asked = [AskedProperty(property_, file, options) for file in files for property_ in file.properties]
         if not asked:
             raise InputError("there is no property to check", Location(files[0].file))
         return asked

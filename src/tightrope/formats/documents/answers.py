@@ -57,7 +57,10 @@ class StateValue(msgspec.Struct, frozen=True):
 
 
 class PropertyAnswer(msgspec.Struct, kw_only=True):
-    """The value of one property; `answer` where it asks whether something is true."""
+    """The value of one property; `answer` where it asks whether something is true.
+
+    `verdicts` are such answers state by state, `notes` how the property was read.
+    """
 
     question: str | UnsetType = msgspec.field(default=UNSET, name="property")
     name: str | UnsetType = UNSET
@@ -69,6 +72,8 @@ class PropertyAnswer(msgspec.Struct, kw_only=True):
     answer: str | UnsetType = UNSET
     iterations: int | UnsetType = UNSET
     states: list[StateValue] | UnsetType = UNSET
+    verdicts: dict[str, str] | UnsetType = UNSET
+    notes: list[str] | UnsetType = UNSET
 
 
 class Built(msgspec.Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Branching time (CTL): whether some path, or every path, of a graph satisfies a temporal formula. Exact.
 
-The paths are those whose every transition is possible: whatever the agent chooses, whatever nature picks within
-its sets, however chance falls. Probability plays no part: `A [ F a ]` fails where a path avoids a for ever, even
-if that has probability 0. With E for "some path",
+The paths are those whose every transition is possible: whatever the agent chooses, whatever nature picks
+within its sets, however chance falls. Probability plays no part: `A [ F a ]` fails where a path avoids a for
+ever, even if that has probability 0. With E for "some path",
 
     E [ a U b ]   a backward search from b through a
     E [ G a ]     a backward search, through a, from the cycles of the graph of a

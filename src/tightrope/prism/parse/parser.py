@@ -1,8 +1,8 @@
 """From PRISM text to syntax trees.
 
-The grammar is in `grammar.lark`, that of properties in `properties.lark`. The tables for models, properties and lone expressions are built
-on first use (some 0.15 s) and kept for later processes (`parser_tables`). All errors are `InputError`s with
-file, line and column.
+The grammar is in `grammar.lark`, that of properties in `properties.lark`. The tables for models, properties
+and lone expressions are built on first use (some 0.15 s) and kept for later processes (`parser_tables`). All
+errors are `InputError`s with file, line and column.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def parse_expression(text: str, file: str) -> Expression:
 
 def _with_text(property_: Property, file: PropertyFile) -> Property:
     formula = property_.formula
-    is_operator = isinstance(formula, ValueOperator)
-    return replace(property_, text=file.text_of(formula) if is_operator else spelled(formula, file))
+    text = file.text_of(formula) if isinstance(formula, ValueOperator) else spelled(formula, file)
+    return replace(property_, text=text)
 
 
 def _tuples_of(items: list[object], kind: type) -> list[tuple[object, ...]]:

@@ -71,11 +71,12 @@ _TOKEN_NAMES = {
     "R_OPERATOR": "a property such as Rmax=? [ … ]",
     "$END": "the end of the text",
 }
-_STARTS = frozenset(["NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "MINUS", "NOT", "LPAR"])
+_LITERALS = ("NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE")
+_OPERATORS = ("BRANCHING", "FILTER", "P_OPERATOR", "R_OPERATOR", "F", "G", "X")
+_STARTS = frozenset([*_LITERALS, *_OPERATORS, "MINUS", "NOT", "LPAR"])
 """What an expression may begin with; where a quoted name is expected alone, it is none."""
-_CONTINUES = frozenset(
-    ["PLUS", "MINUS", "TIMES", "DIVIDE", "AND", "OR", "IMPLIES", "IFF", "EQ", "NE", "LT", "LE", "GT", "GE"]
-)
+_COMPUTING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "EQ", "NE", "LT", "LE", "GT", "GE")
+_CONTINUES = frozenset([*_COMPUTING, "AND", "OR", "IMPLIES", "IFF", "U", "W", "R_OPERATOR"])
 _MOST_EXPECTATIONS = 6
 
 
@@ -105,9 +106,9 @@ def _unexpected_token(error: UnexpectedToken, source: Source, spelling: dict[str
         return source.error(refusal, position, PROPERTY_FORM if is_property else None)
     # `invariant x>0`: the first word passes for a name, the second shows that it was none.
     word = re.search(r"([A-Za-z]+)[ \t]+$", before)
-    if is_property and token.type in ("QUESTION", "OPEN"):
-        if unknown := _OPERATOR_NOT_KNOWN.search(before):
-            return source.error(PROPERTY_WORDS[unknown[1]], _place(source, unknown.start()), PROPERTY_FORM)
+    is_operator = is_property and token.type in ("QUESTION", "OPEN")
+    if is_operator and (unknown := _OPERATOR_NOT_KNOWN.search(before)):
+        return source.error(PROPERTY_WORDS[unknown[1]], _place(source, unknown.start()), PROPERTY_FORM)
     if word and word[1] in refused and str(token)[0].isalpha():
         return source.error(refused[word[1]], Position(position.line, position.column - len(word[0])))
     if is_property and (special := _unexpected_in_property(token, expected, source, position)):
@@ -148,6 +149,8 @@ def _mistaken_operator(token: Token, source: Source) -> InputError | None:
     if word := re.search(r"\b([A-Za-z]+)\s*$", before):
         place = _place(source, word.start())
         name = word[1]
+        if re.fullmatch(r"[PR](max|min){1,2}", name):
+            return None
         if name.lower().startswith(("p", "r")) and name[1:].lower() in _EXTREMA_SPELLED:
             right = f"{name[0].upper()}{name[1:].lower()}"
             return source.error(f"unexpected '{name}'", place, f"did you mean {right}?")
@@ -239,7 +242,7 @@ def _expectation(expected: set[str], spelling: dict[str, str]) -> str | None:
     if {"NAME", "INT"} <= rest:
         names.append("an expression")
         rest -= _STARTS
-    if {"PLUS", "TIMES"} <= rest or {"AND", "OR"} <= rest:
+    if {"PLUS", "TIMES"} <= rest or {"AND", "OR"} <= rest or {"U", "W"} <= rest:
         names.append("an operator")
         rest -= _CONTINUES | {"QMARK"}
     if len(rest) > _MOST_EXPECTATIONS:

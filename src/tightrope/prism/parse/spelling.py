@@ -72,10 +72,9 @@ class _Speller:
 
     def _operand(self, expression: Expression, operator: str) -> str:
         """Comparisons stand in & and | without parentheses, and chains of & or | too."""
-        if isinstance(expression, Binary) and operator in "&|":
-            if expression.operator == operator or expression.operator in ("=", "!=", "<", "<=", ">", ">="):
-                return self.text(expression)
-        return self.inner(expression)
+        tight = (operator, "=", "!=", "<", "<=", ">", ">=") if operator in "&|" else ()
+        is_clear = isinstance(expression, Binary) and expression.operator in tight
+        return self.text(expression) if is_clear else self.inner(expression)
 
     def _bound(self, bound: StepBound | None) -> str:
         if bound is None:

@@ -43,8 +43,8 @@ def path_problem(expression: Expression, formulas: StateFormulas) -> PathProblem
         raise Complaint(
             "general LTL (temporal operators inside others, or combined) is not supported here",
             first_temporal(expression),
-            "`check` and tr.answer take it; elsewhere one of F G U X W R stands over formulas without temporal "
-            "operators",
+            "`check` and tr.answer take it; elsewhere one of F G U X W R stands over formulas without "
+            "temporal operators",
         )
     problem = _problem(path, formulas)
     return replace(problem, complement=not problem.complement) if negated else problem

@@ -1,9 +1,9 @@
 """State formulas of properties as sets of states.
 
-A state formula is an expression over the model's variables, constants and formulas and over
-labels: those of the property file, those of the model, and "init" and "deadlock", which every
-model has. Labels become boolean columns beside the variables, then the whole formula is evaluated
-on all states at once. Operators inside (P, R, A, E, filter) become columns too, where who asks can evaluate them.
+A state formula is an expression over the model's variables, constants and formulas and over labels: those of
+the property file, those of the model, and "init" and "deadlock", which every model has. Labels become boolean
+columns beside the variables, then the whole formula is evaluated on all states at once. Operators inside (P,
+R, A, E, filter) become columns too, where who asks can evaluate them.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class StateFormulas:
             return Name(column, expression.position)
         if isinstance(expression, PathFormula):
             raise Complaint(
-                f"temporal operator {expression.operator.value} not supported here: a state formula is wanted",
+                f"{expression.operator.value} cannot stand here: a formula about states is wanted",
                 expression.position,
                 "it is about paths, and stands inside P=? [ … ], A [ … ] or E [ … ]",
             )

@@ -1,0 +1,150 @@
+"""`check` for properties that are more than one P or R: what is printed of their answers, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import UNSET
+
+from tightrope.errors import InputError
+from tightrope.formats.documents.answers import PropertyAnswer, StateValue
+from tightrope.numerics.rounding import text_above, text_below
+
+if TYPE_CHECKING:
+    from tightrope.answering.answer import Answer
+    from tightrope.cli.questions import AskedProperty
+    from tightrope.model.mdp import MDP, IntervalMDP
+    from tightrope.numerics.arrays import BoolArray
+    from tightrope.solver.solve import Limits
+
+_WHY_NOT = {
+    "--certificate": "certificates are about one P or R over a simple path or a reward",
+    "--policy-out": "such an answer comes from several policies, or from one with memory",
+    "--policy": "policies are evaluated for one P or R over a simple path or a reward",
+    "--sets": "bounds over a whole domain are about one P or R over a simple path or a reward",
+}
+
+
+@dataclass(frozen=True)
+class SolveOptions:
+    """How the parts of a property are solved."""
+
+    precision: float
+    relative: bool
+    limits: Limits
+    threads: int | None
+    device: str
+    assume_support: float | None
+
+
+@dataclass(frozen=True)
+class ComposedAnswer:
+    """An answer, and which states are shown besides the initial one."""
+
+    answer: Answer
+    name: str | None
+    shown: BoolArray | None
+
+    @property
+    def text(self) -> str:
+        return self.answer.text
+
+    @property
+    def seconds(self) -> float:
+        return self.answer.seconds
+
+    @property
+    def is_answered(self) -> bool:
+        return self.answer.is_certified
+
+    @property
+    def trouble(self) -> str:
+        return self.answer.trouble
+
+    def record(self) -> PropertyAnswer:
+        answer, bounds = self.answer, self.answer.bounds
+        states = UNSET if self.shown is None or bounds is None else self._state_values()
+        verdicts = UNSET if self.shown is None or bounds is not None else dict(self._state_verdicts())
+        return PropertyAnswer(
+            question=answer.text,
+            name=self.name or UNSET,
+            lower=UNSET if bounds is None else bounds[0],
+            upper=UNSET if bounds is None else bounds[1],
+            status=answer.status,
+            answer=answer.verdict or UNSET,
+            iterations=answer.iterations,
+            states=states,
+            verdicts=verdicts,
+            notes=list(answer.readings) or UNSET,
+        )
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What is printed of the initial state."""
+        answer, bounds = self.answer, self.answer.bounds
+        facts = [("note", reading) for reading in answer.readings]
+        if bounds is None:
+            return [*facts, ("answer", answer.verdict or ""), ("status", answer.status)]
+        return [*facts, ("value", _span(*bounds)), ("status", answer.status)]
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]] | None:
+        """Columns and rows of the states that are shown."""
+        if self.shown is None:
+            return None
+        if self.answer.bounds is None:
+            return ("state", "answer"), list(self._state_verdicts())
+        rows = [(row.state, text_below(row.lower), text_above(row.upper)) for row in self._state_values()]
+        return ("state", "lower", "upper"), list(rows)
+
+    def _state_values(self) -> list[StateValue]:
+        answer, shown = self.answer, self.shown
+        assert answer.lower is not None and answer.upper is not None and shown is not None
+        name = answer.structure.state_name
+        return [
+            StateValue(name(int(s)), float(answer.lower[s]), float(answer.upper[s]), "")
+            for s in np.flatnonzero(shown)
+        ]
+
+    def _state_verdicts(self) -> list[tuple[str, str]]:
+        answer, shown = self.answer, self.shown
+        assert answer.holds is not None and answer.fails is not None and shown is not None
+        name = answer.structure.state_name
+        return [
+            (
+                name(int(s)),
+                "true" if answer.holds[s] else "false" if answer.fails[s] else "not certified",
+            )
+            for s in np.flatnonzero(shown)
+        ]
+
+
+def refuse_composed(asked: Sequence[AskedProperty], options: Mapping[str, object]) -> None:
+    """Options that go with plain properties only, in words."""
+    for one in asked:
+        for option, value in options.items():
+            if value is not None and not one.is_plain:
+                raise InputError(
+                    f"{option} does not go with {one.what.text}: {_WHY_NOT[option]}",
+                    hint=f"leave {option} out",
+                )
+
+
+def answer_composed(
+    asked: AskedProperty, model: MDP | IntervalMDP, options: SolveOptions, all_states: bool
+) -> ComposedAnswer:
+    """Answer a property that is not plain."""
+    from tightrope.answering.answer import answer_property
+    from tightrope.answering.evaluate import Effort
+
+    effort = Effort(options.precision, options.relative, options.limits, options.threads, options.device)
+    found = answer_property(
+        asked.what, asked.file, model, asked.options, effort, options.assume_support, all_states
+    )
+    shown = np.ones(model.states, np.bool_) if all_states else found.listed
+    return ComposedAnswer(found, asked.what.name, shown)
+
+
+def _span(lower: float, upper: float) -> str:
+    return f"[{lower:.9g}, {upper:.9g}]"

@@ -136,8 +136,8 @@ def answer(
 
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})
-    >>> tr.answer(model, '1 - P=? [ X "end" ]').bounds
-    (0.5, 0.5)
+    >>> tr.answer(model, 'filter(count, P>=0.4 [ X "end" ])').bounds
+    (2.0, 2.0)
     """
     words = checked_words("answer", AnswerWords, options)
     check_type("property", property, str, "a property's text")

@@ -128,6 +128,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Objective": lambda: model().problem('Pmax=? [ F<=3 "goal" ]').objective,
     "ModelFit": lambda: result().fit,
     "Monitor": lambda: tr.Monitor(model()).update([[(0, "a", 0), (0, "b", 2)]] * 9),
+    "OnDrift": lambda: tr.OnDrift("stop", alpha=0.01),
     "OnlineLearner": learner,
     "Parameters": lambda: model().parameters,
     "ParametricMDP": model,

@@ -29,10 +29,11 @@ from .formats.umb import write_umb as write_umb
 from .learning.domain import over_domain as over_domain
 from .learning.learn import learn as learn
 from .learning.learn import learn_all as learn_all
+from .learning.online.begin import online as online
+from .learning.online.drift_guard import OnDrift as OnDrift
 from .learning.online.exploration import Exploration as Exploration
 from .learning.online.exploration import Explore as Explore
 from .learning.online.learner import OnlineLearner as OnlineLearner
-from .learning.online.learner import online as online
 from .learning.online.update import Update as Update
 from .learning.options import Decisions as Decisions
 from .learning.options import LearnOptions as LearnOptions

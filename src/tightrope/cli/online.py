@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +33,14 @@ from tightrope.uncertainty.sets import SetsKind
 
 MOST_EPISODES = 1_000_000
 """After which a run gives up that waits for a gap."""
+
+
+class DriftAnswer(Enum):
+    """What follows when the data contradict the model."""
+
+    WARN = "warn"
+    STOP = "stop"
+    RESTART = "restart"
 
 
 def online(
@@ -177,6 +186,23 @@ def online(
             show_default=False,
         ),
     ] = None,
+    on_drift: Annotated[
+        DriftAnswer | None,
+        typer.Option(
+            "--on-drift",
+            help="Let a monitor run along, and say what follows when the data contradict the model.",
+            show_default=False,
+        ),
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            "--alpha",
+            metavar="A",
+            help="With --on-drift: the probability that a false alarm is ever raised (0.001).",
+            show_default=False,
+        ),
+    ] = None,
     device: Device = DeviceName.CPU,
     threads: Threads = None,
     json: Annotated[
@@ -190,7 +216,13 @@ def online(
     guarantees are kept, so a run may stop when its gap is small enough (--until-gap). With -o, a run that
     was killed goes on from its last update.
 
+    The guarantees are about a world that does not change. With --on-drift a monitor tells when it has: 'warn'
+    goes on, 'stop' ends the run with exit code 1, 'restart' forgets everything before the alarm; the
+    guarantees since then hold together with probability at least 1 - delta.
+
     Example: tightrope online 'bench:rover(10,10)' --episodes 10000 --seed 1 --sets expression -o run
+
+    Example: tightrope online model.prism --env plant:make --episodes 5000 --on-drift restart
     """
     from tightrope.cli.online_run import Request, run
 
@@ -232,6 +264,8 @@ def online(
             convert_obs=convert_obs,
             actions=actions,
             states=states,
+            on_drift=None if on_drift is None else on_drift.value,
+            alpha=alpha,
             json=json,
         )
     )

@@ -90,6 +90,8 @@ def print_run(
         ("robust policy", f"[{_number(robust.lower)}, {_number(robust.upper)}]"),
         *((("best guarantee", _best(records)),) if records[-1].get("best_guarantee") is not None else ()),
         *((("kept", _kept(records)),) if known else ()),
+        *((("drift", _drift(records)),) if "drift" in records[-1] else ()),
+        *((("model fit", result.fit.text),) if result.fit is not None else ()),
         *(("why", reason) for reason in result.decisions.reasons),
         *(("ledger", line) for line in result.ledger.lines),
         *((("written", written),) if written else ()),
@@ -122,6 +124,18 @@ def _best(records: Sequence[Mapping[str, Any]]) -> str:
 def _gap(last: Mapping[str, Any]) -> str:
     found = f"{_number(last['gap'])} after {grouped(last['episode'])} episodes"
     return found if last["reached"] else f"{found}: more than was asked for"
+
+
+def _drift(records: Sequence[Mapping[str, Any]]) -> str:
+    found = records[-1]["drift"]
+    said = f"{found['events']:,} events, "
+    if found["alarm"]:
+        said += f"alarm at event {found['first_alarm']:,}"
+    else:
+        said += f"no alarm (a false one has probability at most {found['alpha']:g})"
+    if found["restarts"]:
+        said += f"; {found['restarts']:,} restarts, the last after {found['since']:,} episodes"
+    return said
 
 
 def _kept(records: Sequence[Mapping[str, Any]]) -> str:

@@ -23,6 +23,7 @@ from tightrope.data.stopping import decided_states, deciding_steps
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.manifest import file_digest
 from tightrope.learning.document import Setting, document
+from tightrope.learning.online.drift_guard import drift_answer
 from tightrope.learning.online.exploration import Explore
 from tightrope.learning.online.journal import LIVE, Journal, claim_run
 from tightrope.learning.online.learner import ITERATIONS, OnlineLearner
@@ -70,6 +71,8 @@ class Request:
     convert_obs: str | None
     actions: str | None
     states: StateForm | None
+    on_drift: str | None
+    alpha: float | None
     json: bool
 
     def options(self) -> LearnOptions:
@@ -109,6 +112,7 @@ def run(asked: Request) -> None:
         until_gap=asked.until_gap,
         planned_episodes=asked.episodes if asked.until_gap is None else None,
         data=None if asked.data is None else read_data(asked.data, subject.model).counts,
+        on_drift=drift_answer(asked.on_drift, asked.alpha),
         **asked.options().words,
     )
     question = _question(asked, subject, learner, cap)
@@ -194,6 +198,8 @@ def _question(asked: Request, subject: Subject, learner: OnlineLearner, cap: int
         "conversion of observations": asked.convert_obs,
         "actions": asked.actions,
         "states": asked.states.value if asked.states else None,
+        "answer to drift": asked.on_drift,
+        "alpha": None if learner.guard is None else learner.guard.monitor.alpha,
     }
 
 
@@ -213,7 +219,12 @@ def _write(
         property=subject.question.text,
         delta=asked.delta,
         constants=parse_constants(asked.const),
-        data={"source": asked.env or "simulation", "seed": asked.seed, "updates": len(records)},
+        data={
+            "source": asked.env or "simulation",
+            "seed": asked.seed,
+            "updates": len(records),
+            **({} if learner.guard is None else {"forgotten_episodes": learner.data.before[0]}),
+        },
         command=["tightrope", *sys.argv[1:]],
         truth=subject.point_text(asked.at) if asked.env is None or asked.at else None,
     )

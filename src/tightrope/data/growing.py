@@ -15,7 +15,7 @@ times at once, so that any rule would do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -32,7 +32,9 @@ class GrowingCounts:
 
     `visits[c]` is how often choice c was taken, `looked[c]` how often it had been at the last look. An update
     is due when a choice has doubled (`by_choice`) or a batch has ended (`by_batch`) since then. `planned` is
-    the number of episodes that was planned before the first one, where there was such a plan.
+    the number of episodes that was planned before the first one, where there was such a plan. `before` are
+    episodes and steps that came before these data and were forgotten; episodes are numbered over both.
+    `listener` is told the transitions of whatever is added, in the order in which they happened.
     """
 
     def __init__(
@@ -41,9 +43,12 @@ class GrowingCounts:
         planned: int | None = None,
         by_choice: bool = True,
         by_batch: bool = False,
+        before: tuple[int, int] = (0, 0),
     ):
         self.model, self.planned = model, planned
         self.by_choice, self.by_batch = by_choice, by_batch
+        self.before = before
+        self.listener: Callable[[OffsetArray], None] | None = None
         self.episodes = 0
         self.steps = 0
         self.pending: OffsetArray = np.zeros(model.transitions, dtype=np.int64)
@@ -84,6 +89,11 @@ class GrowingCounts:
         """The visits that a choice must double: those of the last look, or more than there can be."""
         return self.looked if self.by_choice else np.full(len(self.looked), 1 << 61, dtype=np.int64)
 
+    @property
+    def number(self) -> int:
+        """The number of the next episode: no other one has had it, so its random numbers are its own."""
+        return self.before[0] + self.episodes
+
     def look(self) -> None:
         """From here on visits are compared with those of now."""
         self.looked = self.visits.copy()
@@ -94,6 +104,8 @@ class GrowingCounts:
         np.add.at(self.pending, transitions, 1)
         np.add.at(self.visits, self.model.structure.transition_choice[transitions], 1)
         self.counted(1, len(transitions))
+        if self.listener is not None:
+            self.listener(transitions)
 
     def counted(self, episodes: int, steps: int) -> None:
         """Take note of episodes of one batch whose transitions are in `pending` and `visits` already."""
@@ -132,6 +144,7 @@ class GrowingCounts:
             "looked": self.looked,
             "progress": np.array([self.episodes, self.steps, self._open_episodes, self.batch_end]),
             "planned": np.array([] if self.planned is None else [self.planned], dtype=np.int64),
+            "before": np.array(self.before, dtype=np.int64),
         }
 
     @staticmethod
@@ -144,8 +157,9 @@ class GrowingCounts:
     ) -> GrowingCounts:
         """What `state` was taken of, right after a look; `begun_with` is the design of data it began with."""
         plan = state["planned"].tolist() if "planned" in state else []
-        data = GrowingCounts(model, plan[0] if plan else None, by_choice, by_batch)
-        data._begun_with = begun_with
+        before = state["before"].tolist() if "before" in state else (0, 0)
+        data = GrowingCounts(model, plan[0] if plan else None, by_choice, by_batch, (before[0], before[1]))
+        data._begun_with = begun_with if before[0] == 0 else None
         batches = Batches(state["batch_start"], state["batch_transition"], state["batch_count"])
         data._closed = list(batches)
         data.pending = state["pending"].copy()

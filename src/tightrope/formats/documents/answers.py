@@ -171,6 +171,22 @@ class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
     seconds: dict[str, float]
 
 
+class DriftFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """What the monitor beside an online run says (`--on-drift`).
+
+    `log_e_value` is the largest so far, a natural logarithm; `first_alarm` the event of the alarm, of the
+    `events` seen since the last of the `restarts`; `since` are the episodes that were forgotten there.
+    """
+
+    alarm: bool
+    first_alarm: int | None
+    log_e_value: Real
+    alpha: float
+    events: int
+    restarts: int
+    since: int
+
+
 class OnlineRecord(msgspec.Struct, kw_only=True, frozen=True):
     """A line of `online --json` and of `records.jsonl`: one update.
 
@@ -194,6 +210,7 @@ class OnlineRecord(msgspec.Struct, kw_only=True, frozen=True):
     holds: bool | None
     final: bool
     elapsed: float
+    drift: DriftFacts | UnsetType = UNSET
     peak_memory: int | UnsetType = UNSET
 
 

@@ -105,6 +105,7 @@ class DataFacts(msgspec.Struct, kw_only=True, frozen=True):
     source: str | UnsetType = UNSET
     seed: int | UnsetType | None = UNSET
     updates: int | UnsetType = UNSET
+    forgotten_episodes: int | UnsetType = UNSET
     steps: int
     design: DesignFacts
     batches: int | None = None

@@ -23,6 +23,7 @@ Where intervals or sets have not moved, the values are kept as they are.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
@@ -35,12 +36,13 @@ from tightrope.data.growing import GrowingCounts
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.state_form import StateForm, state_form
 from tightrope.data.steps import StepReader
-from tightrope.errors import InputError
+from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.policy import Policy
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.learning.learn import Learner, parametric, progress_of
 from tightrope.learning.online.certified import Computed, certify_robust, digest_of, middle, near_of
 from tightrope.learning.online.designer import REDESIGN, Designer
+from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
 from tightrope.learning.online.exploration import (
     DEFAULT_EXPLORATION,
     Exploration,
@@ -66,44 +68,6 @@ from tightrope.uncertainty.sets import Sets, SetsKind
 
 ITERATIONS = 20_000
 """Of one solve. From a handful of episodes a guarantee can be finite and astronomical, and not worth more."""
-
-
-def online(
-    problem: Problem,
-    *,
-    delta: float = 0.001,
-    progress: Progress | bool | None = None,
-    states: StateForm | str | None = None,
-    planned_episodes: int | None = None,
-    explore: Explore | Exploration | str = DEFAULT_EXPLORATION,
-    until_gap: float | str | None = None,
-    data: Counts | None = None,
-    **options: Unpack[LearnWords],
-) -> OnlineLearner:
-    """A learner for a problem whose data are collected while it learns; options are those of `learn`.
-
-    `planned_episodes` is how many are meant to come, where that is known: a slab's bets are best there.
-    `explore` says who collects: "designed", "optimistic", "robust" or "uniform", or an `Explore` that says
-    more (prices, what to avoid, the cap on an episode's length). With `until_gap` (a width, or "5%" of the
-    value) updates say how wide the robust policy's interval is, and `is_reached` when that is enough.
-    `data` are counts to begin with.
-
-    >>> import tightrope as tr
-    >>> learner = tr.online(tr.benchmark("betting(5)").problem, delta=0.01, sets="tied")
-    >>> learner.episodes, learner.policy().is_deterministic
-    (0, True)
-    """
-    return OnlineLearner(
-        problem,
-        delta=delta,
-        progress=progress,
-        states=states,
-        planned_episodes=planned_episodes,
-        explore=explore,
-        until_gap=until_gap,
-        data=data,
-        **options,
-    )
 
 
 class OnlineLearner:
@@ -139,6 +103,7 @@ class OnlineLearner:
         explore: Explore | Exploration | str = DEFAULT_EXPLORATION,
         until_gap: float | str | None = None,
         data: Counts | None = None,
+        on_drift: OnDrift | str | None = None,
         **options: Unpack[LearnWords],
     ):
         check_delta(delta)
@@ -154,7 +119,9 @@ class OnlineLearner:
         words: LearnWords = {"iterations": ITERATIONS, **options}
         self.options = LearnOptions.of("online", words)
         self.progress: Progress = progress_of(progress) or silent
-        self.data = GrowingCounts(model, planned_episodes, *self.looks)
+        self.guard = None if on_drift is None else DriftGuard(model, on_drift)
+        self.is_stopped = False
+        self._collect_into(GrowingCounts(model, planned_episodes, *self.looks))
         self._begun_with = None if data is None else data.design
         if data is not None:
             self.data.begin_with(data)
@@ -195,10 +162,14 @@ class OnlineLearner:
     def _repr_html_(self) -> str:
         return as_card(f"OnlineLearner: {self.problem.text}", self._facts())
 
+    def _collect_into(self, data: GrowingCounts) -> None:
+        self.data = data
+        data.listener = None if self.guard is None else self.guard.observe
+
     @property
     def episodes(self) -> int:
-        """How many episodes were observed."""
-        return self.data.episodes
+        """How many episodes were observed, those included that were forgotten after an alarm."""
+        return self.data.number
 
     @property
     def looks(self) -> tuple[bool, bool]:
@@ -228,10 +199,32 @@ class OnlineLearner:
         told so), an action its name or the number of the choice within its state. An array of transition
         indices will do as well. Episodes begin in the initial state.
         """
+        if self.is_stopped:
+            raise CannotCertify(STOPPED)
         if self._reader is None:
             self._reader = StepReader(self.model.structure, self._states)
         self.data.add(self._reader.transitions(episode, f"episode {self.episodes}"))
-        return self.update() if self.data.update_is_due else None
+        answer = self.answer_alarm()
+        if answer is Answer.STOP:
+            return replace(self.update(), status=STOPPED)
+        return self.update() if answer is Answer.RESTART or self.data.update_is_due else None
+
+    def answer_alarm(self) -> Answer | None:
+        """Do what was asked for where the monitor has raised an alarm since the last call."""
+        answer = None if self.guard is None else self.guard.answer()
+        if self.guard is None or answer is None:
+            return None
+        warnings.warn(f"after {self.episodes:,} episodes: {self.guard.text}", stacklevel=2)
+        self.is_stopped = answer is Answer.STOP
+        if answer is Answer.RESTART:
+            self.guard.begin_anew()
+            data = self.data
+            plan = None if data.planned is None else max(data.planned - data.episodes, 1)
+            before = (data.number, data.before[1] + data.steps)
+            self._collect_into(GrowingCounts(self.model, plan, *self.looks, before))
+            self._predictions, self._intervals, self._near, self._betted = Predictions(), None, None, None
+            self._values, self._digest, self._designed_at = {}, "", 0
+        return answer
 
     def update(self) -> Update:
         """Compute region, sets and policies anew from all episodes so far, whether or not that is due."""
@@ -270,11 +263,15 @@ class OnlineLearner:
             **{f"update_{name}": array for name, array in update.state().items()},
             "designed_at": np.array([self._designed_at]),
             "digest": np.frombuffer(self._digest.encode(), dtype=np.uint8),
+            **{f"guard_{name}": a for name, a in (self.guard.state() if self.guard else {}).items()},
         }
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from where `state` was taken."""
-        self.data = GrowingCounts.restored(self.model, _part(state, "data_"), *self.looks, self._begun_with)
+        kept = _part(state, "data_")
+        self._collect_into(GrowingCounts.restored(self.model, kept, *self.looks, self._begun_with))
+        if self.guard is not None:
+            self.guard.restore(_part(state, "guard_"))
         self._values = _part(state, "values_")
         self._near = Nearby.restored(_part(state, "near_"))
         self.last_update = Update.restored(self.model.structure, _part(state, "update_"))
@@ -289,8 +286,8 @@ class OnlineLearner:
         before = self.last_update
         frame: dict[str, Any] = {
             "number": 0 if before is None else before.number + 1,
-            "episode": self.data.episodes,
-            "steps": self.data.steps,
+            "episode": self.data.number,
+            "steps": self.data.before[1] + self.data.steps,
         }
         of_intervals = ""
         if self.decisions.follows_from_intervals:
@@ -347,13 +344,13 @@ class OnlineLearner:
 
     def _explored(self, update: Update) -> Update:
         """The update with a new design, where episodes have grown enough since the last one."""
-        if self._designer is None or update.episode < REDESIGN * self._designed_at:
+        if self._designer is None or self.data.episodes < REDESIGN * self._designed_at:
             return update
         self.progress("design: the next stage of exploration")
         self.last_design = self._designer.design(
             self.data.counts(), update.robust_policy, update.optimistic_policy, self._present_sets
         )
-        self._designed_at = max(update.episode, 1)
+        self._designed_at = max(self.data.episodes, 1)
         return replace(update, sampling_policy=self.last_design.policy)
 
     def _stages(self) -> Stages:

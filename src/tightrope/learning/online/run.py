@@ -8,15 +8,17 @@ the run that had been longer from the beginning.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from msgspec import UNSET, structs
 
 from tightrope.errors import InputError
-from tightrope.formats.documents.answers import OnlineRecord
+from tightrope.formats.documents.answers import DriftFacts, OnlineRecord
+from tightrope.formats.documents.coding import from_plain, to_plain
 from tightrope.formats.policy import Policy
+from tightrope.learning.online.drift_guard import STOPPED, Answer, next_portion
 from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.sources import Source
@@ -73,16 +75,31 @@ class OnlineRun:
                     hint="ask for more to go on, or name a new directory",
                 )
             begin -= journal.elapsed
-            so_far += [float(record["guarantee"]) for record in journal.records if not record["final"]]
+            so_far += [float(record["guarantee"]) for record in journal.records if self._counts(record)]
             yield from journal.records
         else:
             yield from self._recorded(learner.update(), begin, so_far)
         while learner.episodes < self.episodes and not learner.is_reached:
-            self.source.collect(learner.policy(), learner.data, self.episodes)
-            if learner.data.update_is_due:
+            last = self.episodes if learner.guard is None else next_portion(learner.episodes)
+            before = learner.data.before[0]
+            self.source.collect(learner.policy(), learner.data, min(last, self.episodes) - before)
+            answer = learner.answer_alarm()
+            if answer is Answer.STOP:
+                stopped = replace(learner.preview(), status=STOPPED)
+                yield from self._recorded(stopped, begin, so_far, final=True)
+                return
+            if answer is Answer.RESTART:
+                so_far.clear()
                 yield from self._recorded(learner.update(), begin, so_far)
-            else:
+            elif learner.data.update_is_due:
+                yield from self._recorded(learner.update(), begin, so_far)
+            elif learner.episodes >= self.episodes:
                 yield from self._recorded(learner.preview(), begin, so_far, final=True)
+
+    def _counts(self, record: Mapping[str, Any]) -> bool:
+        """Whether the guarantee of an earlier record holds together with those that follow."""
+        guard = self.learner.guard
+        return not record["final"] and (guard is None or record["drift"]["restarts"] == guard.restarts)
 
     def _recorded(
         self, update: Update, begin: float, so_far: list[float], final: bool = False
@@ -99,6 +116,11 @@ class OnlineRun:
         found: dict[str, Any] = update.to_json()
         if self.learner.target is not None:
             found["reached"] = self.learner.reaches(update)
+        guard = self.learner.guard
+        if guard is not None:
+            together = together and not guard.monitor.alarm
+            drift = guard.facts(self.learner.data.before[0])
+            found["drift"] = from_plain(to_plain(drift), DriftFacts)
         kind = OnlineRecord(
             **found,
             best_guarantee=best([*so_far, update.guarantee]) if together else None,
@@ -108,6 +130,8 @@ class OnlineRun:
             elapsed=round(elapsed, 6),
         )
         record = {key: value for key, value in structs.asdict(kind).items() if value is not UNSET}
+        if guard is not None:
+            record["drift"] = to_plain(record["drift"])
         if not final:
             so_far.append(update.guarantee)
         if self.journal is not None:

@@ -1,12 +1,13 @@
 """Where episodes come from: a simulated model, or an environment that is stepped.
 
 Both draw an episode's randomness from the seed and the episode's number alone, so that a run that was
-interrupted goes on as if it had not been.
+interrupted goes on as if it had not been. Simulated episodes are counted as they are drawn; whoever wants to
+hear of them in their order (`GrowingCounts.listener`) is told by drawing them once more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -22,7 +23,7 @@ class Source(Protocol):
     """Anything that adds episodes under a policy to the data."""
 
     def collect(self, policy: Policy, data: GrowingCounts, last: int) -> None:
-        """Add episodes until an update is due or there are `last`."""
+        """Add episodes until an update is due or the data have `last`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,12 @@ class SimulatedEpisodes:
     seed: int
 
     def collect(self, policy: Policy, data: GrowingCounts, last: int) -> None:
+        first, done = data.number, data.episodes
         simulate_until_doubled(self.simulator, policy, self.seed, data, last)
+        if data.listener is not None:
+            again = replace(self.simulator, policy=policy)
+            for block in again.trajectories(data.episodes - done, self.seed, first):
+                data.listener(block.transition)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +51,7 @@ class EnvironmentEpisodes:
 
     def collect(self, policy: Policy, data: GrowingCounts, last: int) -> None:
         while data.episodes < last:
-            number = data.episodes
+            number = data.number
             seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
             data.add(self.environment.episode(number, policy.draw, seed))
             if data.update_is_due:

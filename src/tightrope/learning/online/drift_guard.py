@@ -1,0 +1,152 @@
+"""What an online learner does when the world changes: a monitor runs along, and an alarm has consequences.
+
+The monitor (`tightrope.monitoring.monitor`) sees every event that the learner counts, in its order. Under a
+model that is right and does not change it ever raises an alarm with probability at most α, whatever policy
+explores.
+
+* `warn`: say so, and go on as if nothing had happened.
+* `stop`: the run ends with a status that says why.
+* `restart`: everything before the alarm is forgotten, by the learner and by the monitor. When the alarm comes
+  is known from the events before it, so those after it are fresh: given all that was forgotten, the
+  guarantees since the restart hold together with probability at least 1 − δ, if the parameters stay what they
+  are from then on. A run with k restarts has k + 1 such stretches, and all guarantees that were not made
+  between a change and its alarm hold together with probability at least 1 − (k + 1)·δ.
+
+Nothing is promised of guarantees made between a change and its alarm: they are about a world that was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.errors import InputError, chosen
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.monitor import DEFAULT_ALPHA, Monitor
+from tightrope.numerics.arrays import OffsetArray
+
+STOPPED = "stopped: the data contradict the model"
+"""The status of the last update of a run that an alarm ended."""
+
+MEANINGS = {
+    "warn": "the run goes on, and so do its guarantees, which are worth no more than the model",
+    "stop": "the run stops here",
+    "restart": "the run begins anew with the episodes that follow; what came before is forgotten",
+}
+
+
+class Answer(Enum):
+    """What follows an alarm."""
+
+    WARN = "warn"
+    STOP = "stop"
+    RESTART = "restart"
+
+
+@dataclass(frozen=True)
+class OnDrift:
+    """What an online learner does when the data contradict the model: "warn", "stop" or "restart".
+
+    A monitor runs along, which ever raises a false alarm with probability at most `alpha`.
+
+    >>> import tightrope as tr
+    >>> learner = tr.online(tr.benchmark("betting(5)").problem, on_drift=tr.OnDrift("restart", alpha=0.01))
+    >>> learner.guard.monitor.alpha
+    0.01
+    """
+
+    answer: Answer
+    alpha: float = DEFAULT_ALPHA
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "answer", chosen("on_drift", Answer, self.answer))
+
+
+def drift_answer(answer: str | None, alpha: float | None) -> OnDrift | None:
+    """What the options of the command say together."""
+    if answer is None:
+        if alpha is not None:
+            raise InputError(
+                "`alpha` is the rate of false alarms, and nothing follows from an alarm",
+                hint="add `on_drift`, or leave `alpha` out",
+            )
+        return None
+    return OnDrift(Answer(answer), DEFAULT_ALPHA if alpha is None else alpha)
+
+
+class DriftGuard:
+    """A monitor beside a learner, and what is done at its alarm; `restarts` counts those that were made."""
+
+    def __init__(self, model: ParametricMDP, asked: OnDrift | str):
+        asked = asked if isinstance(asked, OnDrift) else OnDrift(chosen("on_drift", Answer, asked))
+        self.mode = asked.answer
+        self.monitor = Monitor(model, alpha=asked.alpha)
+        self.restarts = 0
+        self.is_answered = False
+
+    def observe(self, transitions: OffsetArray) -> None:
+        """Take in events in their order."""
+        self.monitor.observe(transitions)
+
+    def answer(self) -> Answer | None:
+        """What is to be done now: once for every alarm."""
+        if self.is_answered or not self.monitor.alarm:
+            return None
+        self.is_answered = True
+        return self.mode
+
+    @property
+    def text(self) -> str:
+        """The alarm in words."""
+        suspects = self.monitor.explain(1)
+        worst = f": {suspects[0].words}" if suspects else ""
+        alarm = self.monitor.first_alarm or self.monitor.events
+        said = f"the data contradict the model since event {alarm:,} at the latest{worst}"
+        return f"{said}\n{MEANINGS[self.mode.value]}"
+
+    def begin_anew(self) -> None:
+        """Forget everything that was seen."""
+        self.monitor = Monitor(self.monitor.model, alpha=self.monitor.alpha)
+        self.restarts += 1
+        self.is_answered = False
+
+    def facts(self, since: int) -> dict[str, object]:
+        """The keys of `drift` in a record; `since` are the episodes that were forgotten."""
+        monitor = self.monitor
+        return {
+            "alarm": monitor.alarm,
+            "first_alarm": monitor.first_alarm,
+            "log_e_value": monitor.largest,
+            "alpha": monitor.alpha,
+            "events": monitor.events,
+            "restarts": self.restarts,
+            "since": since,
+        }
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything, as arrays."""
+        found = {f"monitor_{name}": np.asarray(value) for name, value in self.monitor.state().items()}
+        return {**found, "answered": np.array([self.restarts, int(self.is_answered)])}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from where `state` was taken."""
+        prefix = "monitor_"
+        kept = {name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)}
+        self.monitor.restore(kept)
+        self.restarts, answered = state["answered"].tolist()
+        self.is_answered = bool(answered)
+
+
+def next_portion(episodes: int) -> int:
+    """Where a run looks for alarms again: after a sixteenth more, at numbers that do not depend on the past.
+
+    >>> [next_portion(n) for n in (0, 5, 31, 32, 1000, 1024)]
+    [1, 6, 32, 34, 1024, 1088]
+    """
+    step = max(1, (1 << max(episodes, 1).bit_length() - 1) // 16)
+    return (episodes // step + 1) * step

@@ -1,7 +1,8 @@
 """How good the forecasts of `tightrope plan` are: episodes that were needed beside those that were forecast.
 
     python benchmarks/plan_forecasts.py                      all six families, pilots of 100, 571 and 2000
-    python benchmarks/plan_forecasts.py 'rover(10,10)'       some by name; --seeds 1 2 others
+    python benchmarks/plan_forecasts.py 'rover(10,10)'       some by name; --seeds, --pilots, --ways others
+    python benchmarks/plan_forecasts.py --again              forecasts made anew for the rows that there are
     python benchmarks/plan_forecasts.py --times              how long a plan takes, up to rover(125,125)
     python benchmarks/plan_forecasts.py --table              what docs/planning.md shows, from the rows
     python benchmarks/plan_forecasts.py --smoke              one small cell, in seconds
@@ -137,12 +138,28 @@ def _crossing(widths: dict[int, float], ends: list[int], gap: float, width_at: A
     return float(math.exp(math.log(ends[low]) * (1 - share) + math.log(ends[high]) * share))
 
 
-def measure(name: str, pilot: int, seed: int, share: float, rows: list[dict[str, Any]], file: Path) -> None:
-    """All ways of one cell that are not measured yet."""
+def forecast_again(rows: list[dict[str, Any]], file: Path) -> None:
+    """The forecasts of this version beside what was needed."""
+    known: dict[tuple[Any, ...], tr.Plan] = {}
+    for row in rows:
+        cell = row["instance"], row["pilot"], row["seed"], row["gap"]
+        if cell not in known:
+            known[cell] = planned(cell[0], simulator(cell[0]).episodes(cell[1], cell[2]), gap=cell[3])
+        made = next(one for one in known[cell].strategies if one.name == row["way"])
+        row |= {"forecast": made.episodes, "low": made.low, "high": made.high}
+    lines = [json.dumps({k: _plain(v) for k, v in row.items()}) + "\n" for row in rows]
+    file.write_text("".join(lines), encoding="utf-8")
+
+
+def measure(
+    cell: tuple[str, int, int, float], ways: list[str], rows: list[dict[str, Any]], file: Path
+) -> None:
+    """Those ways of one cell that are not measured yet."""
+    name, pilot, seed, share = cell
     key = {"instance": name, "pilot": pilot, "seed": seed, "share": round(share, 4)}
     missing = [
         way
-        for way in WAYS
+        for way in ways
         if not any(all(row[k] == v for k, v in {**key, "way": way}.items()) for row in rows)
     ]
     if not missing:
@@ -239,6 +256,8 @@ def main() -> int:
     parser.add_argument("instances", nargs="*", help="such as 'rover(10,10)'")
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
     parser.add_argument("--pilots", nargs="*", type=int, default=list(PILOTS))
+    parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("--out", type=Path, default=FILE)
     parser.add_argument("--times", action="store_true")
     parser.add_argument("--table", action="store_true")
@@ -249,15 +268,17 @@ def main() -> int:
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     rows = read(asked.out)
     if asked.smoke:
-        measure("aircraft(5,3)", 100, 1, 1 / 2, rows, asked.out)
+        measure(("aircraft(3,2)", 100, 1, 0.7), ["uniform"], rows, asked.out)
         show(rows)
         return 0
-    if not asked.table:
+    if asked.again:
+        forecast_again(rows, asked.out)
+    elif not asked.table:
         for seed in asked.seeds:
             for share in SHARES:
                 for name in asked.instances or INSTANCES:
                     for pilot in asked.pilots:
-                        measure(name, pilot, seed, share, rows, asked.out)
+                        measure((name, pilot, seed, share), asked.ways, rows, asked.out)
     return 0 if show(rows) else 1
 
 

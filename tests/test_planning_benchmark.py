@@ -25,3 +25,11 @@ def test_ways_to_explore_are_compared_once(tmp_path: Path) -> None:
 def test_guarantees_of_a_few_designed_runs_hold() -> None:
     finished = run_benchmark("plan_experiment.py", "--coverage", "5")
     assert json.loads(finished.stdout)["missed"] <= 2
+
+
+def test_forecasts(tmp_path: Path) -> None:
+    finished = run_benchmark("plan_forecasts.py", "--smoke", "--out", tmp_path / "rows.jsonl")
+    assert finished.returncode == 0, finished.stderr
+    row = json.loads((tmp_path / "rows.jsonl").read_text())
+    assert row["low"] <= row["needed"] <= row["high"]
+    assert "| aircraft(3,2) | 1 |" in finished.stdout

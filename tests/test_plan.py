@@ -356,6 +356,11 @@ def test_the_command(
     assert run(["sample", model, *more, "--seed", "3"]) == 0
     counts = tr.read_data("pilot.parquet", bench().model).counts
     assert (counts.design.episodes, counts.design.kind.value) == (190, "adaptive")
+    alone = ["--policy", "plan/exploration-policy.json", "--episodes", "40", "-o", "more.parquet"]
+    assert run(["sample", model, *alone]) == 0
+    assert tr.read_data("more.parquet", bench().model).counts.design.kind.value == "trajectories"
+    beside = tr.read_data(["pilot.parquet", "more.parquet"], bench().model).counts.design
+    assert beside.kind.value == "adaptive", "whoever chose the policy had seen the pilot"
     assert run(["sample", model, *more, "--raw"]) == 2 and run(["sample", model, "--episodes", "3"]) == 2
     capsys.readouterr()
     assert run([*asked, "--gap", "1e-7", "--json"]) == 1

@@ -172,6 +172,8 @@ def sample(
             extra["appended_to"] = str(append)
         else:
             counts = simulator.episodes(episodes, seed)
+            if setting.policy is not None:  # whoever chose it may have looked at data
+                counts = replace(counts, design=replace(counts.design, planned_from=setting.policy.digest))
         counts = _planned(counts, loaded, bet_on)
         claimed.check()
         structure = loaded.model.structure

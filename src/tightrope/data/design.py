@@ -58,8 +58,8 @@ class SamplingDesign:
     was to bet on (`tightrope.formats.policy`), where that was settled before the data came. `anytime`
     says that the data are looked at while they come (`tightrope.learning.online`): then the plan is one
     amount of data among others, and nothing is left to its first part alone. `planned_from` is the digest of
-    the data by which it was decided what to sample: on their own these data are what `kind` says, together
-    with others (those they were planned from among them) they are adaptive.
+    the data by which it was decided what to sample, or of the policy that came out: on their own these data
+    are what `kind` says, together with others (those they were planned from among them) they are adaptive.
 
     `censored` says in words what is missing from the data: rows that were dropped, steps that were never
     logged, outcomes that nobody recorded. Whether something is missing may depend on how it came out, so no

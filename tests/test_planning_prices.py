@@ -42,7 +42,7 @@ def walk() -> Any:
         (4, "", {4: 1}),
         (5, "", {5: 1}),
     ]
-    return tr.build_from_rows(rows, parameters, labels={"good": [5], "crash": [4]})
+    return tr.build_from_rows(rows, parameters, labels={"good": [5], "crash": [4], "three": [3]})
 
 
 @pytest.fixture(scope="module")
@@ -222,3 +222,51 @@ def test_a_run_that_begins_with_data_goes_on_from_them(walk: Any) -> None:
     other = tr.build_from_rows([(0, "a", {0: 1})])
     with pytest.raises(tr.InputError, match="another model"):
         learner(walk, data=tr.Simulator(other.instantiate([]), model_hash=other.hash()).episodes(3, 1))
+
+
+THREE = 'Pmax=? [ F "three" ]'
+
+
+def test_a_plan_by_steps_takes_fewer_of_them(walk: Any) -> None:
+    words: dict[str, Any] = {"gap": 0.05, "region": "likelihood", "sets": "expression", "delta": 0.05}
+    data = pilot(walk, 200)
+    by_episode = tr.plan(walk.problem(THREE), data, **words)
+    by_step = tr.plan(walk.problem(THREE), data, cost="step=1", **words)
+    assert by_step.designed is not None and by_episode.designed is not None
+    assert by_step.designed.total_steps <= by_episode.designed.total_steps * 1.01
+    assert by_step.designed.total_cost == pytest.approx(by_step.designed.total_steps)
+    assert by_episode.designed.total_cost == by_episode.designed.episodes
+
+
+def test_a_plan_keeps_out_of_what_is_to_be_avoided(walk: Any) -> None:
+    words: dict[str, Any] = {"gap": 0.05, "region": "likelihood", "sets": "expression", "delta": 0.05}
+    found = tr.plan(walk.problem(THREE), pilot(walk, 200), avoid='"crash"', at_most=0.1, **words)
+    made = found.exploration
+    assert made is not None and made.certified is not None and made.certified <= 0.1
+    stop = np.array([False, False, False, True, False, False])  # where the question is decided
+    truth = tr.Problem(walk.instantiate([0.6, 0.5]), Safety.of(walk, '"crash"', 0.1, stop).objective)
+    assert tr.solve(truth, policy=made.policy).lower[0] <= made.certified
+    assert found.to_json()["design"]["certified"] == made.certified
+
+
+def test_planned_draws_are_drawn_and_narrow_the_gap(
+    walk: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tightrope.data.planned_draws import read_draws
+
+    words: dict[str, Any] = {"region": "likelihood", "sets": "expression", "delta": 0.05}
+    data = pilot(walk, 200)
+    found = tr.plan(walk.problem(THREE), data, gap=0.05, generative=True, **words)
+    assert found.unit == "draws" and found.draws is not None and found.exploration is None
+    even = next(one for one in found.strategies if one.name == "even")
+    assert found.episodes <= even.episodes * 1.12  # a tenth of the draws is even in any case
+    assert int(found.draws.draws.sum()) == found.next_episodes
+    found.save(tmp_path / "plan")
+    planned = read_draws(tmp_path / "plan" / "draws.json", walk)
+    assert planned.draws.tolist() == found.draws.draws.tolist() and planned.planned_from is not None
+    simulator = Simulator(walk.instantiate([0.6, 0.5]), None, None, 50, walk.hash(), threads=1)
+    drawn = simulator.generative(planned.per_choice, 7)
+    gap = tr.learn(walk.problem(THREE), data + drawn, **words).robust.interval.width
+    assert gap <= 1.3 * 0.05
+    with pytest.raises(tr.InputError, match="about episodes"):
+        tr.plan(walk.problem(THREE), data, gap=0.05, generative=True, cost="step=1", **words)

@@ -11,7 +11,10 @@ import typer
 from tightrope.cli.options import (
     AssumeSupport,
     At,
+    AtMost,
+    Avoid,
     Const,
+    Cost,
     Device,
     DeviceName,
     Discount,
@@ -81,33 +84,9 @@ def online(
             show_default=False,
         ),
     ] = None,
-    cost: Annotated[
-        str | None,
-        typer.Option(
-            "--cost",
-            metavar="TEXT|FILE",
-            help="What designed data cost: 'episode=1,step=0.01', or a JSON file with prices per action.",
-            show_default=False,
-        ),
-    ] = None,
-    avoid: Annotated[
-        str | None,
-        typer.Option(
-            "--avoid",
-            metavar="FORMULA",
-            help="States that designed episodes rarely meet, such as '\"crash\"'.",
-            show_default=False,
-        ),
-    ] = None,
-    at_most: Annotated[
-        float | None,
-        typer.Option(
-            "--at-most",
-            metavar="P",
-            help="With --avoid: their certified probability in an episode.",
-            show_default=False,
-        ),
-    ] = None,
+    cost: Cost = None,
+    avoid: Avoid = None,
+    at_most: AtMost = None,
     at: At = None,
     seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="Same seed, same episodes.")] = 0,
     delta: Annotated[

@@ -52,6 +52,33 @@ Const = Annotated[
         "--const", metavar="n=50,k=2", help="Values for the model's undefined constants.", show_default=False
     ),
 ]
+Cost = Annotated[
+    str | None,
+    typer.Option(
+        "--cost",
+        metavar="TEXT|FILE",
+        help="What designed data cost: 'episode=1,step=0.01', or a JSON file with prices per action.",
+        show_default=False,
+    ),
+]
+Avoid = Annotated[
+    str | None,
+    typer.Option(
+        "--avoid",
+        metavar="FORMULA",
+        help="States that designed episodes rarely meet, such as '\"crash\"'.",
+        show_default=False,
+    ),
+]
+AtMost = Annotated[
+    float | None,
+    typer.Option(
+        "--at-most",
+        metavar="P",
+        help="With --avoid: their certified probability in an episode.",
+        show_default=False,
+    ),
+]
 Param = Annotated[
     str | None,
     typer.Option(

@@ -9,8 +9,11 @@ import typer
 
 from tightrope.cli.options import (
     AssumeSupport,
+    AtMost,
+    Avoid,
     Columns,
     Const,
+    Cost,
     CoupledGap,
     Data,
     DataFormatName,
@@ -109,6 +112,15 @@ def plan(
             show_default=False,
         ),
     ] = None,
+    cost: Cost = None,
+    avoid: Avoid = None,
+    at_most: AtMost = None,
+    generative: Annotated[
+        bool,
+        typer.Option(
+            "--generative", help="How many draws of which choice, where every choice can be sampled at will."
+        ),
+    ] = False,
     const: Const = None,
     param: Param = None,
     domain: Domain = None,
@@ -151,6 +163,10 @@ def plan(
         "optimality": optimality,
         "above": above,
         "budget": budget,
+        "cost": cost,
+        "avoid": avoid,
+        "at_most": at_most,
+        "generative": generative or None,
         "region": region,
         "sets": sets,
         "interval": interval,

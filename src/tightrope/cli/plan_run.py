@@ -15,15 +15,21 @@ from tightrope.cli.output import print_facts, print_json, print_table, warn
 from tightrope.cli.phases import phase_progress
 from tightrope.cli.subject import load_subject
 from tightrope.errors import CannotCertify
+from tightrope.formats.documents.files import SignatureDraws
 from tightrope.formats.policy import read_policy
 from tightrope.learning.plan.answer import GIVEN, LABEL, Plan, PlanStatus, Strategy, rounded
-from tightrope.learning.plan.document import POLICY_FILE, plan_document
+from tightrope.learning.plan.document import DRAWS_FILE, POLICY_FILE, plan_document
 from tightrope.learning.plan.files import claim_plan, write_plan
 from tightrope.learning.plan.plan import plan
 from tightrope.learning.plan.target import Aim, Target
 from tightrope.numerics.rounding import text_above, text_below
 from tightrope.statistics.estimates import check_delta
 from tightrope.uncertainty.sets import SetsKind
+
+MOST_ROWS = 8
+"""Signatures that are listed, those with most draws."""
+MOST_TEXT = 40
+"""Characters of an expression that are shown."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,8 @@ def _before(found: Plan) -> list[tuple[str, str]]:
     interval = found.interval
     whose = "given" if any(one.name == GIVEN for one in found.strategies) else "robust"
     span = f"[{text_below(interval.lower, 4)}, {text_above(interval.upper, 4)}]"
-    data = f"{found.episodes_so_far:,} episodes ({found.steps_so_far:,} steps)"
+    data = f"{found.episodes_so_far:,} {found.unit}"
+    data += f" ({found.steps_so_far:,} steps)" if found.unit == "episodes" else ""
     what = "guarantee and best possible value are" if found.target.aim is Aim.OPTIMALITY else "gap"
     apart = " apart" if found.target.aim is Aim.OPTIMALITY else ""
     now = f"{whose} policy in {span}, {what} {found.gap_now:.4g}{apart}, after {data}"
@@ -123,21 +130,31 @@ def _before(found: Plan) -> list[tuple[str, str]]:
 
 
 def _columns(found: Plan) -> tuple[str, ...]:
-    if found.target.aim is Aim.BUDGET:
-        return "collect with", "gap to expect", "likely", "steps"
-    return "collect with", "episodes", "likely", "steps"
+    first = ("collect with", "gap to expect" if found.target.aim is Aim.BUDGET else found.unit, "likely")
+    if found.unit == "draws":
+        return first
+    return (*first, "steps", *(["cost"] if _has_prices(found) else []))
+
+
+def _has_prices(found: Plan) -> bool:
+    return any(one.cost != 1.0 for one in found.strategies)
 
 
 def _row(found: Plan, one: Strategy) -> tuple[str, ...]:
     name = f"{one.name} policy" if one.name != "uniform" else one.name
-    steps = rounded(one.total_steps) if math.isfinite(one.total_steps) else "–"
+    if found.unit == "draws":
+        name, last = f"{one.name} draws", []
+    else:
+        last = [rounded(one.total_steps) if math.isfinite(one.total_steps) else "–"]
+        if _has_prices(found):
+            last.append(rounded(one.total_cost) if math.isfinite(one.total_cost) else "–")
     if found.target.aim is Aim.BUDGET:
         gap = one.curve(found.target.amount)
-        return name, f"{gap.expected:.4g}", f"{gap.low:.3g} – {gap.high:.3g}", steps
+        return name, f"{gap.expected:.4g}", f"{gap.low:.3g} – {gap.high:.3g}", *last
     if not math.isfinite(one.low):
-        return name, "beyond 10⁹", "", steps
+        return name, "beyond 10⁹", "", *last
     high = rounded(one.high) if math.isfinite(one.high) else "10⁹ and more"
-    return name, rounded(one.episodes), f"{rounded(one.low)} – {high}", steps
+    return name, rounded(one.episodes), f"{rounded(one.low)} – {high}", *last
 
 
 def _after(found: Plan, written: Path | None, seconds: float) -> list[tuple[str, str]]:
@@ -147,16 +164,19 @@ def _after(found: Plan, written: Path | None, seconds: float) -> list[tuple[str,
         facts.append(("the gap hangs on", "; ".join(shares)))
     if found.unidentifiable:
         facts.append(("no data tell", "; ".join(found.unidentifiable)))
+    if found.draws is not None:
+        facts += [("draw", _drawn(row)) for row in found.draws.table[:MOST_ROWS]]
+        file = "these" if written is None else f"those of {written}/{DRAWS_FILE}"
+        facts.append(("next", f"make {found.next_episodes:,} draws, {file}: sample --draws"))
     made = found.exploration
     if made is not None:
         several = "1 policy" if len(made.shares) == 1 else f"{len(made.shares)} policies, mixed into one"
-        facts.append(
-            (
-                "the design",
-                f"{several}; within {made.optimality:.1%} of the best exploration at the estimate "
-                f"({made.solves} solves)",
-            )
-        )
+        near = f"within {made.optimality:.1%} of the best exploration at the estimate ({made.solves} solves)"
+        if not math.isfinite(made.optimality):
+            near = "with the safest policy mixed in, since the best exploration is not certified"
+        facts.append(("the design", f"{several}; {near}"))
+        if made.certified is not None:
+            facts.append(("to avoid", f"in at most {made.certified:.4g} of its episodes, certified"))
         file = "it" if written is None else f"{written}/{POLICY_FILE}"
         facts.append(("next", f"explore with {file} for {found.next_episodes:,} episodes, then plan again"))
     if found.status is not PlanStatus.PLANNED:
@@ -167,6 +187,11 @@ def _after(found: Plan, written: Path | None, seconds: float) -> list[tuple[str,
         facts.append(("written", str(written)))
     facts.append(("seconds", f"{seconds:.3g}"))
     return facts
+
+
+def _drawn(row: SignatureDraws) -> str:
+    shown = row.signature[0] if len(row.signature[0]) <= MOST_TEXT else f"{row.signature[0][:MOST_TEXT]}…"
+    return f"{row.draws:,} of the {row.choices:,} choices with {shown}, such as {row.example}"
 
 
 def _why_not(found: Plan) -> str:

@@ -57,7 +57,14 @@ def without_information(
     episodes: Episodes, information: Information, directions: Directions
 ) -> tuple[str, ...]:
     """Combinations that the directions need and that no policy's episodes tell anything about."""
-    matrix = information.of_visits(episodes.reachable.astype(np.float64))
+    reachable = episodes.reachable.astype(np.float64)
+    return blind_combinations(information.of_visits(reachable), information, directions)
+
+
+def blind_combinations(
+    matrix: FloatArray, information: Information, directions: Directions
+) -> tuple[str, ...]:
+    """Combinations that the directions need and that data with this information tell nothing about."""
     coordinates = information.maximiser.coordinates
     extent = np.maximum((coordinates.upper - coordinates.lower)[: information.size], 1e-300)
     values, basis = np.linalg.eigh(matrix * np.outer(extent, extent))

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from tightrope.learning.plan.answer import (
     DESIGNED,
+    EVEN,
     GIVEN,
     OPTIMISTIC,
     ROBUST,
@@ -34,6 +35,7 @@ COLOURS = {
     GIVEN: "#0a7d55",
     OPTIMISTIC: "#a65a00",
     UNIFORM: GREY,
+    EVEN: GREY,
 }
 STEM = "forecast"
 
@@ -56,7 +58,7 @@ def draw_forecast(plan: Plan, axes: Axes) -> None:
         axes.axvline(begin + plan.target.amount, color=TRUTH, lw=0.9, ls="--", label="with the budget")
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel("episodes, those so far included")
+    axes.set_xlabel(f"{plan.unit}, those so far included")
     axes.set_ylabel("optimistic − guarantee" if plan.target.aim is Aim.OPTIMALITY else "gap")
     axes.set_title(plain(f"forecast, not a guarantee: {plan.target.text}"), loc="left", fontsize=9)
     legend_below(axes)

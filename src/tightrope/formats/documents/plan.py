@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tightrope.formats.documents.coding import Real
+from tightrope.formats.documents.files import SignatureDraws
 from tightrope.formats.documents.outcome import Span
 
 FORMAT = "tightrope plan"
@@ -30,21 +31,24 @@ class StrategyFacts(msgspec.Struct, kw_only=True, frozen=True):
     high: Real
     steps: Real
     steps_per_episode: float
+    cost: Real
     gap: Real
     curve: list[tuple[float, Real, Real, Real]]
 
 
 class DesignedFacts(msgspec.Struct, kw_only=True, frozen=True):
     """The exploration of the next stage: certified to lose at most the share `optimality` against the best at
-    the estimate; `shares` of episodes belong to the policies 01, 02, … of the directory.
+    the estimate; `shares` of episodes belong to the policies 01, 02, … of the directory. `certified` bounds
+    the probability of what is to be avoided.
     """
 
-    optimality: float
+    optimality: Real
     solves: int
     shares: list[float]
     policy: str
     steps_per_episode: float
     loss: float
+    certified: float | UnsetType = UNSET
 
 
 class CombinationFacts(msgspec.Struct, frozen=True):
@@ -62,7 +66,9 @@ class NextFacts(msgspec.Struct, frozen=True):
 
 
 class PlanDocument(msgspec.Struct, kw_only=True):
-    """What a plan says; `design` and `next` are null where there is nothing to collect."""
+    """What a plan says; `design` and `next` are null where there is nothing to collect. Where `unit` is
+    "draws", what is said of episodes is about draws of single choices, and `draws` says how many of which.
+    """
 
     format: str = FORMAT
     version: int = VERSION
@@ -90,6 +96,8 @@ class PlanDocument(msgspec.Struct, kw_only=True):
     unidentifiable: list[str]
     next: NextFacts | None
     notes: list[str]
+    unit: str = "episodes"
+    draws: list[SignatureDraws] | UnsetType = UNSET
     data: dict[str, Any] | UnsetType = UNSET
     seconds: float | UnsetType = UNSET
     output: str | UnsetType = UNSET

@@ -63,33 +63,47 @@ class Designer:
         self, counts: Counts, robust: Policy, optimistic: Policy, sets: Callable[[], Sets]
     ) -> Explored:
         """The next stage: as many episodes as there are. `sets` are those of the present region."""
-        model = self.question.model
-        stage = Stage.after(self.question, _by_expression(model, counts))
+        stage = Stage.after(self.question, by_expression(self.question.model, counts))
         criterion = stage.criterion(robust, optimistic)
-        probability = stage.information.probability[model.expression]
-        bad = entering(model.structure, probability, self.lost)
-        plain = careful(best_episodes(stage.episodes), bad)
         followed = stage.episodes.occupancy(robust)
-        per_episode = self.cost.episode + float(followed @ self.cost.per_choice(model.structure))
+        per_episode = self.cost_of(followed)
         amount = max(counts.design.episodes or 0, FEWEST) * per_episode
-
-        def designed(ask: Oracle) -> Design:
-            return stage.design(criterion, amount, priced(ask, self.cost, model.structure))
-
         if self.safety is None:
-            found = designed(plain)
+            found = stage.design(criterion, amount, self.oracle(stage))
             explored = Explored(found, found.policy)
         else:
-            explored = self.safety.explore(
-                sets(), lambda bound: designed(Bounded(plain, bad, bound)), stage.episodes.occupancy
-            )
+            explored = self.keep_safe(sets(), stage, lambda ask: stage.design(criterion, amount, ask))
         if explored.design is None or not isinstance(criterion, Directions):
             return explored
         matrix = stage.past + amount / per_episode * stage.information.of_visits(followed)
         return replace(explored, greedy=criterion.value(matrix) / max(explored.design.value, 1e-300))
 
+    def oracle(self, stage: Stage, bound: float | None = None) -> Oracle:
+        """Who collects most per cost at the estimate, careful where that is free; where something is to be
+        avoided, with at most the given probability of it (the one that was asked for by default)."""
+        structure = self.question.model.structure
+        probability = stage.information.probability[self.question.model.expression]
+        bad = entering(structure, probability, self.lost)
+        ask: Oracle = careful(best_episodes(stage.episodes), bad)
+        if self.safety is not None:
+            ask = Bounded(ask, bad, self.safety.most if bound is None else bound)
+        return priced(ask, self.cost, structure)
 
-def _by_expression(model: ParametricMDP, counts: Counts) -> FloatArray:
+    def keep_safe(self, sets: Sets, stage: Stage, designed: Callable[[Oracle], Design]) -> Explored:
+        """The best exploration that is certified over the sets; `CannotCertify` where there is none."""
+        assert self.safety is not None
+        return self.safety.explore(
+            sets, lambda bound: designed(self.oracle(stage, bound)), stage.episodes.occupancy
+        )
+
+    def cost_of(self, occupancy: FloatArray) -> float:
+        """What an episode costs."""
+        price = self.cost.per_choice(self.question.model.structure)
+        return self.cost.episode + float(occupancy @ price)
+
+
+def by_expression(model: ParametricMDP, counts: Counts) -> FloatArray:
+    """How often outcomes of each expression were seen."""
     outcomes = Outcomes.of(model)
     size = len(model.expressions)
     seen = np.bincount(outcomes.expression, weights=outcomes.pooled(counts), minlength=size)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.data.planned_draws import PlannedDraws
 from tightrope.errors import InputError
 from tightrope.formats.documents.coding import to_plain
 from tightrope.formats.output_file import path_of
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DESIGNED, ROBUST, GIVEN, OPTIMISTIC, UNIFORM = "designed", "robust", "given", "optimistic", "uniform"
+EVEN = "even"
+"""As many draws of every signature, where draws are planned."""
 
 LABEL = "a forecast, not a guarantee: the guarantee is what `learn` says about the data once they are there"
 
@@ -56,8 +59,8 @@ class Strategy(Record):
     """One way to collect data, and what to expect of it.
 
     `episodes` more are expected to do, `low` to `high` are likely; infinite where more than can be forecast
-    would be needed. An episode takes `steps` on average. The rows of `points` are (more episodes, gap, low,
-    high).
+    would be needed. An episode takes `steps` and costs `cost` on average. The rows of `points` are (more
+    episodes, gap, low, high).
     """
 
     name: str
@@ -65,6 +68,7 @@ class Strategy(Record):
     low: float
     high: float
     steps: float
+    cost: float
     points: FloatArray
 
     def __post_init__(self) -> None:
@@ -74,6 +78,11 @@ class Strategy(Record):
     def total_steps(self) -> float:
         """Steps of all the episodes."""
         return self.episodes * self.steps
+
+    @property
+    def total_cost(self) -> float:
+        """What all the episodes cost."""
+        return self.episodes * self.cost
 
     def curve(self, episodes: float) -> Gap:
         """The gap after so many more episodes, between the points of the forecast."""
@@ -96,6 +105,7 @@ class Exploration(Record):
 
     `optimality` is the certified share that is lost, at most, against the best exploration at the estimate;
     `loss` what the one policy loses against policies drawn per episode (0 where episodes have no cap).
+    `certified` bounds the probability of what is to be avoided, with the confidence of the region.
     """
 
     policy: Policy
@@ -105,6 +115,7 @@ class Exploration(Record):
     solves: int
     steps: float
     loss: float = 0.0
+    certified: float | None = None
 
     def _title_(self) -> str:
         return f"Exploration: {len(self.shares)} policies"
@@ -117,7 +128,8 @@ class Plan(Record):
     `interval` and `gap_now` are what the data so far certify; `value` is that at the estimate. `gap_asked` is
     the aim as a width. `next_episodes` of `exploration` come first, then it is time to plan again.
     `hangs_on` are the combinations of parameters that the gap is made of, `unidentifiable` those that no
-    policy's episodes tell anything about.
+    policy's episodes tell anything about. Where single choices are drawn, `draws` says how many of which, and
+    everything that is said of episodes is about draws.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -144,6 +156,12 @@ class Plan(Record):
     hangs_on: tuple[Combination, ...]
     unidentifiable: tuple[str, ...]
     notes: tuple[str, ...]
+    draws: PlannedDraws | None = None
+
+    @property
+    def unit(self) -> str:
+        """What is counted: episodes, or draws of single choices."""
+        return "draws" if any(one.name == EVEN for one in self.strategies) else "episodes"
 
     @property
     def designed(self) -> Strategy | None:
@@ -199,7 +217,7 @@ class Plan(Record):
                 gap = one.curve(self.target.amount)
                 facts.append((one.name, f"gap {gap.expected:.4g} ({gap.low:.3g} to {gap.high:.3g})"))
             else:
-                facts.append((one.name, f"{rounded(one.episodes)} episodes, {likely(one)}"))
+                facts.append((one.name, f"{rounded(one.episodes)} {self.unit}, {likely(one)}"))
         if self.exploration is not None:
             facts.append(("next", f"{self.next_episodes:,} episodes, then plan again"))
         return [*facts, ("label", LABEL)]

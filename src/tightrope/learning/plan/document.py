@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from tightrope.formats.documents.outcome import Span
 from tightrope.formats.documents.plan import (
     CombinationFacts,
@@ -13,6 +15,7 @@ from tightrope.formats.documents.plan import (
 from tightrope.learning.plan.answer import LABEL, Plan, Strategy
 
 POLICY_FILE = "exploration-policy.json"
+DRAWS_FILE = "draws.json"
 
 
 def plan_document(plan: Plan, source: str | None = None) -> PlanDocument:
@@ -47,12 +50,21 @@ def plan_document(plan: Plan, source: str | None = None) -> PlanDocument:
             policy=POLICY_FILE,
             steps_per_episode=made.steps,
             loss=made.loss,
+            certified=UNSET if made.certified is None else made.certified,
         ),
         directions=[CombinationFacts(one.text, one.share) for one in plan.hangs_on],
         unidentifiable=list(plan.unidentifiable),
-        next=None if made is None else NextFacts(plan.next_episodes, POLICY_FILE),
+        next=_next(plan),
         notes=list(plan.notes),
+        unit=plan.unit,
+        draws=UNSET if plan.draws is None else plan.draws.table,
     )
+
+
+def _next(plan: Plan) -> NextFacts | None:
+    if plan.draws is not None:
+        return NextFacts(plan.next_episodes, DRAWS_FILE)
+    return None if plan.exploration is None else NextFacts(plan.next_episodes, POLICY_FILE)
 
 
 def _strategy(one: Strategy) -> StrategyFacts:
@@ -64,6 +76,7 @@ def _strategy(one: Strategy) -> StrategyFacts:
         high=one.high,
         steps=one.total_steps,
         steps_per_episode=one.steps,
+        cost=one.total_cost,
         gap=one.curve(finite).expected,
         curve=[(row[0], row[1], row[2], row[3]) for row in one.points.tolist()],
     )

@@ -3,6 +3,7 @@
 plan.json                   forecasts and the design (`tightrope.formats.documents.plan`)
 exploration-policy.json     the one randomised policy to explore with
 policies/01.json …          the policies that it mixes; their shares are in plan.json
+draws.json                  how many draws of which choice, where draws are planned
 forecast.pdf .svg .png      gap against episodes
 """
 
@@ -17,7 +18,7 @@ from tightrope.formats.output_directory import OutputDirectory, claim
 from tightrope.formats.policy import Policy
 from tightrope.formats.policy_write import write_policy
 from tightrope.learning.plan.answer import Plan
-from tightrope.learning.plan.document import POLICY_FILE, plan_document
+from tightrope.learning.plan.document import DRAWS_FILE, POLICY_FILE, plan_document
 from tightrope.learning.shown import write_forecast
 
 KIND = "plan"
@@ -40,6 +41,9 @@ def write_plan(
             (folder / "policies").mkdir()
             for number, policy in enumerate(made.policies, start=1):
                 _write(plan, policy, folder / "policies" / f"{number:02}.json")
+        if plan.draws is not None:
+            with atomic_write(folder / DRAWS_FILE) as file:
+                file.write(plan.draws.to_text())
         if plan.strategies:
             write_forecast(plan, folder)
         with atomic_write(folder / FILE) as file:

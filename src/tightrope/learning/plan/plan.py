@@ -13,8 +13,10 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, check_type, checked_words
 from tightrope.formats.policy import PolicyGiven
 from tightrope.learning.learn import Learner, counts_of, parametric
+from tightrope.learning.online.exploration import Explore
 from tightrope.learning.options import Decisions, LearnOptions, decide
 from tightrope.learning.plan.answer import Plan
+from tightrope.learning.plan.draw_planner import DrawPlanner
 from tightrope.learning.plan.planner import Planner
 from tightrope.learning.plan.target import Target
 from tightrope.learning.policies import depends_on_step
@@ -34,6 +36,10 @@ class PlanWords(TypedDict, total=False):
     above: float | None
     budget: int | None
     within_cap: int | None
+    cost: str | None
+    avoid: str | None
+    at_most: float | None
+    generative: bool
     region: RegionKind | str | None
     sets: SetsKind | str | None
     interval: IntervalMethod | str | None
@@ -46,7 +52,7 @@ class PlanWords(TypedDict, total=False):
     threads: int | None
 
 
-OWN = ("optimality", "above", "budget", "within_cap")
+OWN = ("optimality", "above", "budget", "within_cap", "cost", "avoid", "at_most", "generative")
 
 
 def plan(
@@ -67,6 +73,12 @@ def plan(
       (the gap to expect from so many more episodes).
     * `policy`: plan for the interval of this policy instead of the robust one.
     * `within_cap`: steps that an episode takes at most; required where episodes need not end.
+    * `cost`: what data cost, "episode=1,step=0.01" or a JSON file with prices per action; the design makes
+    the
+      most of it.
+    * `avoid`, `at_most`: the exploration meets states of this formula, such as '"crash"', with at most this
+      probability, certified over all that the data leave possible.
+    * `generative`: every choice can be sampled at will; how many draws of which one, instead of episodes.
     * `data`, `region`, `sets` and the other options are those of `learn`.
 
     >>> import tightrope as tr
@@ -84,6 +96,9 @@ def plan(
         check_type("within_cap", cap, int, "a number of steps")
         if cap < 1:
             raise InputError(f"`within_cap` is {cap}, but an episode has at least one step")
+    if own["generative"] and (own["cost"] is not None or own["avoid"] is not None):
+        raise InputError("`cost` and `avoid` are about episodes, and `generative` asks for draws")
+    asked = Explore("designed", cap, own["cost"], own["avoid"], own["at_most"])
     check_delta(delta)
     found = learnable(problem)
     counts = counts_of(data, found.model)
@@ -93,7 +108,8 @@ def plan(
     result = learner.result(options)
     if result.verdict is not None:
         raise CannotCertify(f"there is nothing to plan: {result.verdict}")
-    return Planner(result, counts, target, cap).plan()
+    planner = DrawPlanner if own["generative"] else Planner
+    return planner(result, counts, target, asked).plan()
 
 
 def _refuse(problem: Problem, counts: Counts, decisions: Decisions) -> None:

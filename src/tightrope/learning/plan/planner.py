@@ -15,8 +15,10 @@ import numpy as np
 
 from tightrope.data.batches import batch_ends
 from tightrope.data.counts import Counts
-from tightrope.data.stopping import decided_states, deciding_steps
+from tightrope.data.stopping import deciding_steps
 from tightrope.formats.policy import Policy
+from tightrope.learning.online.designer import Designer, by_expression
+from tightrope.learning.online.exploration import Explore
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.plan.answer import (
     DESIGNED,
@@ -45,9 +47,9 @@ from tightrope.planning.directions import (
 from tightrope.planning.episodes import Way
 from tightrope.planning.forecast import MOST_EPISODES, Corrected, Curve, Forecast, Gap, Past, episodes_until
 from tightrope.planning.hanging import Combination, main_combinations, without_information
-from tightrope.planning.oracle import Atom, Oracle, best_episodes
+from tightrope.planning.oracle import Atom, Oracle
 from tightrope.planning.sampled import SampledCurve
-from tightrope.planning.stage import FEWEST, Question, Stage
+from tightrope.planning.stage import FEWEST, Stage
 from tightrope.region.build import build_region
 from tightrope.region.polytope import Polytope
 from tightrope.region.region import Region, RegionKind
@@ -72,7 +74,7 @@ class Collected:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class Found:
     """What there is to say beside the question."""
 
     gap_now: float
@@ -86,23 +88,19 @@ class _Found:
 
 
 class Planner:
-    """One result, one aim: what more data would do. `cap` is the length of an episode."""
+    """One result, one aim: what more data would do. `asked` says what an episode is, costs, must avoid."""
 
-    def __init__(self, result: LearningResult, counts: Counts, target: Target, cap: int | None):
+    def __init__(self, result: LearningResult, counts: Counts, target: Target, asked: Explore):
         self.result, self.counts, self.target = result, counts, target
         model, self.objective = result.model, result.problem.objective
         steps = deciding_steps(self.objective)
-        limit = cap if steps is None else min(cap or steps, steps)
+        limit = asked.cap if steps is None else min(asked.cap or steps, steps)
         self.delta = result.ledger.delta
         self.sets = result.decisions.sets
-        radius = math.sqrt(2.0 * (math.log(1.0 / self.delta) + 3.0 + len(model.parameters.names)))
-        stop = decided_states(self.objective, model.states)
-        question = Question(model, self.objective, stop, limit, self.sets is SetsKind.COUPLED, radius)
-        outcomes = Outcomes.of(model)
-        size = len(model.expressions)
-        seen = np.bincount(outcomes.expression, weights=outcomes.pooled(counts), minlength=size)
-        self.stage = Stage.after(question, seen.astype(np.float64))
-        self.oracle: Oracle = best_episodes(self.stage.episodes)
+        coupled = self.sets is SetsKind.COUPLED
+        self.designer = Designer.of(result.problem, self.delta, coupled, replace(asked, cap=limit))
+        self.stage = Stage.after(self.designer.question, by_expression(model, counts))
+        self.oracle: Oracle = self.designer.oracle(self.stage)
         self.judged: PolicyValue = result.robust if result.value is None else result.value
         self._criterion: Criterion | None = None
         self._atoms: tuple[Atom, ...] = ()
@@ -113,16 +111,15 @@ class Planner:
         directions, gap_now = self._directions(), self._gap_now()
         if directions is None or not math.isfinite(gap_now):
             made, following = self._explore_everything()
-            nothing = _Found(gap_now, None, math.nan, exploration=made, next_episodes=following)
+            nothing = Found(gap_now, None, math.nan, exploration=made, next_episodes=following)
             return self._answer(PlanStatus.EXPLORE, nothing)
         value = self._value()
         asked = self._asked(value)
         hangs_on = main_combinations(self.stage.information, directions, self.stage.past)
-        found = _Found(gap_now, asked, value, hangs_on=hangs_on)
+        found = Found(gap_now, asked, value, hangs_on=hangs_on)
         if asked is not None and self._is_reached(gap_now, asked):
             return self._answer(PlanStatus.REACHED, found)
-        blind = without_information(self.stage.episodes, self.stage.information, directions)
-        found = replace(found, blind=blind)
+        found = replace(found, blind=self._blind(directions))
         if asked is not None and asked <= 0.0:
             self.notes.append(
                 f"the value at the estimate is {value:.4g}: data bring the guarantee near it, not beyond"
@@ -178,7 +175,11 @@ class Planner:
 
     # --- what to expect --------------------------------------------------------------------
 
-    def _forecast(self, found: _Found, directions: Directions) -> Plan:
+    def _blind(self, directions: Directions) -> tuple[str, ...]:
+        """Combinations that matter and that no data tell anything about."""
+        return without_information(self.stage.episodes, self.stage.information, directions)
+
+    def _forecast(self, found: Found, directions: Directions) -> Plan:
         formula = self._forecaster(directions)
 
         def forecaster(occupancy: FloatArray) -> Forecast:
@@ -208,6 +209,7 @@ class Planner:
                 way.name,
                 *needed[way.name],
                 float(way.occupancy.sum()),
+                self.designer.cost_of(way.occupancy),
                 np.array([(float(n), *forecasts[way.name](float(n))) for n in at]),
             )
             for way in ways
@@ -216,8 +218,8 @@ class Planner:
         if not math.isfinite(needed[DESIGNED].expected):
             return self._answer(PlanStatus.UNREACHABLE if found.blind else PlanStatus.BEYOND, found)
         following = self._next_episodes(needed[DESIGNED].expected)
-        stage = self._designed(float(following))
-        found = replace(found, exploration=self._exploration(stage), next_episodes=following)
+        stage = self._kept_safe(lambda ask: self._designed(float(following), ask))
+        found = replace(found, exploration=stage, next_episodes=following)
         return self._answer(PlanStatus.PLANNED, found)
 
     def _forecaster(self, directions: Directions) -> Callable[[FloatArray], Forecast]:
@@ -268,12 +270,16 @@ class Planner:
 
     # --- how to collect --------------------------------------------------------------------
 
-    def _designed(self, amount: float) -> Design:
-        """The design for so many episodes, looked for from the one before."""
+    def _designed(self, amount: float, oracle: Oracle | None = None) -> Design:
+        """The design for what so many of the judged policy's episodes cost, looked for from the last one."""
         stage = self.stage
+        spend = amount * self.designer.cost_of(stage.episodes.occupancy(self.judged.policy))
+        if oracle is not None:  # another bound: what was found under this one need not keep it
+            self._atoms = ()
         if self._criterion is None:
             self._criterion = stage.criterion(self.judged.policy, self.result.optimistic.policy)
-        made = design(stage.information, self._criterion, stage.past, amount, self.oracle, self._atoms)
+        ask = oracle or self.oracle
+        made = design(stage.information, self._criterion, stage.past, spend, ask, self._atoms)
         self._atoms = made.atoms
         return made
 
@@ -301,11 +307,22 @@ class Planner:
             made.policy, tuple(policies), tuple(shares), made.optimality, made.solves, steps, loss
         )
 
+    def _kept_safe(self, designed: Callable[[Oracle], Design]) -> Exploration:
+        """A design to explore with; certified over the region where something is to be avoided."""
+        if self.designer.safety is None:
+            return self._exploration(designed(self.oracle))
+        found = self.designer.keep_safe(self.result.sets, self.stage, designed)
+        if found.design is not None and found.policy == found.design.policy:
+            return replace(self._exploration(found.design), certified=found.certified)
+        steps = float(self.stage.episodes.occupancy(found.policy).sum())
+        return Exploration(found.policy, (found.policy,), (1.0,), math.inf, 0, steps, 0.0, found.certified)
+
     def _explore_everything(self) -> tuple[Exploration, int]:
         """Where no guarantee is finite, every direction counts alike."""
         following = self._next_episodes(math.inf)
-        made = self.stage.design(EveryDirection(self.stage.information.size), float(following), self.oracle)
-        return self._exploration(made), following
+        everything = EveryDirection(self.stage.information.size)
+        spend = following * self.designer.cost_of(self.stage.episodes.occupancy(self.judged.policy))
+        return self._kept_safe(lambda ask: self.stage.design(everything, spend, ask)), following
 
     def _so_far(self) -> int:
         """Episodes so far; where data do not come in episodes, as many as would take the same steps."""
@@ -323,7 +340,7 @@ class Planner:
             1, min(max(doubled, FEWEST), math.ceil(needed) if math.isfinite(needed) else MOST_EPISODES)
         )
 
-    def _answer(self, status: PlanStatus, found: _Found) -> Plan:
+    def _answer(self, status: PlanStatus, found: Found) -> Plan:
         return Plan(
             problem=self.result.problem,
             target=self.target,

@@ -196,6 +196,36 @@ def test_numbers(model: tr.ParametricMDP, text: str, lower: float, upper: float)
     assert found.is_certified == (lower != float("-inf"))
 
 
+def test_rewards_of_one_moment(model: tr.ParametricMDP, tmp_path: Path) -> None:
+    def value(text: str) -> float:
+        bounds = answer(model, text).bounds
+        assert bounds is not None and bounds[1] - bounds[0] < 1e-12
+        return sum(bounds) / 2
+
+    assert value("Rmax=? [ I=0 ]") == 1 and value("Rmin=? [ I=0 ]") == 1
+    assert value("Rmin=? [ I=1 ]") == pytest.approx(0.25)
+    assert value("Rmax=? [ I=1 ]") == pytest.approx(0.5)
+    assert value("Rmax=? [ I=2 ]") == pytest.approx(
+        0.25
+    )  # wait twice, or wait and try, or try: 1/4, 1/8, 7/32
+    assert value("filter(max, Rmax=? [ I=2 ])") == pytest.approx(49 / 64)
+    assert answer(model, "Rmax<=0.2 [ I=1 ] | false").verdict == "false"
+    with pytest.raises(tr.InputError, match="instantaneous rewards I=k are not supported here"):
+        tr.Problem(model, "Rmax=? [ I=1 ]")
+    last = tr.Objective(
+        tr.ObjectiveKind.CUMULATIVE,
+        tr.Direction.MAX,
+        tr.Direction.MIN,
+        upper_steps=1,
+        reward=tr.RewardStructure(),
+        terminal=np.ones(4),
+    )
+    with pytest.raises(
+        tr.InputError, match="certificates are not about what the last of some steps is worth"
+    ):
+        tr.certify(tr.Problem(model, last), tmp_path / "last.cert")
+
+
 @pytest.mark.parametrize(
     ("text", "verdict"),
     [

@@ -91,15 +91,8 @@ PROPERTIES = [
         ],
     ),
     (
-        "R=? [ I=5 ]",
-        [
-            "--prop:1:7: instantaneous rewards I=k are not supported: use F, C<=k or C",
-            'hint: a property looks like  Pmax=? [ F "goal" ]',
-        ],
-    ),
-    (
         "R=? [ LTL ]",
-        ["--prop:1:7: unexpected 'LTL'", "hint: expected 'C' or 'F'"],
+        ["--prop:1:7: unexpected 'LTL'", "hint: expected 'C', 'F' or I=k"],
     ),
     ("Pmax=? [ !F s=2 ]", ["--prop:1:11: the path formula F … stands in parentheses here: (F …)"]),
     (
@@ -144,7 +137,10 @@ PROPERTIES = [
         "Rmax=? [ F<=3 s=2 ]",
         ["--prop:1:11: unexpected '<='", "hint: expected an expression"],
     ),
-    ("Pmax=? [ C ]", ["--prop:1:10: C cannot stand here: P takes X, F, G, U, W, R and R takes F, C<=k, C"]),
+    (
+        "Pmax=? [ C ]",
+        ["--prop:1:10: C cannot stand here: P takes X, F, G, U, W, R and R takes F, C<=k, C, I=k"],
+    ),
 ]
 
 MODELS = [

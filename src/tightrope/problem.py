@@ -19,7 +19,7 @@ from typing import Any
 from tightrope.errors import InputError, ReadingWarning, described
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number, number_text
-from tightrope.model.objective import Direction, Objective
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.record import Facts, Record
 from tightrope.prism.properties.question import Answer, Question
@@ -146,6 +146,10 @@ def learnable(problem: Problem | Any) -> Problem:
         raise InputError(
             f"learning is about the parameters of a model, and {described(found.model)} has none",
             hint="`solve` computes the values of such a model",
+        )
+    if found.objective.kind is ObjectiveKind.CUMULATIVE and found.objective.terminal is not None:
+        raise InputError(
+            "instantaneous rewards, and what the last of some steps is worth, are not learned about"
         )
     if found.question.is_threshold:
         raise InputError(

@@ -41,6 +41,7 @@ class AnswerWords(TypedDict, total=False):
     terminal_reward: str | None
     seconds: float
     threads: int | None
+    ltl_translator: str | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,6 +134,8 @@ def answer(
 
     * `model`: a plain or interval model, or a parametric one at a point: `model.instantiate(p=0.5)`.
     * `const`, `discount`, `terminal_reward` as for `Problem`; the others as for `solve`.
+    * `ltl_translator`: a command that makes LTL a deterministic automaton in HOA: "ltl2tgba -D -G -f {}"; the
+      formula is put in place of {}, or written to its standard input. Without it we translate ourselves.
 
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})
@@ -151,7 +154,11 @@ def answer(
         discount=words.get("discount"),
         terminal_reward=words.get("terminal_reward"),
     )
-    effort = Effort(precision, relative, Limits(seconds=words.get("seconds", math.inf)), words.get("threads"))
+    translator = words.get("ltl_translator")
+    if translator is not None:
+        check_type("ltl_translator", translator, str, "a command")
+    limits = Limits(seconds=words.get("seconds", math.inf))
+    effort = Effort(precision, relative, limits, words.get("threads"), translator=translator)
     found = answer_property(pick(parsed), parsed, plain, read, effort, words.get("assume_support"))
     for reading in found.readings:
         warnings.warn(reading, ReadingWarning, stacklevel=2)

@@ -75,6 +75,8 @@ class Effort:
     limits: Limits = field(default_factory=Limits)
     threads: int | None = None
     device: str = "cpu"
+    translator: str | None = None
+    """A command that translates LTL to HOA; None: ours."""
 
 
 class Evaluation:
@@ -176,7 +178,13 @@ class Evaluation:
                 (agent, nature),
                 starts,
                 lambda model, objective: self._solve(model, objective, precision),
+                self.effort.translator,
             )
+            if self.effort.translator is not None:
+                self._tell(
+                    f"automata of formulas that are neither safe nor co-safe are taken from "
+                    f"{self.effort.translator}, and believed"
+                )
             solution, bounds = found.solution, Bounds(found.lower, found.upper)
         if reading is not None:
             self._tell(reading.warning)

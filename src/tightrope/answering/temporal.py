@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.automata import formula as ltl
+from tightrope.automata.external import translate
 from tightrope.automata.formula import FALSE, TRUE, Formula
 from tightrope.automata.product import Letters, product_of
 from tightrope.automata.translation import is_co_safe, is_safe, progression, refuse_large
-from tightrope.automata.winning import winning_states
+from tightrope.automata.winning import states_meeting, winning_states
 from tightrope.errors import InputError
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -55,38 +56,82 @@ def bound_path(
     directions: tuple[Direction, Direction],
     starts: OffsetArray,
     solve: Solve,
+    translator: str | None = None,
 ) -> PathBounds:
-    """Bounds on the probability of a formula, given with its negation, from the states `starts`."""
+    """Bounds on the probability of a formula, given with its negation, from the states `starts`.
+
+    `translator` is a command that is asked for automata of formulas that are neither safe nor co-safe."""
     formula, negation = path
     agent, nature = directions
     complement = is_safe(formula) or (agent is Direction.MIN and not is_co_safe(formula))
     if complement:
         formula, agent, nature = negation, agent.opposite, nature.opposite
     support = Support.of(model)
+    letters = Letters.of(atoms, model.states)
+    if not is_co_safe(formula):
+        _require_constant(support)
+    if is_co_safe(formula) or translator is None:
+        found = _by_progression(model, formula, letters, starts)
+    else:
+        found = _by_translator(model, formula, len(atoms), letters, starts, translator)
+    objective = Objective(
+        ObjectiveKind.UNTIL, agent, nature, target=found.target, allowed=found.allowed, complement=complement
+    )
+    solution = solve(found.model, objective)
+    lower, upper = np.zeros(model.states), np.ones(model.states)
+    lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
+    return PathBounds(lower, upper, solution)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reachability:
+    """The product, where the formula is won, and where it is not lost."""
+
+    model: MDP | IntervalMDP
+    target: BoolArray
+    allowed: BoolArray
+
+
+def _by_progression(
+    model: MDP | IntervalMDP, formula: Formula, letters: Letters, starts: OffsetArray
+) -> _Reachability:
     if not is_co_safe(formula):
         refuse_large(formula)
-    letters = Letters.of(atoms, model.states)
     automaton, left = progression(formula, letters.bits)
-    product = product_of(support, letters, automaton, starts)
+    product = product_of(Support.of(model), letters, automaton, starts)
     there = product.model(model)
     if is_co_safe(formula):
         target = np.array([rest == TRUE for rest in left])[product.memory]
-    elif not support.is_constant:
+    else:
+        target = winning_states(there, product, left, letters)
+    allowed = np.array([rest != FALSE for rest in left])[product.memory]
+    return _Reachability(there, target, allowed | target)
+
+
+def _by_translator(
+    model: MDP | IntervalMDP,
+    formula: Formula,
+    atoms: int,
+    letters: Letters,
+    starts: OffsetArray,
+    command: str,
+) -> _Reachability:
+    automaton, pairs = translate(command, formula, atoms, letters.bits)
+    product = product_of(Support.of(model), letters, automaton, starts)
+    there = product.model(model)
+    target = np.zeros(there.states, np.bool_)
+    for pair in pairs:
+        target |= states_meeting(Support.of(there), product, letters, pair)
+    return _Reachability(there, target, np.ones(there.states, np.bool_))
+
+
+def _require_constant(support: Support) -> None:
+    if not support.is_constant:
         raise InputError(
             "nature can cut transitions of this model (lower bounds of 0), and temporal formulas that are "
             "neither safe nor co-safe are answered where it cannot",
             hint="say that no transition vanishes: `assume_support`",
         )
-    else:
-        target = winning_states(there, product, left, letters)
-    allowed = np.array([rest != FALSE for rest in left])[product.memory]
-    objective = Objective(
-        ObjectiveKind.UNTIL, agent, nature, target=target, allowed=allowed | target, complement=complement
-    )
-    solution = solve(there, objective)
-    lower, upper = np.zeros(model.states), np.ones(model.states)
-    lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
-    return PathBounds(lower, upper, solution)
 
 
 class Translator:

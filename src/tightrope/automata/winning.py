@@ -73,6 +73,11 @@ def _can_win(model: MDP | IntervalMDP, formula: Formula, letters: Letters) -> bo
 
 def meets_pair(support: Support, product: Product, letters: Letters, pair: RabinPair) -> bool:
     """Whether some end component of the product never meets what a pair avoids, and all that it repeats."""
+    return bool(states_meeting(support, product, letters, pair).any())
+
+
+def states_meeting(support: Support, product: Product, letters: Letters, pair: RabinPair) -> BoolArray:
+    """The states of such end components."""
     letter = letters.letter[product.state]
     components = maximal_end_components(support, within=~pair.avoided[product.memory, letter])
     meets = np.ones(components.count, np.bool_)
@@ -81,4 +86,6 @@ def meets_pair(support: Support, product: Product, letters: Letters, pair: Rabin
         hit = np.zeros(components.count, np.bool_)
         hit[seen[seen >= 0]] = True
         meets &= hit
-    return bool(meets.any())
+    inside = components.component >= 0
+    inside[inside] = meets[components.component[inside]]
+    return inside

@@ -27,6 +27,7 @@ from tightrope.cli.options import (
     Discount,
     Domain,
     Json,
+    LtlTranslator,
     Model,
     Overwrite,
     Param,
@@ -97,6 +98,7 @@ def check(
         bool, typer.Option("--absolute", help="Read --precision as an absolute distance, not relative.")
     ] = False,
     assume_support: AssumeSupport = None,
+    ltl_translator: LtlTranslator = None,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -186,7 +188,7 @@ def check(
         )
     limits = Limits() if time_limit is None else Limits(seconds=time_limit)
     workspace = Workspace(device.value, threads)
-    how = SolveOptions(precision, not absolute, limits, threads, device.value, assume_support)
+    how = SolveOptions(precision, not absolute, limits, threads, device.value, assume_support, ltl_translator)
     answers: list[_Answer | ComposedAnswer] = []
     for question in questions:
         begin = time.perf_counter()

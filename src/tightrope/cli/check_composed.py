@@ -38,6 +38,7 @@ class SolveOptions:
     threads: int | None
     device: str
     assume_support: float | None
+    translator: str | None
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,10 @@ def answer_composed(
     from tightrope.answering.answer import answer_property
     from tightrope.answering.evaluate import Effort
 
-    effort = Effort(options.precision, options.relative, options.limits, options.threads, options.device)
+    effort = Effort(
+        *(options.precision, options.relative, options.limits, options.threads, options.device),
+        translator=options.translator,
+    )
     found = answer_property(
         asked.what, asked.file, model, asked.options, effort, options.assume_support, all_states
     )

@@ -12,8 +12,8 @@ import re
 NAMES = """
     above actions alpha assume_support at budget chosen_at columns const convert_obs coupled_gap data
     delta design device discount domain ellipsoid engine env exact export gap intersect interval
-    iterations on_drift optimality overwrite planned_episodes plot policy precision region scheduler sets
-    since skip_invalid states terminal_reward threads window within_cap
+    iterations ltl_translator on_drift optimality overwrite planned_episodes plot policy precision region
+    scheduler sets since skip_invalid states terminal_reward threads window within_cap
 """
 """Arguments whose options have the same name."""
 

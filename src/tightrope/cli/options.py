@@ -130,6 +130,16 @@ TerminalReward = Annotated[
         show_default=False,
     ),
 ]
+LtlTranslator = Annotated[
+    str | None,
+    typer.Option(
+        "--ltl-translator",
+        metavar="COMMAND",
+        help="Let this command translate LTL: a formula on its standard input, or in place of {} among its "
+        "arguments, a deterministic automaton in HOA on its standard output. It is believed.",
+        show_default=False,
+    ),
+]
 AssumeSupport = Annotated[
     float | None,
     typer.Option(

@@ -62,7 +62,8 @@ class Objective(Record):
 
     * `allowed` None means every state; only UNTIL looks at it.
     * `lower_steps ≤ steps ≤ upper_steps` bounds UNTIL; CUMULATIVE sums `upper_steps` steps.
-    * `terminal` is the value of a target state of REACH_REWARD (0 where None).
+    * `terminal` is the value of a target state of REACH_REWARD, and of the last state of CUMULATIVE (0 where
+      None).
     * `complement`: the reported value is 1 − the value of this problem, whose directions are the
       ones given here. `Pmax [ G a ]` is 1 − `Pmin [ F !a ]`.
 

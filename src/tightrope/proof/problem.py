@@ -10,6 +10,7 @@ import numpy as np
 
 from tightrope.certificate import problem as certified
 from tightrope.certificate.format.fields import Polynomial
+from tightrope.errors import InputError
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
@@ -61,6 +62,8 @@ def to_graph(structure: Structure) -> certified.Graph:
 def to_objective(objective: Objective, model: MDP | IntervalMDP | ParametricMDP) -> certified.Objective:
     """What has no meaning for the kind is left out; nature has a say in interval models alone."""
     kind = objective.kind
+    if kind is ObjectiveKind.CUMULATIVE and objective.terminal is not None:
+        raise InputError("certificates are not about what the last of some steps is worth (R [ I=k ])")
     has_target = kind in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT, ObjectiveKind.REACH_REWARD)
     steps = kind in (ObjectiveKind.UNTIL, ObjectiveKind.CUMULATIVE)
     return certified.Objective(

@@ -6,7 +6,7 @@ attain the bound on the agent's side.
 
     P [ allowed U^[a,b] target ]   b − a backups with the target absorbing, then a in which it is not
     P [ X target ]                 one backup of the target's indicator
-    R [ C<=k ]                     k backups of 0
+    R [ C<=k ]                     k backups of 0; R [ I=k ] of the state rewards, earning nothing on the way
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def look_ahead(
     states = system.structure.states
     if objective.kind is ObjectiveKind.CUMULATIVE:
         assert objective.upper_steps is not None
-        zero = np.zeros(states)
-        end = Tail(zero, zero, objective.upper_steps)
+        last = np.zeros(states) if objective.terminal is None else objective.terminal
+        end = Tail(last, last, objective.upper_steps)
         return _Backwards(kernel, system, rule, progress, end).take(end.step, Edge()).horizon()
     assert objective.target is not None
     goal = objective.target.astype(np.float64)

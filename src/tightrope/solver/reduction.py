@@ -75,7 +75,9 @@ def horizon_system(objective: Objective, structure: Structure, enabled: BoolArra
     if objective.reward is None:
         return _system(objective, structure, enabled, np.zeros(0), np.zeros(0), 0.0, 1.0, 0.0)
     reward = objective.reward.per_choice(structure)
-    unit = _size(reward, reward) if _has_negative(structure, reward, enabled) else 0.0
+    last = np.zeros(0) if objective.terminal is None else objective.terminal
+    signed = _has_negative(structure, reward, enabled) or bool(last.min(initial=0.0) < 0)
+    unit = _size(reward, last) if signed else 0.0
     return _system(objective, structure, enabled, reward, np.zeros(0), -np.inf, np.inf, unit)
 
 

@@ -131,6 +131,10 @@ class PropertyBuilder(DeclarationBuilder):
         operator, comparison, steps = cast(tuple[Token, Token, Expression], tuple(parts))
         return RewardFormula(RewardOperator.CUMULATIVE, None, steps, comparison == "<", at(operator))
 
+    def instantaneous_reward(self, parts: Parts) -> RewardFormula:
+        operator, steps = cast(tuple[Token, Expression], tuple(parts))
+        return RewardFormula(RewardOperator.INSTANTANEOUS, None, steps, False, at(operator))
+
     def total_reward(self, parts: Parts) -> RewardFormula:
         return RewardFormula(RewardOperator.TOTAL, None, None, False, at(cast(Token, parts[0])))
 

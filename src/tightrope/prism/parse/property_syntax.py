@@ -50,11 +50,12 @@ class RewardOperator(Enum):
     REACH = "F"
     CUMULATIVE = "C<="
     TOTAL = "C"
+    INSTANTANEOUS = "I="
 
 
 @dataclass(frozen=True)
 class RewardFormula:
-    """`F target`, `C<=k` (then `bound`) or `C`."""
+    """`F target`, `C<=k` and `I=k` (then `bound`) or `C`."""
 
     operator: RewardOperator
     target: Expression | None

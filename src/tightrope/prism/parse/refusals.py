@@ -40,7 +40,7 @@ _MODEL_WORDS = {
 PROPERTY_WORDS = {
     "S": "the steady-state operator S is not supported",
     "LRA": "long-run averages are not supported",
-    "I": "instantaneous rewards I=k are not supported: use F, C<=k or C",
+    "I": "an instantaneous reward is written I=k, directly behind the bracket",
     "T": "expected times T are not supported: use a reward structure that gives 1 to every step",
     "multi": "multi-objective properties (multi) are not supported",
     "quantile": "quantiles are not supported",
@@ -67,6 +67,7 @@ _TOKEN_NAMES = {
     "MODEL_TYPE": "dtmc or mdp",
     "NUMBER_TYPE": "int or double",
     "QUESTION": "'=?'",
+    "INSTANT": "I=k",
     "P_OPERATOR": "a property such as Pmax=? [ … ]",
     "R_OPERATOR": "a property such as Rmax=? [ … ]",
     "$END": "the end of the text",
@@ -184,7 +185,7 @@ def _unexpected_in_property(
         )
     if token in _TEMPORAL or (token.type == "C" and "CLOSE" not in expected):
         return source.error(
-            f"{token} cannot stand here: P takes X, F, G, U, W, R and R takes F, C<=k, C", position
+            f"{token} cannot stand here: P takes X, F, G, U, W, R and R takes F, C<=k, C, I=k", position
         )
     return None
 

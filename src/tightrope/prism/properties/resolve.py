@@ -64,12 +64,18 @@ def resolve(
     property_: Property, file: PropertyFile, structure: Structure, options: PropertyOptions | None = None
 ) -> Question:
     """What a property of a file asks of a structure; only one P or R is one objective."""
-    operator = property_.formula
+    operator, source = property_.formula, Source(file.source, file.file)
     if not isinstance(operator, ValueOperator):
-        raise Source(file.source, file.file).error(
+        raise source.error(
             "one P or R is wanted here, not a formula made of several or of none",
             property_.position,
             "`check` and tr.answer take it",
+        )
+    if isinstance(operator.path, RewardFormula) and operator.path.operator is RewardOperator.INSTANTANEOUS:
+        raise source.error(
+            "instantaneous rewards I=k are not supported here",
+            operator.path.position,
+            "`check` and tr.answer take them; elsewhere use F, C<=k or C",
         )
     return replace(resolve_operator(operator, file, structure, options), name=property_.name)
 
@@ -230,6 +236,14 @@ def _reward_objective(
             target=formulas.states(path.target),
             reward=reward,
             terminal=_terminal(options.terminal_reward, structure),
+        )
+    if path.operator is RewardOperator.INSTANTANEOUS:
+        assert path.bound is not None
+        steps = whole_steps(path.bound, formulas, False)
+        last = np.zeros(structure.states) if reward.state is None else reward.state
+        nothing = RewardStructure()
+        return Objective(
+            ObjectiveKind.CUMULATIVE, *directions, upper_steps=steps, reward=nothing, terminal=last
         )
     if path.operator is RewardOperator.CUMULATIVE:
         assert path.bound is not None

@@ -16,6 +16,7 @@ from tightrope.prism.parse.property_syntax import (
     Filter,
     PathFormula,
     PropertyFile,
+    RewardOperator,
     ValueOperator,
 )
 from tightrope.prism.parse.syntax import Expression, Position, Unary
@@ -71,6 +72,8 @@ def is_plain(formula: Expression, file: PropertyFile) -> bool:
     path = formula.path
     if isinstance(path, Expression):
         return is_simple_path(path) and not has_operators(path)
+    if path.operator is RewardOperator.INSTANTANEOUS:
+        return False
     return path.target is None or not (has_operators(path.target) or is_path(path.target))
 
 

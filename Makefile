@@ -8,6 +8,8 @@
 #   make browser install Debian's chromium for these tests, where there is no Chromium (as root)
 #   make lint    the first three of these; `make test` runs them beside the last
 #   make pytest  the last of these alone
+#   make docs    the site, under build/site; every link and reference must lead somewhere
+#   make pages   run the code of the pages again, and write their outputs and figures anew
 #   make format  apply the house formatting
 #   make schemas write the JSON schemas again, after a change of formats/documents
 #   make bench   every script of benchmarks/, results under bench-results/
@@ -19,7 +21,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
 
-.PHONY: setup demo test pytest test-gpu lint format schemas bench clean browser compiler
+.PHONY: setup demo test pytest test-gpu lint format docs pages schemas bench clean browser compiler
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -62,6 +64,13 @@ lint: $(STAMP)
 
 format: $(STAMP)
 	$(BIN)/ruff format .
+
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/site
+	@echo "the site is build/site/index.html"
+
+pages: $(STAMP)
+	$(BIN)/python docs/_tools/run_pages.py --write docs/start/*.md docs/tutorials/*.md docs/how-to/*.md
 
 schemas: $(STAMP)
 	$(BIN)/python -m tightrope.formats.documents.schemas docs/schemas

@@ -51,7 +51,7 @@ def test_the_python_of_the_readme_runs() -> None:
 
 
 def test_links_of_the_documents_lead_somewhere() -> None:
-    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 
@@ -76,7 +76,11 @@ def test_commands_are_thin() -> None:
 
 
 def test_development_tools_are_pinned_to_what_runs_here() -> None:
-    for requirement in PROJECT["project"]["optional-dependencies"]["dev"]:
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert "tightrope[docs]" in extras["dev"]
+    for requirement in [*extras["docs"], *extras["dev"]]:
+        if requirement == "tightrope[docs]":
+            continue
         name, equals, version = requirement.partition("==")
         assert equals, f"{requirement} is not pinned"
         assert importlib.metadata.version(name) == version
@@ -90,7 +94,7 @@ def test_the_layers_are_the_packages() -> None:
 
 
 def test_make_knows_its_targets_and_ci_runs_the_tests() -> None:
-    for target in ("setup", "demo", "test", "lint", "bench", "clean"):
+    for target in ("setup", "demo", "test", "docs", "pages", "lint", "bench", "clean"):
         done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     script = ROOT / ".ci" / "run"

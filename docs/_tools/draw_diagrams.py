@@ -1,0 +1,318 @@
+"""Draws the diagrams of the site, SVG files under docs/images/: `python docs/_tools/draw_diagrams.py`.
+
+Plain shapes and words on a light ground, so that they can be read in dark mode and on paper. Each has a title and a description for screen readers.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+IMAGES = Path(__file__).parent.parent / "images"
+INK, MUTED, BLUE, ORANGE, GREEN, GROUND = "#1d2733", "#5b6773", "#2a6fb0", "#c8641b", "#2d8a5f", "#ffffff"
+PALE = {BLUE: "#e3eef8", ORANGE: "#fbeadd", GREEN: "#e0f2e9", MUTED: "#eef0f2"}
+
+
+class Drawing:
+    """An SVG picture, part by part."""
+
+    def __init__(self, width: int, height: int, title: str, description: str):
+        self.parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
+            f'font-family="Helvetica, Arial, sans-serif" font-size="15">',
+            f"<title>{escape(title)}</title>",
+            f"<desc>{escape(description)}</desc>",
+            '<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" orient="auto">'
+            f'<path d="M0 0 L10 5 L0 10 z" fill="{MUTED}"/></marker></defs>',
+            f'<rect width="{width}" height="{height}" fill="{GROUND}"/>',
+        ]
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        colour: str = INK,
+        size: int = 15,
+        style: str = "",
+        anchor: str = "middle",
+    ):
+        """Lines, the middle of the block at y."""
+        lines = words.split("\n")
+        for number, line in enumerate(lines):
+            at = y + (number - (len(lines) - 1) / 2) * size * 1.3 + size * 0.35
+            self.parts.append(
+                f'<text x="{x}" y="{at:.1f}" fill="{colour}" font-size="{size}" text-anchor="{anchor}" {style}>{escape(line)}</text>'
+            )
+
+    def box(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        words: str,
+        colour: str,
+        size: int = 15,
+        round: int = 8,
+    ):
+        """A rounded box around (x, y), its first line bold."""
+        self.parts.append(
+            f'<rect x="{x - width / 2}" y="{y - height / 2}" width="{width}" height="{height}" rx="{round}" '
+            f'fill="{PALE[colour]}" stroke="{colour}" stroke-width="1.6"/>'
+        )
+        first, *rest = words.split("\n")
+        top = y - len(rest) * size * 0.65
+        self.text(x, top, first, INK, size, 'font-weight="bold"')
+        for number, line in enumerate(rest, 1):
+            self.text(x, top + number * size * 1.3, line, MUTED if colour != MUTED else INK, size - 1)
+
+    def question(self, x: float, y: float, width: float, words: str):
+        self.parts.append(
+            f'<rect x="{x - width / 2}" y="{y - 27}" width="{width}" height="54" rx="27" fill="{GROUND}" stroke="{INK}" '
+            'stroke-width="1.4"/>'
+        )
+        self.text(x, y, words, INK, 14)
+
+    def arrow(self, *points: tuple[float, float], words: str = "", at: tuple[float, float] | None = None):
+        path = " ".join(f"{'M' if not number else 'L'}{x} {y}" for number, (x, y) in enumerate(points))
+        self.parts.append(
+            f'<path d="{path}" fill="none" stroke="{MUTED}" stroke-width="1.8" marker-end="url(#head)"/>'
+        )
+        if words and at:
+            self.text(*at, words, MUTED, 13, 'font-style="italic"')
+
+    def shape(self, kind: str, colour: str, **attributes: object):
+        pairs = " ".join(f'{name.replace("_", "-")}="{value}"' for name, value in attributes.items())
+        self.parts.append(f'<{kind} {pairs} stroke="{colour}" stroke-width="1.8"/>')
+
+    def save(self, name: str):
+        (IMAGES / f"{name}.svg").write_text("\n".join([*self.parts, "</svg>\n"]), encoding="utf-8")
+
+
+def draw_overview():
+    picture = Drawing(
+        980,
+        300,
+        "From a model and a log to a policy with a guarantee",
+        "A model with unknown numbers and a log go into tightrope. Out come a policy, a guarantee that holds with probability "
+        "at least 1 minus delta, and a certificate, which a separate checker verifies.",
+    )
+    picture.box(130, 85, 220, 90, "a model\nits structure is known,\na few numbers are not", BLUE)
+    picture.box(130, 215, 220, 90, "a log\nwhat was done,\nand what happened", BLUE)
+    picture.box(
+        420,
+        150,
+        210,
+        120,
+        "tightrope\nwhere can the numbers be?\nwhat is the worst of that?\nwhat does best against it?",
+        MUTED,
+    )
+    picture.box(730, 60, 250, 62, "a policy\nwhat to do in each state", GREEN)
+    picture.box(730, 150, 250, 62, "a guarantee\nholds with probability ≥ 1 − δ", GREEN)
+    picture.box(730, 240, 250, 62, "a certificate\nthe proof, in a file", ORANGE)
+    picture.arrow((240, 85), (280, 85), (313, 125))
+    picture.arrow((240, 215), (280, 215), (313, 178))
+    for y in (60, 150, 240):
+        picture.arrow((525, 150 + (y - 150) * 0.45), (560, 150 + (y - 150) * 0.45), (603, y))
+    picture.arrow((857, 240), (925, 240), (925, 203))
+    picture.text(925, 172, "checked by\nanother\nprogram", MUTED, 13)
+    picture.save("overview")
+
+
+def draw_decisions():
+    picture = Drawing(
+        980,
+        560,
+        "Which region, which sets?",
+        "Two decision paths. Region: if the rows have no order in time, take polytope; if at least eight "
+        "probabilities are unknown, likelihood; for the value of one policy that was fixed before the data, slab. Sets: if you doubt that "
+        "equal formulas mean equal probabilities, untied; if you trust that but not the formulas, tied; with up to seven coordinates "
+        "rectangular, else expression; coupled where the same parameters hold for the whole run and you can wait.",
+    )
+    picture.text(245, 30, "Which region? (where the parameters can be)", INK, 17, 'font-weight="bold"')
+    picture.text(735, 30, "Which sets? (what nature may pick from)", INK, 17, 'font-weight="bold"')
+    for y, words, answer, colour in (
+        (
+            95,
+            "Is the order of the rows in time known?",
+            ("no", "polytope\nits intervals hold in any order"),
+            BLUE,
+        ),
+        (215, "Are 8 or more probabilities unknown?", ("no", "polytope\nthe default for few of them"), BLUE),
+        (
+            335,
+            "Do you want the value of one policy,\nfixed before the data were seen?",
+            ("no", "likelihood\nthe default for many"),
+            BLUE,
+        ),
+    ):
+        picture.question(160, y, 290, words)
+        picture.box(
+            410,
+            y,
+            150,
+            66,
+            answer[1].replace(" in any order", "\nin any order").replace(" for ", "\nfor "),
+            colour,
+            14,
+        )
+        picture.arrow((305, y), (334, y), words=answer[0], at=(319, y - 11))
+    for y in (122, 242):
+        picture.arrow((160, y), (160, y + 66), words="yes", at=(180, y + 33))
+    picture.arrow((160, 362), (160, 425), words="yes", at=(180, 393))
+    picture.box(160, 458, 250, 62, "slab\nnarrow along that value", BLUE, 14)
+    for y, words, answer, colour in (
+        (
+            95,
+            "Do you trust that equal formulas\nmean equal probabilities?",
+            ("no", "untied\nevery transition alone"),
+            ORANGE,
+        ),
+        (215, "Do you trust the formulas themselves?", ("no", "tied\ncounts are pooled"), ORANGE),
+        (335, "At most 7 unknown coordinates?", ("no", "expression\nthe default for many"), GREEN),
+    ):
+        picture.question(650, y, 290, words)
+        picture.box(
+            895,
+            y,
+            150,
+            66,
+            answer[1].replace("every ", "every\n") if "every" in answer[1] else answer[1],
+            colour,
+            14,
+        )
+        picture.arrow((795, y), (819, y), words=answer[0], at=(806, y - 11))
+    for y in (122, 242):
+        picture.arrow((650, y), (650, y + 66), words="yes", at=(670, y + 33))
+    picture.arrow((650, 362), (650, 425), words="yes", at=(670, 393))
+    picture.box(630, 458, 210, 62, "rectangular\nthe default for few", GREEN, 14)
+    picture.arrow((736, 458), (818, 458), words="can wait", at=(775, 446))
+    picture.box(895, 458, 150, 66, "coupled\nthe same truth\nfor the whole run", GREEN, 14)
+    picture.text(
+        490,
+        528,
+        "Leave both out, and tightrope takes the defaults from the model and from how the data were sampled, never from\n"
+        "what was seen, and says why. Choose before you look at results: choosing afterwards costs the confidence.",
+        MUTED,
+        14,
+    )
+    picture.save("which-region-which-sets")
+
+
+def draw_chain():
+    picture = Drawing(
+        980,
+        420,
+        "The chain of sets",
+        "Nested shapes around the true probabilities: untied is the largest, then tied and parameter, which overlap, then expression, "
+        "rectangular, and coupled as the smallest around the truth. Smaller shapes give tighter guarantees.",
+    )
+    centre = (330, 215)
+    picture.shape("rect", ORANGE, x=30, y=30, width=600, height=370, rx=18, fill=PALE[ORANGE])
+    picture.shape("rect", ORANGE, x=80, y=75, width=470, height=255, rx=14, fill="#f6d9c2")
+    picture.shape("rect", BLUE, x=130, y=110, width=470, height=262, rx=14, fill="#cfe0f1", fill_opacity=0.75)
+    picture.shape("rect", BLUE, x=165, y=140, width=330, height=165, rx=10, fill="#b4d0ea")
+    picture.shape("polygon", GREEN, points="190,225 250,160 420,165 470,240 400,288 245,285", fill="#bfe4d1")
+    picture.shape(
+        "path", GREEN, d="M245 262 C 275 190, 330 250, 430 195", fill="none", stroke_linecap="round"
+    )
+    picture.parts[-1] = picture.parts[-1].replace(
+        'stroke-width="1.8"', 'stroke-width="9" stroke-opacity="0.75"'
+    )
+    picture.parts.append(f'<circle cx="{centre[0]}" cy="{centre[1] + 9}" r="5.5" fill="{INK}"/>')
+    picture.text(centre[0] + 30, centre[1] + 30, "the truth", INK, 14)
+    for x, y, words in (
+        (70, 53, "untied"),
+        (112, 92, "tied"),
+        (550, 355, "parameter"),
+        (216, 157, "expression"),
+        (355, 274, "rectangular"),
+    ):
+        picture.text(x, y, words, INK, 14, 'font-weight="bold"')
+    picture.text(352, 198, "coupled", INK, 14, 'font-weight="bold"')
+    notes = (
+        ("untied", "every transition has an interval of its own"),
+        ("tied", "counts of equal formulas are pooled"),
+        ("parameter", "formulas over a box of parameters"),
+        ("expression", "formulas over the region, each on its own"),
+        ("rectangular", "the formulas of one choice together"),
+        ("coupled", "one parameter vector for the whole run"),
+    )
+    for number, (word, meaning) in enumerate(notes):
+        picture.text(655, 62 + number * 56, word, INK, 15, 'font-weight="bold"', "start")
+        picture.text(655, 82 + number * 56, meaning, MUTED, 12, "", "start")
+    picture.save("chain-of-sets")
+
+
+def draw_tying():
+    picture = Drawing(
+        980,
+        270,
+        "Tying: places with the same formula are the same experiment",
+        "Three choices in different states have the outcome p, seen 7 of 20, 2 of 9 and 31 of 71 times. Untied, each has a wide "
+        "interval of its own. Tied, they are one event, seen 40 of 100 times, with one narrow interval.",
+    )
+    rows = (
+        (55, "press in week 1", "7 of 20", 0.35, 0.13, 0.63),
+        (125, "press in week 5", "2 of 9", 0.22, 0.01, 0.66),
+        (195, "press in week 9", "31 of 71", 0.437, 0.30, 0.59),
+    )
+    for y, where, seen, middle, low, high in rows:
+        picture.box(100, y, 160, 44, f"{where}\np: {seen}", BLUE, 13)
+        _interval(picture, 205, y, 190, low, middle, high, ORANGE)
+        picture.arrow((410, y), (470, 125 + (y - 125) * 0.2))
+    picture.text(300, 245, "untied: three intervals, each from its own counts", MUTED, 14)
+    picture.box(570, 125, 190, 58, "one event\np: 40 of 100", BLUE, 14)
+    picture.arrow((666, 125), (706, 125))
+    _interval(picture, 720, 125, 220, 0.28, 0.40, 0.53, GREEN)
+    picture.text(770, 245, "tied: the same coin wherever it is tossed", MUTED, 14)
+    picture.save("tying")
+
+
+def _interval(
+    picture: Drawing, x: float, y: float, width: float, low: float, middle: float, high: float, colour: str
+):
+    picture.shape("line", MUTED, x1=x, y1=y, x2=x + width, y2=y)
+    picture.parts.append(
+        f'<rect x="{x + low * width}" y="{y - 6}" width="{(high - low) * width}" height="12" rx="6" fill="{colour}" fill-opacity="0.75"/>'
+        f'<circle cx="{x + middle * width}" cy="{y}" r="4" fill="{INK}"/>'
+    )
+    picture.text(x, y + 18, "0", MUTED, 12)
+    picture.text(x + width, y + 18, "1", MUTED, 12)
+
+
+def draw_coupled():
+    picture = Drawing(
+        980,
+        250,
+        "Rectangular and coupled sets",
+        "Above, rectangular: at each of three choices of a run nature picks another point of the region. Below, coupled: one point of "
+        "the region holds at all three choices, as in reality.",
+    )
+    for y, words, points, colour in (
+        (70, "rectangular:\nanother point\nat every choice", ((-22, -10), (24, 4), (-2, 18)), ORANGE),
+        (185, "coupled:\none point for\nthe whole run", ((8, -2),) * 3, GREEN),
+    ):
+        picture.text(105, y, words, INK, 15)
+        for number, (dx, dy) in enumerate(points):
+            x = 320 + number * 250
+            outline = " ".join(
+                f"{x + px},{y + py}"
+                for px, py in ((-50, 5), (-30, -30), (25, -34), (52, -2), (20, 32), (-32, 30))
+            )
+            picture.shape("polygon", colour, points=outline, fill=PALE[colour])
+            picture.parts.append(f'<circle cx="{x + dx}" cy="{y + dy}" r="6" fill="{colour}"/>')
+            if number:
+                picture.arrow((x - 190, y), (x - 62, y))
+            picture.text(x, y + 50, f"choice {number + 1}", MUTED, 13)
+    picture.save("coupled")
+
+
+def draw_all():
+    for draw in (draw_overview, draw_decisions, draw_chain, draw_tying, draw_coupled):
+        draw()
+
+
+if __name__ == "__main__":
+    draw_all()

@@ -1,0 +1,139 @@
+"""The site: it builds without a warning, loads nothing from the net, fits any screen, and its code runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import draw_diagrams
+import matplotlib
+import matplotlib.pyplot as plt
+import pytest
+from run_pages import PageError, run_page, same_output
+
+import tightrope
+from browser import browser
+from tightrope.cli.commands import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [
+    path
+    for folder in ("start", "tutorials", "how-to")
+    for path in sorted((DOCS / folder).glob("*.md"))
+    if re.search(r"^```(python|sh)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built as `make docs` builds it, warnings being errors."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-b",
+        "html",
+        str(DOCS),
+        str(folder),
+    ]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_pages_load_nothing_from_the_net(site: Path) -> None:
+    loads = re.compile(r'<(?:script|img|link|iframe)[^>]*?(?:src|href)="(https?:)?//[^"]*"')
+    for page in site.rglob("*.html"):
+        assert not loads.search(page.read_text(encoding="utf-8")), page.name
+
+
+def test_every_command_option_and_public_name_is_in_the_reference(site: Path) -> None:
+    commands = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
+    for command in COMMANDS:
+        assert f'id="{command.name}"' in commands
+    assert "--certificate" in commands and "May be repeated." in commands
+    reference = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html"))
+    for name in tightrope.__all__:
+        assert len(re.findall(rf'<dt [^>]*id="tightrope\.{name}"', reference)) == 1, name
+
+
+def test_pages_fit_every_screen_in_light_and_dark(site: Path) -> None:
+    pages = ("index.html", "start/five-minutes.html", "tutorials/maintenance.html", "reference/calls.html")
+    with browser() as tab:
+        for width, scheme in ((1280, "light"), (380, "dark")):
+            for page in pages:
+                tab.open(site / page, width, 800, scheme)
+                assert tab.evaluate("document.documentElement.scrollWidth") <= width, f"{page} at {width}"
+                assert tab.evaluate("[...document.images].every(i => i.naturalWidth > 0 && i.alt !== '')"), (
+                    page
+                )
+                light = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+                assert (light == "rgb(255, 255, 255)") == (scheme == "light"), f"{page}: {light}"
+                assert tab.problems() == []
+                assert [url for url in tab.requests() if not url.startswith(("file:", "data:"))] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_the_code_of_a_page_does_what_it_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matplotlib.use("Agg")
+    monkeypatch.setenv("COLUMNS", "100")
+    run_page(page, tmp_path)
+    plt.close("all")
+
+
+def test_logs_of_the_tutorials_are_what_their_scripts_write(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, DOCS / "tutorials" / "data" / "make_press_log.py"], cwd=tmp_path, check=True
+    )
+    written = (tmp_path / "press-log.csv").read_text(encoding="utf-8")
+    assert written == (DOCS / "tutorials" / "data" / "press-log.csv").read_text(encoding="utf-8")
+
+
+def test_diagrams_are_what_their_script_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draw_diagrams, "IMAGES", tmp_path)
+    draw_diagrams.draw_all()
+    for picture in tmp_path.glob("*.svg"):
+        assert picture.read_text(encoding="utf-8") == (DOCS / "images" / picture.name).read_text(
+            encoding="utf-8"
+        )
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("value 0.12345\n", "value 0.12349", True),
+        ("value 0.12\n", "value 0.13", False),
+        ("built in 0.2 s", "built in 17 s\n seconds  solve 0.3", True),
+        ("first\n…\nlast", "first\nmiddle\nmore\nlast", True),
+        ("first\n…\nlast", "first\nmiddle", False),
+        ("first", "first\nsecond", False),
+        ("the model: …", "the model: and so on", True),
+        ("[0.5, 1]", "[0.5, 1] and more", False),
+    ],
+)
+def test_outputs_are_compared_up_to_the_last_digits(shown: str, printed: str, same: bool) -> None:
+    assert same_output(shown, printed) is same
+
+
+def test_a_page_that_shows_something_else_is_refused(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(6 * 7)\n```\n\n```text\n43\n```\n")
+    with pytest.raises(PageError, match=r"page.md:5: the page shows\n43\n\nbut this came out:\n42"):
+        run_page(page, tmp_path)
+    page.write_text("```sh\ntightrope info nosuch.prism\n```\n")
+    with pytest.raises(PageError, match="ended with exit code 2"):
+        run_page(page, tmp_path)
+    page.write_text("![a figure](images/tutorials/nosuch.svg)\n")
+    with pytest.raises(PageError, match=r"shows nosuch\.svg, which its code does not save"):
+        run_page(page, tmp_path)

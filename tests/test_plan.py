@@ -20,7 +20,7 @@ from tightrope.data.stopping import decided_states
 from tightrope.formats.documents.coding import read_document
 from tightrope.formats.documents.plan import PlanDocument
 from tightrope.planning.directions import Directions, expression_directions, find_directions
-from tightrope.planning.forecast import Curve, Gap, Past, episodes_until, smallest
+from tightrope.planning.forecast import Corrected, Curve, Gap, Past, episodes_until, smallest
 from tightrope.planning.information import Information
 from tightrope.planning.widths import total_width
 from tightrope.statistics.coordinates import Coordinates
@@ -182,6 +182,16 @@ def test_smallest_and_inverse() -> None:
     assert smallest(lambda n: False) == math.inf
     until = episodes_until(_Root(), 0.01)
     assert until == pytest.approx((10_000, 2_500, 40_000), rel=0.02)
+
+
+@pytest.mark.parametrize("now", [0.7, 1.0, 4.0])
+def test_forecasts_begin_with_the_gap_of_now(now: float) -> None:
+    corrected = Corrected(_Root(), now)
+    assert corrected.edge(0, 0) == pytest.approx(now)
+    far = corrected(10_000)
+    assert far.expected == pytest.approx(0.01, rel=4e-4)
+    near = corrected(1)
+    assert near.low < near.expected < near.high
 
 
 # --- more episodes after those that there are ------------------------------------------------

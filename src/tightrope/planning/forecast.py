@@ -40,8 +40,11 @@ MOST_EPISODES = 10**9
 """Beyond so many episodes a forecast is not worth a number."""
 
 DEVIATIONS = 2.0
-LEAST_RATIO, MOST_RATIO = 0.5, 3.0
-"""Between the gap of now and its formula: beyond, the formula says nothing."""
+LEAST_RATIO = 0.5
+"""Between the gap of now and its formula."""
+
+ROUGH_RATIO = 2.0
+"""From here on the formula is far off, and a forecast rough."""
 
 
 class Gap(NamedTuple):
@@ -199,13 +202,14 @@ class Corrected:
 
     The formula is of first order in the region's radius r. The width of a value is odd in r, so what it
     misses is of third order: the ratio of now, 1 + c·r², comes down with the square of the forecast gap.
+    The edges are those where it comes down with the third power, and with the first.
     """
 
     def __init__(self, formula: Forecast, gap_now: float):
         self.formula = formula
         self.begin = formula.edge(0.0, 0)
         ratio = gap_now / self.begin if self.begin > 0.0 else 1.0
-        self.missed = min(max(ratio, LEAST_RATIO), MOST_RATIO) - 1.0
+        self.missed = max(ratio, LEAST_RATIO) - 1.0
 
     def __call__(self, episodes: float) -> Gap:
         return Gap(*(self.edge(episodes, which) for which in range(3)))
@@ -214,7 +218,8 @@ class Corrected:
         """One of the three numbers."""
         width = self.formula.edge(episodes, which)
         share = min(width / self.begin, 1.0) if self.begin > 0.0 else 0.0
-        return width * (1.0 + self.missed * share**2)
+        power = (2, 3, 1)[which] if self.missed > 0.0 else (2, 1, 3)[which]
+        return float(width * (1.0 + self.missed * share**power))
 
 
 def episodes_until(forecast: Forecast, gap: float) -> Gap:

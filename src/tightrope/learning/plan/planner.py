@@ -45,7 +45,16 @@ from tightrope.planning.directions import (
     find_directions,
 )
 from tightrope.planning.episodes import Way
-from tightrope.planning.forecast import MOST_EPISODES, Corrected, Curve, Forecast, Gap, Past, episodes_until
+from tightrope.planning.forecast import (
+    MOST_EPISODES,
+    ROUGH_RATIO,
+    Corrected,
+    Curve,
+    Forecast,
+    Gap,
+    Past,
+    episodes_until,
+)
 from tightrope.planning.hanging import Combination, main_combinations, without_information
 from tightrope.planning.oracle import Atom, Oracle
 from tightrope.planning.sampled import SampledCurve
@@ -215,12 +224,21 @@ class Planner:
             for way in ways
         )
         found = replace(found, strategies=strategies)
+        self._warn_of_few_data(forecasts[DESIGNED])
         if not math.isfinite(needed[DESIGNED].expected):
             return self._answer(PlanStatus.UNREACHABLE if found.blind else PlanStatus.BEYOND, found)
         following = self._next_episodes(needed[DESIGNED].expected)
         stage = self._kept_safe(lambda ask: self._designed(float(following), ask))
         found = replace(found, exploration=stage, next_episodes=following)
         return self._answer(PlanStatus.PLANNED, found)
+
+    def _warn_of_few_data(self, forecast: Forecast) -> None:
+        ratio = forecast.missed + 1.0 if isinstance(forecast, Corrected) else 1.0
+        if ratio > ROUGH_RATIO:
+            self.notes.append(
+                f"the gap of now is {ratio:.2g} times what it is to first order: a forecast from so few data is "
+                "rough, so plan again soon"
+            )
 
     def _forecaster(self, directions: Directions) -> Callable[[FloatArray], Forecast]:
         """From an occupancy to what to expect of it, for the region that is used."""

@@ -236,8 +236,8 @@ class Planner:
         ratio = forecast.missed + 1.0 if isinstance(forecast, Corrected) else 1.0
         if ratio > ROUGH_RATIO:
             self.notes.append(
-                f"the gap of now is {ratio:.2g} times what it is to first order: a forecast from so few data is "
-                "rough, so plan again soon"
+                f"the gap of now is {ratio:.2g} times what it is to first order: a forecast from so few data "
+                "is rough, so plan again soon"
             )
 
     def _forecaster(self, directions: Directions) -> Callable[[FloatArray], Forecast]:

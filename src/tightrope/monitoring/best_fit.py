@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rounding import product_error, up
 from tightrope.region.envelopes import envelope_rows
 from tightrope.region.tangent_cuts import LogLikelihood
@@ -69,15 +69,27 @@ class BestFit:
         rows = np.concatenate([matrix, products, eye, -eye])
         return rows, np.concatenate([bound, product_bound, box.upper, -box.lower])
 
-    def is_well_inside(self, point: FloatArray) -> bool:
-        """Whether free parameters lie in the domain, by a margin that rounding cannot make up."""
-        box = self.coordinates
-        free = len(box.free)
-        rows, bound, _ = box.domain_rows()
-        rows = rows[:, :free]
-        size = np.abs(rows) @ np.abs(point) + np.abs(bound)
-        inside = np.all(box.lower[:free] < point) and np.all(point < box.upper[:free])
-        return bool(inside and np.all(rows @ point < bound - 1e-10 * (1.0 + size)))
+    @cached_property
+    def _free_rows(self) -> tuple[FloatArray, FloatArray]:
+        """The rows of the domain beside the box, in the free parameters."""
+        rows, bound, _ = self.coordinates.domain_rows()
+        return rows[:, : len(self.coordinates.free)], bound
+
+    def are_well_inside(self, points: FloatArray) -> BoolArray:
+        """Which free parameters [n, free] lie in the domain, by a margin that rounding cannot make up."""
+        free = points.shape[1]
+        lower, upper = self.coordinates.lower[:free], self.coordinates.upper[:free]
+        rows, bound = self._free_rows
+        size = np.abs(points) @ np.abs(rows).T + np.abs(bound)
+        found: BoolArray = ((lower < points) & (points < upper)).all(axis=1)
+        return found & (points @ rows.T < bound - 1e-10 * (1.0 + size)).all(axis=1)
+
+    def lift(self, points: FloatArray) -> FloatArray:
+        """All coordinates [n, size] at free parameters [n, free], in plain float64."""
+        columns = list(points.T)
+        for left, right in self.coordinates.products:
+            columns.append(columns[left] * columns[right])
+        return np.stack(columns, axis=1) if columns else np.zeros((len(points), 0))
 
     @cached_property
     def centre(self) -> FloatArray:

@@ -16,6 +16,7 @@ are one outcome, each of them equally likely, on both sides; for a choice every 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.special import gammaln
@@ -27,15 +28,32 @@ _SPARE = 1e-11
 """Relative error allowed to the logarithm of the gamma function, many times what it makes."""
 
 
+_TABLED = 1 << 17
+
+
+@cache
+def _table() -> FloatArray:
+    """The logarithm of the gamma function at 0, ½, 1, … (∞ at 0)."""
+    found: FloatArray = gammaln(0.5 * np.arange(_TABLED))
+    return found
+
+
+def log_gamma_halves(halves: OffsetArray) -> FloatArray:
+    """log Γ at halves of integers."""
+    small = _table()[np.minimum(halves, _TABLED - 1)]
+    large = np.flatnonzero(halves >= _TABLED)
+    small[large] = gammaln(0.5 * halves[large])
+    return small
+
+
 def free_prediction(seen: FloatArray, part: IndexArray, parts: int, width: OffsetArray) -> FloatArray:
     """KT of each part, rounded down: `seen` per outcome, of which `part` says whose it is."""
-    half = float(gammaln(0.5))
-    terms = gammaln(seen + 0.5) - half
+    terms = log_gamma_halves((2.0 * seen + 1.0).astype(np.int64)) - _table()[1]
     total = np.bincount(part, weights=seen, minlength=parts)
     size = np.bincount(part, weights=np.abs(terms), minlength=parts)
-    ends = gammaln(0.5 * width) - gammaln(total + 0.5 * width)
-    value = np.bincount(part, weights=terms, minlength=parts) + ends
-    spread = size + np.abs(gammaln(total + 0.5 * width)) + np.abs(gammaln(0.5 * width))
+    begin, end = log_gamma_halves(width), log_gamma_halves((2.0 * total).astype(np.int64) + width)
+    value = np.bincount(part, weights=terms, minlength=parts) + (begin - end)
+    spread = size + np.abs(end) + np.abs(begin)
     found: FloatArray = np.minimum(value - _SPARE * (spread + 1.0), 0.0)
     return found
 

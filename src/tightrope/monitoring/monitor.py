@@ -30,7 +30,7 @@ from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.best_fit import BestFit
 from tightrope.monitoring.departures import PartEvidence, Parts
-from tightrope.monitoring.drift import Candidate, DriftEvidence
+from tightrope.monitoring.drift import DriftEvidence
 from tightrope.monitoring.predicting import log_chances
 from tightrope.monitoring.suspects import Suspect, drift_suspect, part_suspects
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -42,7 +42,6 @@ SHARES = {"signature": 0.3, "choice": 0.2, "drift": 0.5}
 
 _KEPT = ("seen", "total", "total_size", "point", "best", "log_chance", "estimated_at", "look_at")
 _NOTHING: OffsetArray = np.empty(0, dtype=np.int64)
-_OF_CANDIDATES = ("past", "seen", "point", "log_chance")
 
 FIRST_CANDIDATE = 64
 """Events before which no change of the parameters is looked for."""
@@ -51,16 +50,19 @@ FIRST_CANDIDATE = 64
 FLOOR = -2.0
 """Candidates for a change whose evidence stays below this (a logarithm) are not computed."""
 
+NEARLY = 3.0
+"""… unless they come so close to the level of a warning."""
+
 
 def next_look(events: int) -> int:
     """The number of events after which evidence is looked at again.
 
     >>> [next_look(n) for n in (0, 3, 40, 1000, 10**6, 10**8)]
-    [4, 7, 50, 1064, 1001953, 100016384]
+    [4, 7, 50, 1064, 1003906, 100016384]
     """
     if events < 256:
         return events + max(4, events // 4)
-    return events + min(max(events // 512, 64), 16384)
+    return events + min(max(events // 256, 64), 16384)
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Monitor:
         self.alpha = float(alpha)
         self.events = 0
         self.first_alarm: int | None = None
+        self.first_warning: int | None = None
         self.impossible: Impossible | None = None
         self.largest = 0.0
         self._outcomes = Outcomes.of(found)
@@ -122,12 +125,20 @@ class Monitor:
         """Its natural logarithm; −∞ is no evidence, ∞ an event that the model excludes."""
         if self.impossible is not None:
             return math.inf
-        return self._up_to_now()._log_evidence() if self.events else 0.0
+        return self._up_to_now()._weigh()[0] if self.events else 0.0
 
     @property
     def alarm(self) -> bool:
         """Whether the evidence has reached 1/α."""
         return self.first_alarm is not None
+
+    @property
+    def warning(self) -> bool:
+        """Whether a change of the parameters has been suspected: earlier, but with a rate of false alarms only.
+
+        Under the model it comes within the first t looks with probability at most α·(t + 1).
+        """
+        return self.first_warning is not None
 
     def update(self, episodes: Iterable[Any]) -> Monitor:
         """Take in episodes in their order in time, each a list of (state, action, next state)."""
@@ -152,13 +163,21 @@ class Monitor:
 
     def look(self) -> bool:
         """Judge the evidence now, between the looks that are made anyway; whether there is an alarm."""
-        self._judge(self.log_evidence)
+        if self.events and self.impossible is None:
+            self._judge(*self._up_to_now()._weigh())
         return self.alarm
 
-    def _judge(self, log_evidence: float) -> None:
+    @property
+    def _level(self) -> float:
+        return math.log(1.0 / self.alpha)
+
+    def _judge(self, log_evidence: float, detected: float) -> None:
+        """Take notice of the evidence, and of what the detector of changes says."""
         self.largest = max(self.largest, log_evidence)
-        if log_evidence >= math.log(1.0 / self.alpha) and self.first_alarm is None:
+        if log_evidence >= self._level and self.first_alarm is None:
             self.first_alarm = self.events
+        if detected >= self._level and self.first_warning is None:
+            self.first_warning = self.events
 
     def exclude(self, text: str) -> None:
         """Take in an event that the model excludes; `text` says what and where."""
@@ -193,12 +212,9 @@ class Monitor:
         for kind, name, evidence in kinds:
             log_e = terms[name] - math.log(SHARES[name] / max(len(evidence.parts), 1))
             found += part_suspects(self, kind, evidence, log_e, most)
-        for candidate, log_e in zip(self._drift.candidates, terms["drift"].tolist(), strict=True):
-            if math.isfinite(log_e):
-                own = log_e - candidate.log_weight - math.log(SHARES["drift"])
-                found.append(drift_suspect(self, candidate, own))
-        drifts = sorted((s for s in found if s.kind == "drift"), key=lambda s: -s.log_e_value)[1:]
-        found = [suspect for suspect in found if suspect not in drifts]
+        change = self._drift.best(self._log_chance, self._best)
+        if change is not None:
+            found.append(drift_suspect(self, self._drift, *change))
         return sorted(found, key=lambda suspect: -suspect.log_e_value)
 
     def _up_to_now(self) -> Monitor:
@@ -228,32 +244,34 @@ class Monitor:
 
     def _take_waiting(self) -> None:
         """Count what came since the last look, all at once, so that portions do not matter."""
-        index, number = np.unique(np.concatenate([_NOTHING, *self._waiting]), return_counts=True)
+        index, number = _counted(np.concatenate([_NOTHING, *self._waiting]), self.model.transitions)
         self._waiting.clear()
         size = len(self._seen)
         seen = np.bincount(self._expression[index], weights=number, minlength=size).astype(np.float64)
-        met = np.flatnonzero(seen)
-        terms = seen[met] * self._log_chance[met]
+        terms = seen * self._log_chance
         self._total += float(terms.sum())
         self._total_size += float(np.abs(terms).sum())
-        self._seen[met] += seen[met]
+        self._seen += seen
         for evidence in (self._by_signature, self._by_choice):
             evidence.add(index, number, self._log_chance)
         self._drift.add(seen)
 
     def _look(self) -> None:
-        """Judge the evidence, renew the model's predictions, and begin a candidate for a change."""
-        if self._may_matter():
-            self._judge(self._log_evidence())
+        """Judge the evidence, renew the model's predictions, and begin a candidate for a change.
+
+        After an alarm there is nothing left to judge.
+        """
+        if not self.alarm and self._may_matter():
+            self._judge(*self._weigh())
         if self.events >= 1.1 * self._estimated_at:
             point = self._fit.maximiser.estimate(self._seen * self._fit.informative, self._point)
             chances = log_chances(self._fit, point)
             if chances is not None:
                 self._point, self._log_chance = point, chances
             self._estimated_at = self.events
-        if self.events >= FIRST_CANDIDATE:
-            self._drift.look(self.events, self._lower_total, self._seen, self._point)
         self._look_at = next_look(self.events)
+        if self.events >= FIRST_CANDIDATE:
+            self._drift.look(self.events, self._lower_total, self._point, self._log_chance)
 
     def _may_matter(self) -> bool:
         """Whether the evidence can be worth computing: the present estimate is no better than the best fit.
@@ -264,41 +282,34 @@ class Monitor:
         for evidence in (self._by_signature, self._by_choice):
             if surplus + _log_sum(evidence.departures()) - math.log(max(len(evidence.parts), 1)) > FLOOR:
                 return True
-        return bool(np.any(self._drift.promises(self._log_chance) > FLOOR))
+        return self._drift.may_matter(self._log_chance, FLOOR, self._level - NEARLY, self._level)
 
     @property
     def _lower_total(self) -> float:
         return self._total - 1e-11 * self._total_size
 
-    def _log_evidence(self) -> float:
-        """log E_n, on the safe side."""
-        return _log_sum(np.concatenate(list(self._terms().values())))
+    def _weigh(self) -> tuple[float, float]:
+        """log E_n and the detector's log R_n, on the safe side."""
+        terms, drift = self._terms(), self._drift
+        weighed = math.log(SHARES["drift"]) + drift.weighed(self._log_chance, self._best, FLOOR)
+        near = self._level - NEARLY
+        detected = drift.detected(self._log_chance, self._best, near, self._level)
+        return _log_sum(np.concatenate([*terms.values(), weighed])), _log_sum(detected)
 
     def _terms(self) -> dict[str, FloatArray]:
-        """log(w_k·E_k) of all departures, kind by kind, rounded down."""
+        """log(w_k·E_k) of the departures of signatures and choices, rounded down."""
         self._best = self._fit.search(self._seen, self._best)
         surplus = self._lower_total - self._fit.upper(self._seen, self._best)
         found = {}
         for kind, evidence in (("signature", self._by_signature), ("choice", self._by_choice)):
             weight = math.log(SHARES[kind] / max(len(evidence.parts), 1))
             found[kind] = surplus + evidence.departures() + weight
-        share = math.log(SHARES["drift"])
-        worth = share + self._drift.promises(self._log_chance) > FLOOR
-        found["drift"] = share + self._drift.log_evidence(worth, self._best)
         return found
 
     def state(self) -> dict[str, Any]:
         """Everything that the monitor has learned, as arrays and numbers; `restore` puts it back."""
-        drift, found = self._drift, self.impossible
+        found = self.impossible
         told = [] if found is None else [str(found.event), found.text]
-        rows = [
-            [c.number, c.event, c.before, c.length, c.own, c.size, c.events, c.estimated_at]
-            for c in drift.candidates
-        ]
-        stacked = {
-            f"candidate_{name}": np.array([getattr(c, name) for c in drift.candidates])
-            for name in _OF_CANDIDATES
-        }
         parts = {
             f"{kind}_{name}": array
             for kind, evidence in (("signature", self._by_signature), ("choice", self._by_choice))
@@ -306,13 +317,12 @@ class Monitor:
         }
         return {
             **{name: np.array(getattr(self, f"_{name}")) for name in _KEPT},
-            "progress": np.array([self.events, self.first_alarm or 0, drift.made], dtype=np.int64),
+            "progress": np.array([self.events, self.first_alarm or 0, self.first_warning or 0], dtype=np.int64),
             "largest": np.array(self.largest),
             "waiting": np.concatenate([_NOTHING, *self._waiting]),
             "impossible": np.array(told),
-            "candidates": np.array(rows).reshape(len(rows), 8),
-            **stacked,
             **parts,
+            **self._drift.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -320,8 +330,8 @@ class Monitor:
         for name in _KEPT:
             value = np.array(state[name])
             setattr(self, f"_{name}", value if value.ndim else value.item())
-        self.events, alarm, self._drift.made = (int(number) for number in state["progress"])
-        self.first_alarm = alarm or None
+        self.events, alarm, warning = (int(number) for number in state["progress"])
+        self.first_alarm, self.first_warning = alarm or None, warning or None
         self.largest = float(state["largest"])
         self._waiting = [np.array(state["waiting"], dtype=np.int64)] if len(state["waiting"]) else []
         told = [str(text) for text in state["impossible"]]
@@ -329,28 +339,7 @@ class Monitor:
         for kind, evidence in (("signature", self._by_signature), ("choice", self._by_choice)):
             names = ("seen", "model", "model_size")
             evidence.restore({name: np.array(state[f"{kind}_{name}"]) for name in names})
-        self._drift.candidates = []
-        for place, row in enumerate(np.asarray(state["candidates"]).tolist()):
-            number, event, before, length, own, size, events, estimated_at = row
-            past, seen, point, log_chance = (
-                np.array(state[f"candidate_{name}"][place]) for name in _OF_CANDIDATES
-            )
-            self._drift.candidates.append(
-                Candidate(
-                    int(number),
-                    int(event),
-                    before,
-                    past,
-                    seen,
-                    point,
-                    log_chance,
-                    length,
-                    own,
-                    size,
-                    events,
-                    estimated_at,
-                )
-            )
+        self._drift.restore(state)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Monitor):
@@ -380,6 +369,15 @@ class Monitor:
         if found is None:
             raise InputError("the domain of the parameters has no interior point to begin with")
         return found
+
+
+def _counted(transition: OffsetArray, transitions: int) -> tuple[OffsetArray, OffsetArray]:
+    """Which transitions there are, and how often each."""
+    if 16 * len(transition) < transitions:
+        return np.unique(transition, return_counts=True)
+    counts = np.bincount(transition, minlength=transitions)
+    index = np.flatnonzero(counts)
+    return index, counts[index]
 
 
 def _log_sum(terms: FloatArray) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.monitoring.departures import PartEvidence
-from tightrope.monitoring.drift import Candidate
+from tightrope.monitoring.drift import DriftEvidence
 from tightrope.numerics.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -107,12 +107,14 @@ def _successor(monitor: Monitor, evidence: PartEvidence, row: int) -> str:
     return f"to {structure.state_name(int(structure.successor[transition]))}"
 
 
-def drift_suspect(monitor: Monitor, candidate: Candidate, log_e: float) -> Suspect:
+def drift_suspect(monitor: Monitor, drift: DriftEvidence, slot: int, log_e: float) -> Suspect:
     """When the parameters changed, and which of them by how many standard errors."""
     fit = monitor.best_fit
-    before = fit.maximiser.estimate(candidate.past * fit.informative)
-    after = fit.maximiser.estimate(candidate.seen * fit.informative, before)
-    spread = _covariance(monitor, candidate.past, before) + _covariance(monitor, candidate.seen, after)
+    past = drift.past[slot]
+    seen = drift.total - past
+    before = fit.maximiser.estimate(past * fit.informative)
+    after = fit.maximiser.estimate(seen * fit.informative, before)
+    spread = _covariance(monitor, past, before) + _covariance(monitor, seen, after)
     names = monitor.model.parameters.names
     rows = []
     for place, index in enumerate(fit.coordinates.free):
@@ -121,8 +123,13 @@ def drift_suspect(monitor: Monitor, candidate: Candidate, log_e: float) -> Suspe
             (names[index], float(before[place]), float(after[place]), moved / math.sqrt(spread[place, place]))
         )
     rows.sort(key=lambda row: -abs(row[3]))
-    text = f"the parameters since event {candidate.event + 1:,} are not those before"
-    return Suspect("drift", text, log_e, (), candidate.event, tuple(rows))
+    since = int(drift.event[slot])
+    alone = drift.moved_alone(slot)
+    text = f"the parameters since event {since + 1:,} are not those before"
+    if alone is not None:
+        name = names[fit.coordinates.free[alone]]
+        text = f"parameter {name} since event {since + 1:,} is not what it was before"
+    return Suspect("drift", text, log_e, (), since, tuple(rows))
 
 
 def _covariance(monitor: Monitor, seen: FloatArray, point: FloatArray) -> FloatArray:

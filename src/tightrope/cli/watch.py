@@ -18,6 +18,7 @@ from tightrope.cli.options import (
     Param,
     SkipInvalid,
     States,
+    TerminalReward,
 )
 
 
@@ -54,12 +55,31 @@ def watch(
             show_default=False,
         ),
     ] = None,
+    result: Annotated[
+        Path | None,
+        typer.Option(
+            "--result",
+            metavar="DIR",
+            help="Watch as well whether returns agree with what this result promises of its policy.",
+            show_default=False,
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="FILE",
+            help="The policy that the result was given ('learn --policy'), in place of its own.",
+            show_default=False,
+        ),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="A transition that the model excludes is an error, no alarm.")
     ] = False,
     const: Const = None,
     param: Param = None,
     domain: Domain = None,
+    terminal_reward: TerminalReward = None,
     states: States = None,
     columns: Columns = None,
     value_maps: Map = None,
@@ -74,12 +94,17 @@ def watch(
     likes. Against the model speak single distributions, choices that are said to be equal and are not,
     parameters that have changed, and transitions that the model excludes.
 
+    With --result the returns of episodes under the policy are held against the bound that was promised; the
+    model and the returns then have half of alpha each.
+
     Exit code 0: no alarm, 1: alarm, 2: wrong input.
 
     Example: tightrope watch model.prism --data runs/ --follow --every 10000 --checkpoint watch.npz
     """
+    from tightrope.cli.watch_promise import PromiseRequest
     from tightrope.cli.watch_run import WatchRequest, run
     from tightrope.data.read_options import ReadOptions
+    from tightrope.errors import InputError
 
     options = ReadOptions(
         states=None if states is None else states.value,
@@ -88,5 +113,12 @@ def watch(
         skip_invalid=skip_invalid,
         format=data_format,
     )
+    if result is None and (policy is not None or terminal_reward is not None):
+        raise InputError(
+            "--policy and --terminal-reward say whose returns are watched, but there is no promise",
+            hint="add --result DIR, a result of 'tightrope learn … -o DIR'",
+        )
+    promise = None if result is None else PromiseRequest(result, policy, const, terminal_reward)
     subject = (model, const, param, domain)
-    run(WatchRequest(subject, tuple(data), options, alpha, follow, every, stop, checkpoint, strict, json))
+    places = tuple(data)
+    run(WatchRequest(subject, places, options, alpha, follow, every, stop, checkpoint, strict, json, promise))

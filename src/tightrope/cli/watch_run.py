@@ -8,20 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from tightrope.cli.model_source import load_model
-from tightrope.cli.output import print_json, print_table
-from tightrope.data.event_stream import Events, split_at_excluded
+from tightrope.cli.output import print_json
+from tightrope.cli.watch_promise import Promised, PromiseRequest, read_promise
+from tightrope.cli.watch_words import dropped_words, print_suspects, returns_verdict, verdict
+from tightrope.data.event_stream import Events, Excluded, split_at_excluded
 from tightrope.data.read_options import ReadOptions
 from tightrope.errors import InputError
 from tightrope.formats.atomic import check_target
+from tightrope.formats.documents.outcome import MovedFacts, SeenFacts, SuspectFacts
+from tightrope.formats.documents.watching import ReturnsFacts, WatchRecord
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.checkpoint import load_monitor, save_monitor
 from tightrope.monitoring.following import Following
 from tightrope.monitoring.monitor import Monitor
+from tightrope.monitoring.promise import PromiseWatch
 from tightrope.monitoring.suspects import Suspect
 
 ALARM = 1
@@ -45,6 +49,7 @@ class WatchRequest:
     checkpoint: Path | None
     strict: bool
     json: bool
+    promise: PromiseRequest | None = None
 
 
 class AlarmRaised(Exception):
@@ -54,26 +59,30 @@ class AlarmRaised(Exception):
 def run(asked: WatchRequest) -> None:
     """Watch the log; leaves with code 1 where there is an alarm."""
     asked.options.check()
-    model = load_model(*asked.subject).model
+    loaded = load_model(*asked.subject)
+    model = loaded.model
     if not isinstance(model, ParametricMDP):
         raise InputError(
             "watch needs a model with parameters",
             hint="declare what is not known as an undefined constant: const double p;",
         )
-    monitor = Monitor(model, alpha=asked.alpha)
-    log = Following(asked.places, model.structure, asked.options, asked.strict)
+    promised = None if asked.promise is None else read_promise(asked.promise, loaded)
+    monitor = Monitor(model, alpha=asked.alpha if promised is None else 0.5 * asked.alpha)
+    returns = None if promised is None else PromiseWatch(model.structure, promised.promise, 0.5 * asked.alpha)
+    log = Following(asked.places, model.structure, asked.options, asked.strict, promised is not None)
     if "-" in asked.places and (len(asked.places) > 1 or asked.checkpoint is not None):
         raise InputError("standard input stands alone: it can neither be joined with files nor read again")
     if asked.checkpoint is not None:
         check_target(asked.checkpoint)
     if asked.checkpoint is not None and asked.checkpoint.exists():
-        log.read.update(load_monitor(asked.checkpoint, monitor))
-    watching = _Watching(asked, monitor, log)
+        log.read.update(load_monitor(asked.checkpoint, monitor, returns))
+    watching = _Watching(asked, monitor, log, promised, returns)
+    watching.say_promise()
     with _interruptible(), suppress(AlarmRaised):
         watching.run()
     watching.report(final=True)
     watching.keep()
-    if monitor.alarm:
+    if watching.alarm:
         raise typer.Exit(ALARM)
 
 
@@ -89,14 +98,38 @@ def _interruptible() -> Iterator[None]:
 class _Watching:
     """One run of the command."""
 
-    def __init__(self, asked: WatchRequest, monitor: Monitor, log: Following):
+    def __init__(
+        self,
+        asked: WatchRequest,
+        monitor: Monitor,
+        log: Following,
+        promised: Promised | None = None,
+        returns: PromiseWatch | None = None,
+    ):
         self.asked = asked
         self.monitor = monitor
         self.log = log
+        self.promised = promised
+        self.returns = returns
         self.told = False
-        self.alarmed = monitor.alarm
+        self.alarmed = self.alarm
         self.due = monitor.events + asked.every if asked.every else math.inf
         self.begin = time.perf_counter()
+
+    @property
+    def alarm(self) -> bool:
+        """Whether there is one of the model or of the returns."""
+        return self.monitor.alarm or (self.returns is not None and self.returns.alarm)
+
+    @property
+    def first_alarm(self) -> int | None:
+        """The event of the first of them."""
+        found = [self.monitor.first_alarm, None if self.returns is None else self.returns.first_alarm]
+        return min((event for event in found if event is not None), default=None)
+
+    def say_promise(self) -> None:
+        if self.promised is not None:
+            typer.echo(self.promised.words, err=self.asked.json)
 
     def run(self) -> None:
         if self.log.is_stream:
@@ -116,11 +149,15 @@ class _Watching:
         self.say_how_read()
         is_new = False
         for part in split_at_excluded(events):
-            if hasattr(part, "text"):
+            if isinstance(part, Excluded):
                 self.monitor.exclude(part.text)
+                if self.returns is not None:
+                    self.returns.exclude(self.monitor.events)
             else:
-                self.monitor.observe(part)
-            if self.monitor.alarm and not self.alarmed:
+                self.monitor.observe(part[0])
+                if self.returns is not None:
+                    self.returns.observe(*part, self.monitor.events)
+            if self.alarm and not self.alarmed:
                 self.alarmed = is_new = True
                 self.report()
         if self.alarmed and self.asked.stop:
@@ -134,7 +171,7 @@ class _Watching:
     def keep(self) -> None:
         """Write what is known, between two chunks."""
         if self.asked.checkpoint is not None:
-            save_monitor(self.asked.checkpoint, self.monitor, self.log.read)
+            save_monitor(self.asked.checkpoint, self.monitor, self.log.read, self.returns)
 
     def say_how_read(self) -> None:
         if not self.told and self.log.read_as:
@@ -144,75 +181,55 @@ class _Watching:
     def report(self, final: bool = False) -> None:
         """One line of JSON, or a line for people; a table in the end."""
         self.monitor.look()
-        monitor = self.monitor
+        monitor, returns = self.monitor, self.returns
         suspects = monitor.explain(SHOWN) if final or monitor.alarm else []
+        if returns is not None and returns.alarm:
+            suspects.append(returns.suspect())
+            suspects.sort(key=lambda suspect: -suspect.log_e_value)
         if self.asked.json:
-            print_json(self._facts(suspects))
+            print_json(self._record(suspects, final))
             return
         self.say_how_read()
         typer.echo(verdict(monitor))
+        if returns is not None:
+            typer.echo(returns_verdict(returns))
         if final and self.log.dropped:
-            typer.echo(
-                f"NOMINAL: {_dropped(self.log)}; the rate of false alarms holds only if nothing is left out"
-            )
+            left_out = dropped_words(self.log)
+            typer.echo(f"NOMINAL: {left_out}; the rate of false alarms holds only if nothing is left out")
         if final and suspects:
-            print_suspects(suspects, monitor.alarm)
+            print_suspects(suspects, self.alarm)
 
-    def _facts(self, suspects: list[Suspect]) -> dict[str, Any]:
+    def _record(self, suspects: list[Suspect], final: bool) -> WatchRecord:
         monitor = self.monitor
-        log_e = monitor.log_evidence
-        return {
-            "alarm": monitor.alarm,
-            "e_value": monitor.evidence,
-            "log_e_value": log_e,
-            "alpha": monitor.alpha,
-            "events": monitor.events,
-            "first_alarm": monitor.first_alarm,
-            "suspects": [suspect.to_json() for suspect in suspects],
-            "parameters": monitor.parameters() if monitor.events else {},
-            "read": dict(self.log.read),
-            "dropped": dict(self.log.dropped),
-            "nominal": bool(self.log.dropped),
-            "seconds": round(time.perf_counter() - self.begin, 6),
-        }
-
-
-def _dropped(log: Following) -> str:
-    """`3 rows left out (2 unknown state, 1 missing value)`."""
-    reasons = ", ".join(f"{times:,} {reason}" for reason, times in log.dropped.items())
-    return f"{sum(log.dropped.values()):,} rows left out ({reasons})"
-
-
-def verdict(monitor: Monitor) -> str:
-    """One line: what the evidence says after how many events."""
-    log_e = monitor.log_evidence
-    shown = "∞" if math.isinf(log_e) and log_e > 0 else f"10^{log_e / math.log(10):.1f}"
-    facts = f"{monitor.events:,} events, e-value {shown}, alarm at {1 / monitor.alpha:,.0f}"
-    if monitor.first_alarm is not None:
-        return f"ALARM at event {monitor.first_alarm:,}: the data contradict the model ({facts})"
-    if log_e >= 0.5 * math.log(1.0 / monitor.alpha):
-        return f"evidence against the model is growing ({facts})"
-    return f"fits ({facts})"
-
-
-def print_suspects(suspects: list[Suspect], alarm: bool) -> None:
-    """What speaks most against the model."""
-    rows = []
-    for suspect in suspects:
-        log_e = suspect.log_e_value
-        shown = "∞" if math.isinf(log_e) else f"10^{log_e / math.log(10):.1f}"
-        rows.append((suspect.kind, suspect.text, _details(suspect), shown))
-    title = "What the data contradict" if alarm else "What fits worst (no alarm)"
-    print_table(title, ("kind", "where", "seen against best fit", "e-value"), rows, numeric=False)
-
-
-def _details(suspect: Suspect) -> str:
-    if suspect.moved:
-        return "; ".join(
-            f"{name}: {before:.4g} → {after:.4g} ({errors:+.1f} standard errors)"
-            for name, before, after, errors in suspect.moved[:3]
+        returns = None
+        if self.returns is not None and self.promised is not None:
+            returns = ReturnsFacts(**self.returns.facts(), nominal=self.promised.nominal)
+        return WatchRecord(
+            alarm=self.alarm,
+            e_value=monitor.evidence,
+            log_e_value=monitor.log_evidence,
+            alpha=self.asked.alpha,
+            model_alpha=monitor.alpha,
+            events=monitor.events,
+            first_alarm=self.first_alarm,
+            first_warning=monitor.first_warning,
+            suspects=[_facts_of(suspect) for suspect in suspects],
+            parameters=monitor.parameters() if monitor.events else {},
+            returns=returns,
+            read=dict(self.log.read),
+            dropped=dict(self.log.dropped),
+            nominal=bool(self.log.dropped),
+            final=final,
+            seconds=round(time.perf_counter() - self.begin, 6),
         )
-    return "; ".join(
-        f"{seen.outcome}: {seen.count:,} times, {seen.observed:.4f} against {seen.expected:.4f}"
-        for seen in suspect.outcomes[:4]
+
+
+def _facts_of(suspect: Suspect) -> SuspectFacts:
+    return SuspectFacts(
+        kind=suspect.kind,
+        text=suspect.text,
+        log_e_value=suspect.log_e_value if math.isfinite(suspect.log_e_value) else None,
+        outcomes=[SeenFacts(**vars(seen)) for seen in suspect.outcomes],
+        since=suspect.since,
+        moved=[MovedFacts(*row) for row in suspect.moved],
     )

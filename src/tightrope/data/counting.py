@@ -9,7 +9,7 @@ import numpy as np
 
 from tightrope.data.accumulator import BatchAccumulator
 from tightrope.data.column_names import EPISODE, STEP
-from tightrope.data.follow import NEXT, FollowState, follow
+from tightrope.data.follow import NEXT, FollowState, Marks, follow
 from tightrope.data.intake import Intake
 from tightrope.data.partial import Partial, locate_known
 from tightrope.data.read_plan import Part, ReadPlan
@@ -100,7 +100,7 @@ class PartCounter:
             transition, position = transition[kept], position[kept]
         self.accumulator.add(transition, position)
 
-    def _follow(self, rows: Rows, start: int) -> None:
+    def _follow(self, rows: Rows, start: int) -> Marks:
         there = rows.state if self.columns.from_next_row else rows.next_state
         inside = (there >= 0) & (there < self.plan.structure.states)
         closed: BoolArray = inside & self.plan.absorbing[np.where(inside, there, 0)]
@@ -114,6 +114,7 @@ class PartCounter:
             self.broken |= len(placed) == 0 or placed[0] > 0
             if len(placed):
                 self.head = rows[placed[0] : placed[0] + 1]
+        return marks
 
     def _position(self, rows: Rows) -> OffsetArray:
         """Where each row stands in time: the number of its episode, or its own number in the log, from 0."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from tightrope.data.accumulator import BatchAccumulator
 from tightrope.data.counting import PartCounter
-from tightrope.data.follow import MISSING, OUT_OF_ORDER
+from tightrope.data.follow import MISSING, OUT_OF_ORDER, Marks
 from tightrope.data.intake import Intake
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.rows import Rows
@@ -38,10 +38,15 @@ class Excluded:
 
 @dataclass(frozen=True)
 class Events:
-    """Transitions in the order in which they happened, by rows of a chunk, and what happened beside them."""
+    """Transitions in the order in which they happened, by rows of a chunk, and what happened beside them.
+
+    `begins` says which of them are the first of an episode; that of the first row of a log that grows may be
+    said of one that goes on.
+    """
 
     transition: OffsetArray
     row: OffsetArray
+    begins: BoolArray
     excluded: tuple[Excluded, ...]
     rows: int
 
@@ -49,7 +54,7 @@ class Events:
         """Those from a row on."""
         kept = self.row >= row
         excluded = tuple(one for one in self.excluded if one.row >= row)
-        return Events(self.transition[kept], self.row[kept], excluded, self.rows)
+        return Events(self.transition[kept], self.row[kept], self.begins[kept], excluded, self.rows)
 
 
 def follow_events(
@@ -116,6 +121,17 @@ class _Follower(PartCounter):
         self.lenient = _LenientIntake(plan, part)
         if not strict:
             self.intake = self.lenient
+        self.beginning: OffsetArray = np.empty(0, dtype=np.int64)
+        self.tail_begins = False
+
+    def _follow(self, rows: Rows, start: int) -> Marks:
+        marks = super()._follow(rows, start)
+        begins = marks.is_new.copy()
+        if start:
+            begins[0] = self.tail_begins
+        self.beginning = rows.number[begins]
+        self.tail_begins = bool(len(begins)) and bool(begins[-1])
+        return marks
 
     def _count_chunk(self, chunk: Chunk) -> None:
         super()._count_chunk(chunk)
@@ -130,15 +146,17 @@ class _Follower(PartCounter):
         row = self.collector.position - shift
         excluded = tuple(Excluded(number - chunk.first_row, text) for number, text in self.lenient.excluded)
         self.lenient.excluded.clear()
-        self.take(Events(self.collector.transition, row, excluded, chunk.rows))
+        flags: BoolArray = np.zeros(chunk.rows + 1, dtype=np.bool_)
+        flags[self.beginning - chunk.first_row + 1] = True  # row −1 waited for this chunk
+        self.take(Events(self.collector.transition, row, flags[row + 1], excluded, chunk.rows))
 
 
-def split_at_excluded(events: Events) -> Iterator[OffsetArray | Excluded]:
-    """Transitions and what the model excludes, one after the other."""
+def split_at_excluded(events: Events) -> Iterator[tuple[OffsetArray, BoolArray] | Excluded]:
+    """Transitions (with which of them begin an episode) and what the model excludes, one after the other."""
     first = 0
     for excluded in events.excluded:
         end = int(np.searchsorted(events.row, excluded.row))
-        yield events.transition[first:end]
+        yield events.transition[first:end], events.begins[first:end]
         yield excluded
         first = end
-    yield events.transition[first:]
+    yield events.transition[first:], events.begins[first:]

@@ -81,8 +81,10 @@ class BestFit:
         lower, upper = self.coordinates.lower[:free], self.coordinates.upper[:free]
         rows, bound = self._free_rows
         size = np.abs(points) @ np.abs(rows).T + np.abs(bound)
-        found: BoolArray = ((lower < points) & (points < upper)).all(axis=1)
-        return found & (points @ rows.T < bound - 1e-10 * (1.0 + size)).all(axis=1)
+        within = np.all((lower < points) & (points < upper), axis=1)
+        room = np.all(points @ rows.T < bound - 1e-10 * (1.0 + size), axis=1)
+        found: BoolArray = np.asarray(within & room, dtype=np.bool_)
+        return found
 
     def lift(self, points: FloatArray) -> FloatArray:
         """All coordinates [n, size] at free parameters [n, free], in plain float64."""

@@ -17,19 +17,23 @@ import numpy as np
 from tightrope.errors import InputError, Location
 from tightrope.formats.atomic import atomic_write_bytes
 from tightrope.monitoring.monitor import Monitor
+from tightrope.monitoring.promise import PromiseWatch
 
-FORMAT = "tightrope monitor 1"
+FORMAT = "tightrope monitor 2"
 
 
-def save_monitor(path: Path, monitor: Monitor, read: Mapping[str, int]) -> None:
-    """Write what a monitor knows; `read` are the rows that it has seen of each file."""
+def save_monitor(
+    path: Path, monitor: Monitor, read: Mapping[str, int], promise: PromiseWatch | None = None
+) -> None:
+    """Write what a monitor knows, and a watch on returns; `read` are the rows seen of each file."""
     head = {"format": FORMAT, "model": monitor.model.hash(), "alpha": monitor.alpha, "read": dict(read)}
     with atomic_write_bytes(path) as file:
-        np.savez(file, head=np.frombuffer(json.dumps(head).encode(), dtype=np.uint8), **monitor.state())
+        state = {**monitor.state(), **({} if promise is None else promise.state())}
+        np.savez(file, head=np.frombuffer(json.dumps(head).encode(), dtype=np.uint8), **state)
 
 
-def load_monitor(path: Path, monitor: Monitor) -> dict[str, int]:
-    """Let a fresh monitor go on from a file; the rows that were read of each file."""
+def load_monitor(path: Path, monitor: Monitor, promise: PromiseWatch | None = None) -> dict[str, int]:
+    """Let a fresh monitor, and a watch on returns, go on from a file; the rows read of each file."""
     place = Location(str(path))
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
@@ -46,5 +50,9 @@ def load_monitor(path: Path, monitor: Monitor) -> dict[str, int]:
                 place,
                 "watch with the same model, constants, domain and alpha, or name another file",
             )
+    if promise is not None:
+        promise.restore(state)
+    elif "returns_promise" in state:
+        raise InputError("the checkpoint is of a watch on returns as well", place, "give the same --result")
     monitor.restore(state)
     return {str(file): int(rows) for file, rows in head["read"].items()}

@@ -17,17 +17,17 @@ events since; in each of the others one parameter moves alone and the rest stays
 which pays ½·log and log 2d for not knowing which. All of them have the same denominator.
 
 A mixture over j and a few λ, with weights that sum to at most 1 and are fixed in advance, is evidence, too,
-and leaving terms out only lowers it. So candidates are kept at ages that grow geometrically (of those that are
-close the one with the most evidence stays), one λ per candidate is computed, and none where it does not
+and leaving terms out only lowers it. So candidates are kept at ages that grow geometrically (of those that
+are close the one with the most evidence stays), one λ per candidate is computed, and none where it does not
 promise much. Candidates are numbered in the order in which they begin, and their weights follow from the
 number alone: that of a candidate that never begins, or is dropped, is wasted, not given to others.
 
 Beside the mixture there is a detector without weights, R = Σ_j E_jλ·β^λ. Let C_j be the parameters with
-ℓ_past(θ) ≥ log q(past) − log(1/β): by Ville's inequality θ* is in all of them with probability ≥ 1 − β, and then
-E_jλ·β^λ ≤ N_j for every λ, chosen however. One N_j begins at 1 with every look, so that Σ_j N_j plus the number
-of looks that are left until the t-th is a non-negative supermartingale from t on: R reaches 1/α within the first
-t looks with probability at most α·t + β. That is a rate of false alarms, not a probability, and many nats faster
-(an e-detector: Shin, Ramdas and Rinaldo 2024).
+ℓ_past(θ) ≥ log q(past) − log(1/β): by Ville's inequality θ* is in all of them with probability ≥ 1 − β, and
+then E_jλ·β^λ ≤ N_j for every λ, chosen however. One N_j begins at 1 with every look, so that Σ_j N_j plus the
+number of looks that are left until the t-th is a non-negative supermartingale that begins at t: R reaches 1/α
+within the first t looks with probability at most α·t + β. That is a rate of false alarms, not a probability,
+and many nats faster (an e-detector: Shin, Ramdas and Rinaldo 2024).
 
 The first estimates after j lean on the data before it, tempered to the weight of about as many events as lie
 between two looks: where nothing has changed little is lost, and where something has new data take over soon.
@@ -44,7 +44,7 @@ import numpy as np
 from tightrope.monitoring.best_fit import BestFit
 from tightrope.monitoring.predicting import log_chances_of
 from tightrope.monitoring.refit import refit
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
 
 TEMPERED = (16.0, 1.0 / 256.0)
 """All data before a candidate count for so many events in its estimates, or for this part of them."""
@@ -55,10 +55,10 @@ SPACING = 1.4
 REFRESH = 1.5
 """A candidate's estimate is renewed when the events since it was made have grown by this factor."""
 
-TIES = np.array([1.0, 3.0 / 8.0, 1.0 / 8.0, 1.0 / 32.0])
+TIES: FloatArray = np.array([1.0, 3.0 / 8.0, 1.0 / 8.0, 1.0 / 32.0])
 """The powers λ that the mixture is over, with equal weights; their products with counts are exact."""
 
-FREE_TIES = 0.5 ** np.arange(7)
+FREE_TIES: FloatArray = np.ldexp(1.0, -np.arange(7))
 """The powers λ that the detector takes the best of."""
 
 ALONE = 16
@@ -87,8 +87,9 @@ class DriftEvidence:
     """The candidates of one stream, in slots of arrays; `order` says which slots are used, oldest first.
 
     Of the candidate in a slot: `before` is the model's log-prediction of the `past` (events per expression,
-    `length` together), own[slot, k] that of its k-th prediction since, which began `lean`ing on so many events
-    of the past and was `estimated_at` so many events since. Prediction 0 moves all parameters, the others one.
+    `length` together), own[slot, k] that of its k-th prediction since, which began `lean`ing on so many
+    events of the past and was `estimated_at` so many events since. Prediction 0 moves all parameters, the
+    others one each.
     """
 
     def __init__(self, fit: BestFit):
@@ -142,7 +143,9 @@ class DriftEvidence:
         found: FloatArray = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1)) - 1e-9
         return found
 
-    def promises(self, log_chance: FloatArray, ties: FloatArray, price: float) -> tuple[FloatArray, FloatArray]:
+    def promises(
+        self, log_chance: FloatArray, ties: FloatArray, price: float
+    ) -> tuple[FloatArray, FloatArray]:
         """What log E_jλ − λ·price may be for the best λ, slot by slot, and that λ.
 
         `log_chance` are predictions of any parameters of the domain, best of the present estimate. The
@@ -156,7 +159,8 @@ class DriftEvidence:
         regained = np.maximum(ahead, 0.0)[:, None] * (events[:, None] / (tied + events[:, None] + 1.0))
         found = (self.before - explained - price)[:, None] * ties + ahead[:, None] - regained
         best = found.argmax(axis=1)
-        return found[np.arange(len(best)), best], ties[best]
+        chosen: FloatArray = found[np.arange(len(best)), best]
+        return chosen, ties[best]
 
     def weighed(self, log_chance: FloatArray, start: FloatArray, floor: float) -> FloatArray:
         """log(w_j·E_jλ) of a few candidates, those that promise the most and more than `floor`."""

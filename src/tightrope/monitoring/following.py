@@ -23,6 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tightrope.data.column_names import DONE, EPISODE, STEP, TERMINATED, TRUNCATED
 from tightrope.data.event_stream import Events, follow_events
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import plan_reading
@@ -36,6 +37,8 @@ STANDARD_INPUT = "-"
 BLOCK_BYTES = 1 << 20
 """Of standard input, as much at once as is there, and at most this."""
 
+ENDS = (DONE, TERMINATED, TRUNCATED)
+
 Take = Callable[[Events], None]
 
 
@@ -44,13 +47,15 @@ class Following:
     """What has been read of a log.
 
     `read` are the rows of each file by name, up to the chunk that is being handed over; `read_as` says how
-    the columns were read, `dropped` which rows were left out for what reason.
+    the columns were read, `dropped` which rows were left out for what reason. `by_episodes`: the log must say
+    where episodes begin.
     """
 
     places: tuple[str, ...]
     structure: Structure
     options: ReadOptions
     strict: bool = False
+    by_episodes: bool = False
     read: dict[str, int] = field(default_factory=dict)
     read_as: str = ""
     dropped: Counter[str] = field(default_factory=Counter)
@@ -167,6 +172,11 @@ class Following:
             raise InputError(
                 "a log that is followed needs the next state in every row: the last one is still open",
                 hint="watch it when it is finished, without --follow",
+            )
+        if self.by_episodes and not {EPISODE, STEP, *ENDS} & set(columns.roles):
+            raise InputError(
+                "nothing in the log says where episodes begin, which a watch on returns needs to know",
+                hint="add a column episode or step, or watch without --result",
             )
         self.read_as = self.read_as or columns.read_as
         rows, dropped = follow_events(plan, 0, take, self.strict)

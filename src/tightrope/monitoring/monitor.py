@@ -134,7 +134,7 @@ class Monitor:
 
     @property
     def warning(self) -> bool:
-        """Whether a change of the parameters has been suspected: earlier, but with a rate of false alarms only.
+        """Whether a change of the parameters is suspected: earlier, but with a rate of false alarms only.
 
         Under the model it comes within the first t looks with probability at most α·(t + 1).
         """
@@ -317,7 +317,9 @@ class Monitor:
         }
         return {
             **{name: np.array(getattr(self, f"_{name}")) for name in _KEPT},
-            "progress": np.array([self.events, self.first_alarm or 0, self.first_warning or 0], dtype=np.int64),
+            "progress": np.array(
+                [self.events, self.first_alarm or 0, self.first_warning or 0], dtype=np.int64
+            ),
             "largest": np.array(self.largest),
             "waiting": np.concatenate([_NOTHING, *self._waiting]),
             "impossible": np.array(told),

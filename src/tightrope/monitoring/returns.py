@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import FloatArray
 
 BOLDNESS = 0.75
 """The largest part c of the capital that a bet may lose."""
@@ -48,6 +51,16 @@ class ReturnsWatch:
         self._sum = 0.0
         self._squares = 0.25
         self._mean = 0.5
+
+    def state(self) -> FloatArray:
+        """Everything that it has learned, as numbers; `restore` puts it back."""
+        kept = (self.episodes, self.first_alarm or 0, self.log_capital, self._sum, self._squares, self._mean)
+        return np.array(kept, dtype=np.float64)
+
+    def restore(self, state: FloatArray) -> None:
+        """Go on from what `state` said of a watch of the same promise."""
+        episodes, alarm, self.log_capital, self._sum, self._squares, self._mean = map(float, state)
+        self.episodes, self.first_alarm = int(episodes), int(alarm) or None
 
     @property
     def alarm(self) -> bool:

@@ -116,7 +116,7 @@ class MovedFacts(msgspec.Struct, frozen=True):
 
 
 class SuspectFacts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A departure from the model: `kind` is expression, tie, drift or excluded.
+    """A departure from the model: `kind` is expression, tie, drift, excluded or returns.
 
     `log_e_value` is the natural logarithm of its own evidence, before it is weighed against the others; null
     where it is infinite. `since` are the events before a change.

@@ -29,6 +29,7 @@ from tightrope.formats.documents.coding import json_schema
 from tightrope.formats.documents.files import DrawsDocument, ManifestDocument, PolicyDocument
 from tightrope.formats.documents.plan import PlanDocument
 from tightrope.formats.documents.result import ResultDocument
+from tightrope.formats.documents.watching import WatchRecord
 
 DOCUMENTS: dict[str, type] = {
     "result-1": ResultDocument,
@@ -47,6 +48,7 @@ DOCUMENTS: dict[str, type] = {
     "report-1": ReportAnswer,
     "sample-1": SampleAnswer,
     "verify-1": VerifyAnswer,
+    "watch-1": WatchRecord,
 }
 """By the name of the schema: files first, then the answers of commands."""
 

@@ -1,0 +1,94 @@
+"""`watch --result DIR`: the promise of a result, to be held against the returns of a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tightrope.cli.model_source import LoadedModel
+from tightrope.cli.options import parse_constants
+from tightrope.cli.questions import read_properties
+from tightrope.errors import InputError, Location
+from tightrope.formats.policy import read_policy
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.promise import Promise
+from tightrope.prism.properties.question import Question
+from tightrope.report.saved import SavedResult, load_result
+
+
+@dataclass(frozen=True)
+class PromiseRequest:
+    """The options that say which promise: a result, and the policy if it is not the result's own."""
+
+    result: Path
+    policy: str | None
+    const: list[str] | None
+    terminal_reward: str | None
+
+
+@dataclass(frozen=True)
+class Promised:
+    """A promise, what is said about it, and whether it holds in name only."""
+
+    promise: Promise
+    words: str
+    nominal: bool
+
+
+def read_promise(asked: PromiseRequest, loaded: LoadedModel) -> Promised:
+    """The promise that a result makes about its robust policy, or about the policy that it was given."""
+    model = loaded.model
+    assert isinstance(model, ParametricMDP)
+    result = load_result(asked.result, model=model)
+    document = result.document
+    span, name = result.interval, "the robust policy"
+    policy = result.policy if asked.policy is None else read_policy(asked.policy, model.structure)
+    if asked.policy is not None:
+        if result.value is None:
+            raise InputError(
+                "the result promises nothing about a given policy, only about its own",
+                Location(str(result.file)),
+                "leave --policy out, or learn with --policy and the same file",
+            )
+        span, name = result.value, f"the policy {asked.policy}"
+        _refuse_another_policy(document.policy, policy.digest, result, model)
+    maximises = document.maximises
+    bound = span.lower if maximises else span.upper
+    question = _question(asked, loaded, result)
+    promise = Promise(question.objective, policy, bound, maximises, name)
+    side = "at least" if maximises else "at most"
+    sure = f"with confidence {1 - document.delta:g}" if result.ledger.holds else "NOMINAL, in name only"
+    words = (
+        f"promised: {document.question} of {name} is {side} {bound:.6g} ({sure}); episodes that take another "
+        "choice or are cut off count as if all had gone well from there on"
+    )
+    return Promised(promise, words, not result.ledger.holds)
+
+
+def _question(asked: PromiseRequest, loaded: LoadedModel, result: SavedResult) -> Question:
+    """The result's property on the model."""
+    document = result.document
+    own = loaded.benchmark is not None and loaded.benchmark.property_text == document.question
+    if asked.terminal_reward is None and "--terminal-reward" in document.command and not own:
+        raise InputError(
+            "the result was learned with a terminal reward",
+            Location(str(result.file)),
+            "give the same --terminal-reward",
+        )
+    if "--discount" in document.command:
+        raise InputError(
+            "discounted rewards never show in full within an episode", Location(str(result.file))
+        )
+    questions = read_properties(None if own else [document.question]).questions(
+        loaded, parse_constants(asked.const), None, asked.terminal_reward
+    )
+    return questions[0]
+
+
+def _refuse_another_policy(named: str | None, digest: str, result: SavedResult, model: ParametricMDP) -> None:
+    """Where the file that the result was learned with is still there, the policy must be the same."""
+    if named is not None and Path(named).is_file() and read_policy(named, model.structure).digest != digest:
+        raise InputError(
+            f"the result is about the policy {named}, and this is another",
+            Location(str(result.file)),
+        )

@@ -1,0 +1,171 @@
+"""A promise about a policy, watched on the episodes of a log: `PromiseWatch`.
+
+What is promised is a bound on the expected return from the initial state on. Returns are bounded by what any
+path of the model can bring; on the side that the promise does not need they are cut off where that is far
+away: if costs are at most m on average, so are costs that are cut off at any height. Rewards that are
+promised to be at least m need an upper limit of their own, else nothing can ever contradict the promise.
+
+The test (`returns`) uses the model only to say what an episode returned; that probabilities are right is not
+assumed. It assumes that wherever an episode takes a choice that the policy may take, the policy took it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.formats.policy import Policy
+from tightrope.model.objective import Objective
+from tightrope.model.structure import Structure
+from tightrope.monitoring.episode_returns import CUT, ELSEWHERE, LEFT, EpisodeReturns, Scoring
+from tightrope.monitoring.returns import ReturnsWatch
+from tightrope.monitoring.suspects import Suspect
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+
+FAR = 8.0
+"""Returns without a limit on the side that the promise does not need are cut off at so many times the
+distance between the other limit and the promise.
+"""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The expected return of `policy` is at least (else at most) `bound`; `name` is what it is called."""
+
+    objective: Objective
+    policy: Policy
+    bound: float
+    least: bool
+    name: str = "the policy"
+
+
+class PromiseWatch:
+    """Watches whether the episodes of a log agree with a promise.
+
+    Counts of episodes by how they ended are kept beside the evidence: `left` the policy, `cut` off, begun
+    `elsewhere`.
+    """
+
+    def __init__(self, structure: Structure, promise: Promise, alpha: float):
+        self.promise = promise
+        objective = promise.objective
+        raw = 1.0 - promise.bound if objective.complement else promise.bound
+        least = promise.least != objective.complement
+        if not math.isfinite(raw):
+            raise InputError(f"a promise of {promise.bound:g} cannot be watched: it says nothing")
+        scoring = Scoring.of(structure, objective, promise.policy, least)
+        low, high = _limits(scoring, raw, least)
+        if not low <= raw <= high:
+            raise InputError(
+                f"the promise of {promise.bound:g} lies outside of what any episode can return, "
+                f"{scoring.lowest:g} to {scoring.highest:g}",
+                hint="the result is of another model or property",
+            )
+        self.episodes = EpisodeReturns(scoring)
+        self.returns = ReturnsWatch(raw, low=low, high=high, alpha=alpha, least=least)
+        self.left = self.cut = self.elsewhere = 0
+        self.first_alarm: int | None = None
+
+    @property
+    def alarm(self) -> bool:
+        return self.returns.alarm
+
+    @property
+    def mean(self) -> float:
+        """The mean return so far, in the objective's own terms; what did not show counts as best."""
+        mean = self.returns.mean
+        return 1.0 - mean if self.promise.objective.complement else mean
+
+    def observe(self, transition: OffsetArray, begins: BoolArray, event: int) -> None:
+        """Take in events in order; `event` is the number of the last of them in the log."""
+        self._take(*self.episodes.add(transition, begins), event)
+
+    def exclude(self, event: int) -> None:
+        """An event that the model does not know."""
+        self._take(*self.episodes.interrupt(), event)
+
+    def _take(self, value: FloatArray, ending: OffsetArray, event: int) -> None:
+        self.left += int(np.count_nonzero(ending == LEFT))
+        self.cut += int(np.count_nonzero(ending == CUT))
+        self.elsewhere += int(np.count_nonzero(ending == ELSEWHERE))
+        watch = self.returns
+        for number in value[ending != ELSEWHERE].tolist():
+            watch.add(min(max(number, watch.low), watch.high))
+        if watch.alarm and self.first_alarm is None:
+            self.first_alarm = event
+
+    def suspect(self) -> Suspect:
+        """The promise, as something that the data contradict."""
+        watch, promise = self.returns, self.promise
+        side = "at least" if promise.least else "at most"
+        seen = f"{self.mean:.6g} on average over {watch.episodes:,} episodes"
+        text = f"{promise.name} returned {seen}, promised was {side} {promise.bound:.6g}"
+        return Suspect("returns", text, watch.log_capital)
+
+    def facts(self) -> dict[str, Any]:
+        """Plain data: the keys of `returns` in what `watch --json` prints."""
+        watch = self.returns
+        return {
+            "policy": self.promise.name,
+            "promised": self.promise.bound,
+            "at_least": self.promise.least,
+            "episodes": watch.episodes,
+            "left_policy": self.left,
+            "cut_off": self.cut,
+            "elsewhere": self.elsewhere,
+            "mean": self.mean if watch.episodes else None,
+            "log_e_value": watch.log_capital,
+            "alpha": watch.alpha,
+            "alarm": self.alarm,
+            "first_alarm": self.first_alarm,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Everything that was learned; `restore` puts it back."""
+        counts = [self.left, self.cut, self.elsewhere, self.first_alarm or 0]
+        return {
+            "returns_watch": self.returns.state(),
+            "returns_open": self.episodes.carry.copy(),
+            "returns_counts": np.array(counts, dtype=np.int64),
+            "returns_promise": np.array([self.promise.bound, float(self.promise.least)]),
+            "returns_policy": np.array(self.promise.policy.digest),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on; refused where the state is that of another promise."""
+        mine = self.state()
+        same = all(
+            name in state and np.array_equal(state[name], mine[name])
+            for name in ("returns_promise", "returns_policy")
+        )
+        if not same:
+            raise InputError(
+                "the checkpoint is of another result or policy, or of none",
+                hint="watch with the same --result and --policy, or name another file",
+            )
+        self.returns.restore(np.asarray(state["returns_watch"]))
+        self.episodes.carry[:] = state["returns_open"]
+        self.left, self.cut, self.elsewhere, alarm = (int(n) for n in state["returns_counts"])
+        self.first_alarm = alarm or None
+
+
+def _limits(scoring: Scoring, raw: float, least: bool) -> tuple[float, float]:
+    """What returns are watched between; the side that is needed must be finite."""
+    low, high = scoring.lowest, scoring.highest
+    if not math.isfinite(high if least else low):
+        raise InputError(
+            "returns of this objective have no limit, so that no number of them contradicts the promise",
+            hint="watch a probability, the reward of the first steps, or costs that are promised to be small",
+        )
+    if not math.isfinite(high):
+        high = low + FAR * max(raw - low, 1e-9)
+    if not math.isfinite(low):
+        low = high - FAR * max(high - raw, 1e-9)
+    if low == high:
+        raise InputError(f"every episode returns {low:g}: there is nothing to watch")
+    return low, high

@@ -2,9 +2,9 @@
 
 maximise Σ K_f·log f(t) + ½·Σ log(room to each face) over the parameters from `first[k]` to `last[k]`, by
 damped Newton steps from where the last estimate was (the same as `tightrope.numerics.smoothed_likelihood`
-finds, less exactly and many times as fast). Some forty candidates with a few estimates each are renewed again and again,
-which is most of what a monitor does. Where an estimate ends up matters for the speed of detection only: any
-point of the domain is a sound prediction of what comes after it.
+finds, less exactly and many times as fast). Some forty candidates with a few estimates each are renewed
+again and again, which is most of what a monitor does. Where an estimate ends up matters for the speed of
+detection only: any point of the domain is a sound prediction of what comes after it.
 """
 
 from __future__ import annotations

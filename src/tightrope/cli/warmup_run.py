@@ -49,6 +49,7 @@ EXAMPLES: dict[str, Examples] = {
     ),
     "other sets": (
         ("sample", CYCLIC, "--episodes", "200", "--raw", "-o", "data.csv"),
+        ("watch", CYCLIC, "--data", "data.csv"),
         (
             "learn",
             CYCLIC,

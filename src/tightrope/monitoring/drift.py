@@ -165,12 +165,18 @@ class DriftEvidence:
     def weighed(self, log_chance: FloatArray, start: FloatArray, floor: float) -> FloatArray:
         """log(w_j·E_jλ) of a few candidates, those that promise the most and more than `floor`."""
         slots = self._best(*self.promises(log_chance, TIES, 0.0), floor, True)
-        return self.log_evidence(slots, start) + np.array([self._log_weight(slot) for slot, _ in slots])
+        found: FloatArray = self.log_evidence(slots, start)
+        for place, (slot, _) in enumerate(slots):
+            found[place] += self._log_weight(slot)
+        return found
 
     def detected(self, log_chance: FloatArray, start: FloatArray, floor: float, price: float) -> FloatArray:
         """log(E_jλ·β^λ), the same way; `price` is log 1/β."""
         slots = self._best(*self.promises(log_chance, FREE_TIES, price), floor, False)
-        return self.log_evidence(slots, start) - price * np.array([tie for _, tie in slots])
+        found: FloatArray = self.log_evidence(slots, start)
+        for place, (_, tie) in enumerate(slots):
+            found[place] -= price * tie
+        return found
 
     def may_matter(self, log_chance: FloatArray, floor: float, bare: float, price: float) -> bool:
         """Whether `weighed` or `detected` may find something beyond `floor` or `bare`."""

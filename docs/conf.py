@@ -44,6 +44,7 @@ html_title = f"tightrope {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_search_summary = False  # summaries are fetched, which pages on a disk may not do
 html_show_sphinx = False
 pygments_style = "friendly"
 pygments_dark_style = "monokai"

@@ -74,8 +74,7 @@ def plan(
     * `policy`: plan for the interval of this policy instead of the robust one.
     * `within_cap`: steps that an episode takes at most; required where episodes need not end.
     * `cost`: what data cost, "episode=1,step=0.01" or a JSON file with prices per action; the design makes
-    the
-      most of it.
+      the most of it.
     * `avoid`, `at_most`: the exploration meets states of this formula, such as '"crash"', with at most this
       probability, certified over all that the data leave possible.
     * `generative`: every choice can be sampled at will; how many draws of which one, instead of episodes.

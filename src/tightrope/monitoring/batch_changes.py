@@ -27,7 +27,7 @@ TIES = (1.0, 1.0 / 16.0)
 FIRM = 2.0
 """The tempered past weighs at least this many times what came since, or λ is 1."""
 
-SPACING = 1.4
+SPACING = 1.6
 """Ages of candidates differ at least by this factor."""
 
 TEMPERED = 16.0
@@ -70,13 +70,16 @@ class Change:
         past, since = float(self.past.sum()), float(self.seen.sum())
         return min(tie for tie in TIES if tie * past >= FIRM * since or tie == TIES[0])
 
-    def add(self, seen: FloatArray, fit: BestFit) -> None:
-        """The events of a batch by expression; then the estimate is renewed, where there is more to learn."""
+    def add(self, seen: FloatArray) -> None:
+        """The events of a batch by expression."""
         met = np.flatnonzero(seen)
         terms = seen[met] * self.log_chance[met]
         self.own += float(terms.sum())
         self.size += float(np.abs(terms).sum())
         self.seen = self.seen + seen
+
+    def renew(self, fit: BestFit) -> None:
+        """Estimate the parameters anew, where there is more to learn from."""
         events = float(self.seen.sum())
         if events < REFRESH * self.estimated_at:
             return
@@ -109,10 +112,15 @@ class Changes:
 
     def add(self, seen: FloatArray) -> None:
         for candidate in self.candidates:
-            candidate.add(seen, self.fit)
+            candidate.add(seen)
 
     def begin(self, event: int, total: float, seen: FloatArray, point: FloatArray) -> None:
-        """A candidate after `event`: `total` is the model's log-prediction so far, `point` its estimate."""
+        """Renew estimates, and add a candidate after `event`.
+
+        `total` is the model's log-prediction so far, `point` its estimate.
+        """
+        for candidate in self.candidates:
+            candidate.renew(self.fit)
         chances = log_chances(self.fit, point)
         if chances is None:
             return

@@ -10,8 +10,8 @@ KT of a choice depends on its counts alone, so it is brought up to date by what 
 
     Δ log KT = Σ_o log Γ(n_o + Δ_o + ½) − log Γ(n_o + ½)  −  log Γ(N + Δ + w/2) + log Γ(N + w/2).
 
-All arguments are halves of integers, and small ones are looked up. `size` sums absolute values, of which
-rounding makes less than a part in 10¹¹.
+All arguments are halves of integers, and small ones are looked up. `spread` sums absolute values (log Γ is
+above −1 everywhere), of which rounding makes less than a part in 10¹¹.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ChoiceEvidence:
     """Evidence of the choices that were taken and share their distribution, or have equal successors.
 
     Transition `seen[i]` of the model is place i here and belongs to part[i], a choice (−1: to none). `total`
-    is the number of such choices in the model.
+    is the number of such choices in the model. `net` is log of (free prediction / the model's own).
     """
 
     def __init__(self, outcomes: Outcomes, counts: Counts):
@@ -58,17 +58,17 @@ class ChoiceEvidence:
         self.part: OffsetArray = np.where(is_kept, np.cumsum(begins & is_kept) - 1, -1)
         self.signature = signatures.of_choice[self.choice]
         self.width = slots[self.signature].astype(np.int64)
-        self.number = np.zeros(len(self.seen))
-        sums: list[FloatArray] = [np.zeros(len(self.choice)) for _ in range(5)]
-        self.visits, self.free, self.size, self.own, self.own_size = sums
+        self.number = np.zeros(len(self.seen), dtype=np.int64)
+        self.visits = np.zeros(len(self.choice), dtype=np.int64)
+        self.net, self.spread = np.zeros(len(self.choice)), np.zeros(len(self.choice))
         self._place = np.zeros(model.transitions, dtype=np.int32)
         self._place[self.seen] = np.arange(len(self.seen))
 
     def add(self, transition: OffsetArray, count: OffsetArray, log_chance: FloatArray) -> None:
         """Take in a batch, which was predicted by `log_chance` per expression."""
-        sums = (self.visits, self.free, self.size, self.own, self.own_size)
         places = (self.part, self.width, self.expression)
-        _add(self._place[transition], count, places, log_chance, self.number, sums, _table())
+        sums = (self.number, self.visits, self.net, self.spread)
+        _add(self._place[transition], count, places, log_chance, sums, _table())
 
     def begin(
         self, transition: OffsetArray, count: OffsetArray, log_chance: FloatArray, is_free: BoolArray
@@ -81,29 +81,31 @@ class ChoiceEvidence:
         if len(self.choice) == 0:
             return
         outcomes = self.outcomes
-        pooled = outcomes.pooled_part(transition, count)
         place = self._place[transition]
         kept = (self.part[place] >= 0) & is_free[self.signature[self.part[place]]]
-        part, outcome = self.part[place[kept]], outcomes.of_transition[transition[kept]]
+        number, outcome = count[kept], outcomes.of_transition[transition[kept]]
+        met, part = np.unique(self.part[place[kept]], return_inverse=True)
+        pooled, signature, size = outcomes.pooled_part(transition, count), self.signature[met], len(met)
         key, group = np.unique(part * len(outcomes) + outcome, return_inverse=True)
-        taken = np.bincount(group, weights=count[kept], minlength=len(key))
-        part, outcome = key // len(outcomes), key % len(outcomes)
+        taken = np.bincount(group, weights=number, minlength=len(key))
+        owner, outcome = key // len(outcomes), key % len(outcomes)
         every = pooled[outcome].astype(np.float64)
         less, more = gammaln(every - taken + 0.5), gammaln(every + 0.5)
         alike = taken * np.log(outcomes.multiplicity[outcome])
-        size = len(self.choice)
-        gain = np.bincount(part, weights=less - more + alike, minlength=size)
-        spread = np.bincount(part, weights=np.abs(less) + np.abs(more) + alike, minlength=size)
-        visits = outcomes.visits(pooled)[self.signature].astype(np.float64)
-        half = 0.5 * outcomes.width[self.signature]
-        before, after = gammaln(visits + half), gammaln(visits - self.visits + half)
-        mixed = is_free[self.signature]
-        self.own[mixed] = (after - before - gain)[mixed]
-        self.own_size[mixed] = (spread + np.abs(before) + np.abs(after) + 1.0)[mixed]
+        visits, mine = outcomes.visits(pooled)[signature].astype(np.float64), self.visits[met]
+        half, own_half = 0.5 * outcomes.width[signature], 0.5 * self.width[met]
+        before, after = gammaln(visits + half), gammaln(visits - mine + half)
+        seen, ends = gammaln(number + 0.5) - gammaln(0.5), gammaln(mine + own_half) - gammaln(own_half)
+        free = np.bincount(part, weights=seen, minlength=size) - ends
+        self.net[met] = (
+            free + np.bincount(owner, weights=less - more + alike, minlength=size) + before - after
+        )
+        sizes = np.bincount(owner, weights=np.abs(less) + np.abs(more) + alike, minlength=size)
+        self.spread[met] += sizes + np.abs(before) + np.abs(after) + 2.0 * np.abs(free) + 1.0
 
     def departures(self) -> FloatArray:
         """A lower bound on log of (free prediction / the model's own) of each choice."""
-        return self.free - self.own - SPARE * (self.size + self.own_size)
+        return self.net - SPARE * self.spread
 
 
 @cache
@@ -119,34 +121,31 @@ def _add(
     count: OffsetArray,
     places: tuple[OffsetArray, OffsetArray, IndexArray],
     log_chance: FloatArray,
-    number: FloatArray,
-    sums: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray],
+    sums: tuple[OffsetArray, OffsetArray, FloatArray, FloatArray],
     table: FloatArray,
 ) -> None:
-    """Count a batch: what it adds to KT, and to the model's own prediction, of each choice."""
+    """Count a batch: what it adds to KT, less what it adds to the model's own prediction, of each choice."""
     part, width, expression = places
-    visits, free, size, own, own_size = sums
+    number, visits, net, spread = sums
     for j in range(len(place)):
         i = place[j]
         p = part[i]
         if p < 0:
             continue
-        times = float(count[j])
+        times = count[j]
+        term = times * log_chance[expression[i]]
+        gain, size = -term, -term
         ends = (
-            2.0 * number[i] + 1.0,
-            2.0 * (number[i] + times) + 1.0,
-            2.0 * visits[p] + width[p],
-            2.0 * (visits[p] + times) + width[p],
+            2 * number[i] + 1,
+            2 * (number[i] + times) + 1,
+            2 * visits[p] + width[p],
+            2 * (visits[p] + times) + width[p],
         )
-        gain = 0.0
         for k in range(4):
-            halves = ends[k]
-            value = table[int(halves)] if halves < len(table) else math.lgamma(0.5 * halves)
+            value = table[ends[k]] if ends[k] < len(table) else math.lgamma(0.5 * ends[k])
             gain += value if k == 1 or k == 2 else -value
-            size[p] += abs(value)
-        free[p] += gain
+            size += abs(value)
+        net[p] += gain
+        spread[p] += size
         number[i] += times
         visits[p] += times
-        term = times * log_chance[expression[i]]
-        own[p] += term
-        own_size[p] += abs(term)

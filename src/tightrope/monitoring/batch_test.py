@@ -43,7 +43,11 @@ FIRST_CHANGE = 64
 """Events before which no change of the parameters is looked for."""
 
 GROWTH = 1.4
-"""Evidence is looked at when events have grown by this factor, and in the end."""
+"""Estimates are renewed, and evidence is looked at, when events have grown by this factor, and in the end."""
+
+
+NEGLIGIBLE = -4.0
+"""Where all choices together have less evidence than this, a logarithm, they are left out of the sum."""
 
 
 class BatchTest:
@@ -104,18 +108,17 @@ class BatchTest:
         if self.events == 0:
             return 0.0
         surplus = self.surplus()
-        terms = [
-            surplus + self.expression_departures() + self.log_weight("expression"),
-            surplus + self.choices.departures() + self.log_weight("tie"),
-            np.array([math.log(SHARES["drift"]) + log_e for log_e, _ in self._weighed()]),
-        ]
-        together = np.concatenate(terms)
-        largest = float(together.max(initial=-math.inf))
-        if not math.isfinite(largest):
+        expressions = self.log_weight("expression") + _log_sum(self.expression_departures())
+        drifts = [math.log(SHARES["drift"]) + log_e for log_e, _ in self._weighed()]
+        return _log_sum(np.array([surplus + expressions, self._ties(surplus), *drifts]))
+
+    def _ties(self, surplus: float) -> float:
+        """log Σ w·E of the choices that may not be equal; nothing where that is next to no evidence."""
+        scale = surplus + self.log_weight("tie")
+        net = self.choices.net
+        if scale + float(net.max(initial=-math.inf)) + math.log(len(net) + 1.0) < NEGLIGIBLE:
             return -math.inf
-        matters = together[together > largest - 40.0]
-        total = largest + math.log(float(np.exp(matters - largest).sum()))
-        return total - 1e-9 - 4e-16 * abs(total)
+        return scale + _log_sum(self.choices.departures())
 
     def log_weight(self, kind: str) -> float:
         """Of one signature, or one choice, in the mixture."""
@@ -167,18 +170,35 @@ class BatchTest:
 
 
 def weigh_batches(test: BatchTest, counts: Counts) -> list[tuple[int, float]]:
-    """Let a test take in all data; after how many events it looked, and what log E was."""
+    """Let a test take in all data; after how many events it looked, and what log E was.
+
+    Predictions are renewed when events have grown enough to learn from: whatever is fixed before an event
+    predicts it soundly.
+    """
     if counts.batches is None:
         seen = np.flatnonzero(counts.transition)
         batches = [(seen, counts.transition[seen])]
     else:
         batches = [batch for batch in counts.batches if len(batch[0])]
     looks: list[tuple[int, float]] = []
+    looked = 0
     for number, (transition, count) in enumerate(batches, start=1):
         test.add(transition, count)
         is_last = number == len(batches)
-        if is_last or test.events >= GROWTH * (looks[-1][0] if looks else FIRST_CHANGE):
-            looks.append((test.events, test.log_evidence()))
+        if not is_last and test.events < GROWTH * looked:
+            continue
+        looked = test.events
+        if is_last or looked >= FIRST_CHANGE:
+            looks.append((looked, test.log_evidence()))
         if not is_last:
             test.predict()
     return looks
+
+
+def _log_sum(terms: FloatArray) -> float:
+    """log Σ exp of many terms, rounded down."""
+    largest = float(terms.max(initial=-math.inf))
+    if not math.isfinite(largest):
+        return -math.inf
+    total = largest + math.log(float(np.exp(terms[terms > largest - 40.0] - largest).sum()))
+    return total - 1e-9 - 4e-16 * abs(total)

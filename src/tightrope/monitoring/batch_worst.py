@@ -74,11 +74,7 @@ def _expressions(test: BatchTest, fitted: FloatArray, surplus: float, most: int)
 def _ties(test: BatchTest, fitted: FloatArray, surplus: float, most: int) -> Ranked:
     choices, structure = test.choices, test.model.structure
     log_e = surplus + choices.departures()
-    kept = choices.part >= 0
-    size = len(choices.choice)
-    gain = choices.free + _gain(
-        choices.number[kept], choices.part[kept], choices.expression[kept], fitted, size
-    )
+    gain = np.zeros(len(log_e))
     ranked: Ranked = []
     for part in _largest(log_e, gain, most):
         choice, visits = int(choices.choice[part]), float(choices.visits[part])
@@ -99,6 +95,8 @@ def _ties(test: BatchTest, fitted: FloatArray, surplus: float, most: int) -> Ran
 def _largest(log_e: FloatArray, gain: FloatArray, most: int) -> list[int]:
     """The parts that come first, of those that were met."""
     met = np.flatnonzero(np.isfinite(gain))
+    if len(met) > most:
+        met = met[log_e[met] >= np.partition(log_e[met], -most)[-most]]
     order = np.lexsort((-gain[met], -log_e[met]))
     return [int(part) for part in met[order[:most]]]
 

@@ -272,7 +272,7 @@ def test_listed_states(model: tr.ParametricMDP) -> None:
         ('log(Pmax=? [ F "goal" ], 2)', "log of a result is not supported"),
         ('pow(Pmax=? [ F "goal" ], 0.5)', "the exponent of a result is a whole number from 0 to 1000"),
         ('P=? [ F "goal" ] + 1', "P=\\? has no answer here: the model has choices"),
-        ('R{"steps"}max=? [ F (X "goal") ]', "X cannot stand here: a formula about states is wanted"),
+        ('R{"steps"}max=? [ G "goal" ]', "it is not co-safe"),
     ],
 )
 def test_what_has_no_answer_is_refused(model: tr.ParametricMDP, text: str, message: str) -> None:

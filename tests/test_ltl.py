@@ -240,3 +240,18 @@ def test_formulas_that_are_too_large_are_refused_in_words() -> None:
     )
     with pytest.raises(tr.InputError, match="12 are the most that are taken apart"):
         quietly(cube, f"P=? [ {nested} ]")
+
+
+def test_rewards_until_a_co_safe_path_is_satisfied() -> None:
+    rows: Rows = [(0, "", {1: 0.5, 2: 0.5}), (1, "", {0: 1}), (2, "", {0: 1})]
+    model = tr.build_from_rows(rows, labels={"a": [1], "b": [2]}, state_rewards={"steps": [1, 1, 1]})
+    # The coin falls at steps 1, 3, 5, …: 3 times until both sides were seen, 4 times until a then b.
+    assert quietly(model, 'R=? [ (F "a") & (F "b") ]').bounds == pytest.approx((5, 5), abs=1e-4)
+    assert quietly(model, 'R=? [ X X "init" ]').bounds == pytest.approx((2, 2))
+    assert quietly(model, 'R=? [ F ("a" & (X X "b")) ]').bounds == pytest.approx((7, 7), abs=1e-4)
+    assert quietly(model, 'R=? [ X "a" ]').bounds == (float("inf"), float("inf"))
+    assert quietly(model, 'R<=6 [ (F "a") & (F "b") ]').verdict == "true"
+    with pytest.raises(tr.InputError, match="it is not co-safe"):
+        quietly(model, 'R=? [ G "a" ]')
+    with pytest.raises(tr.InputError, match="until a path formula is satisfied are not supported here"):
+        tr.Problem(model, 'R=? [ (F "a") & (F "b") ]')

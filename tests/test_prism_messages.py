@@ -87,13 +87,10 @@ PROPERTIES = [
         "R=? [ S ]",
         [
             "--prop:1:7: the steady-state operator S is not supported",
-            'hint: a property looks like  Pmax=? [ F "goal" ]',
+            "hint: R takes F, C<=k, C, I=k, or a path formula",
         ],
     ),
-    (
-        "R=? [ LTL ]",
-        ["--prop:1:7: unexpected 'LTL'", "hint: expected 'C', 'F' or I=k"],
-    ),
+    ("R=? [ LTL ]", ["--prop:1:7: unexpected 'LTL'", "hint: R takes F, C<=k, C, I=k, or a path formula"]),
     ("Pmax=? [ !F s=2 ]", ["--prop:1:11: the path formula F … stands in parentheses here: (F …)"]),
     (
         "Pmax=? [ F s=2 ] ; Pmin",
@@ -135,7 +132,7 @@ PROPERTIES = [
     ),
     (
         "Rmax=? [ F<=3 s=2 ]",
-        ["--prop:1:11: unexpected '<='", "hint: expected an expression"],
+        ["--prop:1:10: R [ F … ] takes no bound on steps", "hint: R [ C<=k ] adds up the rewards of k steps"],
     ),
     (
         "Pmax=? [ C ]",

@@ -16,16 +16,19 @@ from functools import reduce
 
 import numpy as np
 
+from tightrope.answering.combine import as_number, as_truth, combined
 from tightrope.answering.filters import filtered
-from tightrope.answering.temporal import Translator, bound_path
-from tightrope.answering.values import Bounds, Truth, rounded
+from tightrope.answering.temporal import PathBounds, Translator, bound_path, bound_reward
+from tightrope.answering.values import Bounds, Truth
+from tightrope.automata.translation import is_co_safe
 from tightrope.errors import CannotCertify
 from tightrope.model.graph import branching
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.objective import Objective
-from tightrope.numerics.arrays import BoolArray
+from tightrope.model.objective import Objective, ObjectiveKind
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.expand.check import check_arity
+from tightrope.prism.expand.traverse import children
 from tightrope.prism.parse.diagnostics import Complaint, Source, position_of
 from tightrope.prism.parse.property_syntax import (
     Branching,
@@ -37,17 +40,20 @@ from tightrope.prism.parse.property_syntax import (
     ValueOperator,
 )
 from tightrope.prism.parse.spelling import spelled
-from tightrope.prism.parse.syntax import Binary, Call, Conditional, Expression, Type, Unary
+from tightrope.prism.parse.syntax import Call, Expression, Type
+from tightrope.prism.properties.question import Reading
 from tightrope.prism.properties.resolve import (
     PropertyOptions,
     formulas_of,
     read_directions,
     refuse_reward_options,
     resolve_operator,
+    reward_structure_of,
     threshold_of,
 )
 from tightrope.prism.properties.shape import (
     check_is_path,
+    co_safe_path,
     has_operators,
     is_simple_path,
     without_negation,
@@ -124,17 +130,20 @@ class Evaluation:
             if self._formulas.is_number(expression):
                 return Bounds(*self._formulas.numbers(expression))
             return Truth.of(self._formulas.states(expression))
-        if isinstance(expression, Unary):
-            inner = self._value(expression.operand)
-            if expression.operator == "!":
-                return _truth(inner, expression.operand).negated()
-            return _number(inner, expression.operand).negated()
-        if isinstance(expression, Binary):
-            return self._binary(expression)
-        if isinstance(expression, Conditional):
-            return self._conditional(expression)
-        assert isinstance(expression, Call)
-        return self._call(expression)
+        if isinstance(expression, Call) and expression.function == "pow":
+            return self._power(expression)
+        return combined(expression, [self._value(part) for part in children(expression)])
+
+    def _power(self, expression: Call) -> Bounds:
+        check_arity("pow", len(expression.arguments), expression.position)
+        base, exponent = expression.arguments
+        number = self._formulas.number(exponent, Type.DOUBLE, "the exponent of a result")
+        if number.denominator != 1 or not 0 <= number <= MOST_POWER:
+            raise Complaint(
+                f"the exponent of a result is a whole number from 0 to {MOST_POWER}", position_of(exponent)
+            )
+        ones = np.ones(self.structure.states)
+        return reduce(Bounds.times, [as_number(self._value(base), base)] * int(number), Bounds(ones, ones))
 
     def _operator(self, expression: ValueOperator | Branching | Filter) -> Truth | Bounds:
         if isinstance(expression, Branching):
@@ -156,7 +165,12 @@ class Evaluation:
 
     def _bounds(self, operator: ValueOperator, precision: float) -> tuple[Bounds, Fraction | None]:
         """Certified bounds of the value that an operator is about, and what it is compared with."""
-        if isinstance(operator.path, RewardFormula) or is_simple_path(operator.path):
+        reward_path = co_safe_path(operator.path) if isinstance(operator.path, RewardFormula) else None
+        if reward_path is not None:
+            threshold = threshold_of(operator, self._formulas)
+            found, reading = self._reward(operator, reward_path, precision)
+            solution, bounds = found.solution, Bounds(found.lower, found.upper)
+        elif isinstance(operator.path, RewardFormula) or is_simple_path(operator.path):
             question = resolve_operator(operator, self.file, self.structure, self.options, self._decided)
             reading, threshold = question.reading, question.threshold
             solution = self._solve(self.model, question.objective, precision)
@@ -169,14 +183,12 @@ class Evaluation:
             threshold = threshold_of(operator, self._formulas)
             translator = Translator(self._formulas)
             path = translator.both_ways(operator.path)
-            everywhere = np.arange(self.structure.states)
-            starts = everywhere if operator is not self._top else np.array([self.structure.initial])
             found = bound_path(
                 self.model,
                 path,
                 translator.atoms,
                 (agent, nature),
-                starts,
+                self._starts(operator),
                 lambda model, objective: self._solve(model, objective, precision),
                 self.effort.translator,
             )
@@ -192,6 +204,46 @@ class Evaluation:
         if not solution.is_certified:
             self.missed.append(f"{self.file.text_of(operator)}: {solution.status.value}")
         return bounds, threshold
+
+    def _starts(self, operator: ValueOperator) -> OffsetArray:
+        """The states from which a product is built: all, or the initial one where it alone is asked for."""
+        return (
+            np.array([self.structure.initial]) if operator is self._top else np.arange(self.structure.states)
+        )
+
+    def _reward(
+        self, operator: ValueOperator, path: Expression, precision: float
+    ) -> tuple[PathBounds, Reading | None]:
+        """Bounds on a reward that is earned until a co-safe path formula is satisfied."""
+        check_is_path(path)
+        if self.options.discount is not None or self.options.terminal_reward is not None:
+            raise Complaint(
+                "discounts and terminal rewards do not go with rewards until a path formula is satisfied",
+                operator.position,
+            )
+        agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
+        reward = reward_structure_of(operator, self.structure)
+        self._tell(f"the path is read as  {spelled(path, self.file)}")
+        translator = Translator(self._formulas)
+        formula, _ = translator.both_ways(path)
+        if not is_co_safe(formula):
+            raise Complaint(
+                "rewards are added up until a path formula is satisfied for certain, and this one can "
+                "always fail later: it is not co-safe",
+                position_of(path),
+                "write it with F, U and X only",
+            )
+        nobody = np.zeros(self.structure.states, np.bool_)
+        objective = Objective(ObjectiveKind.REACH_REWARD, agent, nature, target=nobody, reward=reward)
+        found = bound_reward(
+            self.model,
+            formula,
+            translator.atoms,
+            objective,
+            self._starts(operator),
+            lambda model, asked: self._solve(model, asked, precision),
+        )
+        return found, reading
 
     def _solve(self, model: MDP | IntervalMDP, objective: Objective, precision: float) -> Solution:
         effort = self.effort
@@ -211,7 +263,7 @@ class Evaluation:
 
     def _decided(self, expression: Expression) -> BoolArray:
         """Where a formula inside another one holds; every state must be decided."""
-        value = _truth(self._value(expression), expression)
+        value = as_truth(self._value(expression), expression)
         if value.is_open.any() and isinstance(expression, ValueOperator):
             bounds, threshold = self._bounds(expression, min(FINEST, self.effort.precision))
             assert threshold is not None and expression.comparison is not None
@@ -248,71 +300,6 @@ class Evaluation:
         found = _paths(self._support, path.operator, left, right, every)
         return ~found if negated else found
 
-    def _binary(self, expression: Binary) -> Truth | Bounds:
-        operator = expression.operator
-        left, right = self._value(expression.left), self._value(expression.right)
-        if operator in ("&", "|", "=>", "<=>") or (operator in ("=", "!=") and isinstance(left, Truth)):
-            one, other = _truth(left, expression.left), _truth(right, expression.right)
-            if operator == "&":
-                return one.both(other)
-            if operator in ("|", "=>"):
-                return (one if operator == "|" else one.negated()).either(other)
-            return one.same(other) if operator != "!=" else one.same(other).negated()
-        first, second = _number(left, expression.left), _number(right, expression.right)
-        if operator == "+":
-            return first.plus(second)
-        if operator == "-":
-            return first.plus(second.negated())
-        if operator == "*":
-            return first.times(second)
-        if operator == "/":
-            return first.divided_by(second)
-        return first.compared(operator, second)
-
-    def _conditional(self, expression: Conditional) -> Truth | Bounds:
-        condition = _truth(self._value(expression.condition), expression.condition)
-        then, otherwise = self._value(expression.then), self._value(expression.otherwise)
-        if isinstance(then, Truth) and isinstance(otherwise, Truth):
-            yes, no = condition.both(then), condition.negated().both(otherwise)
-            same = Truth(then.holds & otherwise.holds, then.fails & otherwise.fails)
-            either = yes.either(no)
-            return Truth(either.holds | same.holds, either.fails | same.fails)
-        one, other = _number(then, expression.then), _number(otherwise, expression.otherwise)
-        lower = np.where(
-            condition.holds,
-            one.lower,
-            np.where(condition.fails, other.lower, np.minimum(one.lower, other.lower)),
-        )
-        upper = np.where(
-            condition.holds,
-            one.upper,
-            np.where(condition.fails, other.upper, np.maximum(one.upper, other.upper)),
-        )
-        return Bounds(lower, upper, max(one.unit, other.unit))
-
-    def _call(self, expression: Call) -> Bounds:
-        function, arguments = expression.function, expression.arguments
-        check_arity(function, len(arguments), expression.position)
-        if function in ("log", "mod"):
-            raise Complaint(f"{function} of a result is not supported", expression.position)
-        values = [_number(self._value(argument), argument) for argument in arguments]
-        if function == "floor":
-            return values[0].through(np.floor)
-        if function == "ceil":
-            return values[0].through(np.ceil)
-        if function == "round":
-            return values[0].through(rounded)
-        if function == "pow":
-            exponent = self._formulas.number(arguments[1], Type.DOUBLE, "the exponent of a result")
-            if exponent.denominator != 1 or not 0 <= exponent <= MOST_POWER:
-                raise Complaint(
-                    f"the exponent of a result is a whole number from 0 to {MOST_POWER}",
-                    position_of(arguments[1]),
-                )
-            ones = np.ones(self.structure.states)
-            return reduce(Bounds.times, [values[0]] * int(exponent), Bounds(ones, ones))
-        return reduce(Bounds.smaller if function == "min" else Bounds.larger, values)
-
 
 def _paths(
     support: Support, operator: PathOperator, left: BoolArray | None, right: BoolArray, every: bool
@@ -330,19 +317,3 @@ def _paths(
     if operator is PathOperator.WEAK_UNTIL:
         return weak(support, left, right)
     return weak(support, right, left & right)  # a R b is b W (a & b)
-
-
-def _truth(value: Truth | Bounds, expression: Expression) -> Truth:
-    if isinstance(value, Truth):
-        return value
-    hint = None
-    if isinstance(expression, ValueOperator):
-        letter = "R" if expression.is_reward else "P"
-        hint = f"inside a formula an operator has a threshold: {letter}>=0.5 [ … ]"
-    raise Complaint("this is a number, where true or false is wanted", position_of(expression), hint)
-
-
-def _number(value: Truth | Bounds, expression: Expression) -> Bounds:
-    if isinstance(value, Bounds):
-        return value
-    raise Complaint("this is true or false, where a number is wanted", position_of(expression))

@@ -1,4 +1,5 @@
-"""Probabilities of general LTL: the formula becomes an automaton, the product a reachability problem.
+"""Probabilities of general LTL, rewards until co-safe LTL: the formula becomes an automaton, the product a
+reachability problem.
 
 Where a formula only promises (co-safe) the target is what is left of it: true; where it only bans (safe), the
 complement is such a formula, and both hold for any agent and any nature. Otherwise the agent reaches end
@@ -10,7 +11,7 @@ refused.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from tightrope.errors import InputError
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import PathFormula, PathOperator, StepBound
@@ -79,6 +81,35 @@ def bound_path(
     )
     solution = solve(found.model, objective)
     lower, upper = np.zeros(model.states), np.ones(model.states)
+    lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
+    return PathBounds(lower, upper, solution)
+
+
+def bound_reward(
+    model: MDP | IntervalMDP,
+    formula: Formula,
+    atoms: list[BoolArray],
+    objective: Objective,
+    starts: OffsetArray,
+    solve: Solve,
+) -> PathBounds:
+    """Bounds on the reward that is earned until a co-safe formula is satisfied.
+
+    The state whose letter settles it earns nothing any more. `objective` has the directions, and the reward
+    on the states of the model."""
+    letters = Letters.of(atoms, model.states)
+    automaton, left = progression(formula, letters.bits)
+    product = product_of(Support.of(model), letters, automaton, starts)
+    settled = np.array([rest == TRUE for rest in left])
+    target = settled[automaton.successor[product.memory, letters.letter[product.state]]]
+    reward = objective.reward
+    assert reward is not None
+    lifted = RewardStructure(
+        None if reward.state is None else reward.state[product.state],
+        None if reward.choice is None else reward.choice[product.choice],
+    )
+    solution = solve(product.model(model), replace(objective, target=target, reward=lifted))
+    lower, upper = np.full(model.states, -np.inf), np.full(model.states, np.inf)
     lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
     return PathBounds(lower, upper, solution)
 

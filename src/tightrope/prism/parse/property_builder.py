@@ -21,7 +21,7 @@ from tightrope.prism.parse.property_syntax import (
     ValueOperator,
 )
 from tightrope.prism.parse.refusals import PROPERTY_FORM, PROPERTY_WORDS
-from tightrope.prism.parse.syntax import Expression
+from tightrope.prism.parse.syntax import Expression, Name, Position
 
 _EXTREMA = ("max", "min", "maxmax", "maxmin", "minmax", "minmin")
 _FILTERS = {"+": "sum", "&": "forall", "|": "exists"}
@@ -123,9 +123,19 @@ class PropertyBuilder(DeclarationBuilder):
 
     # --- rewards ---------------------------------------------------------------------------
 
-    def reach_reward(self, parts: Parts) -> RewardFormula:
-        operator, target = cast(tuple[Token, Expression], tuple(parts))
-        return RewardFormula(RewardOperator.REACH, target, None, False, at(operator))
+    def path_reward(self, parts: Parts) -> RewardFormula:
+        path = cast(Expression, parts[0])
+        position = position_of(path) or Position(1, 1)
+        if isinstance(path, Name):
+            word = PROPERTY_WORDS.get(path.name) or f"unexpected '{path.name}'"
+            raise Complaint(word, position, "R takes F, C<=k, C, I=k, or a path formula")
+        if not isinstance(path, PathFormula) or path.operator is not PathOperator.EVENTUALLY:
+            return RewardFormula(RewardOperator.CO_SAFE, path, None, False, position)
+        if path.bound is not None:
+            raise Complaint(
+                "R [ F … ] takes no bound on steps", position, "R [ C<=k ] adds up the rewards of k steps"
+            )
+        return RewardFormula(RewardOperator.REACH, path.right, None, False, position)
 
     def cumulative_reward(self, parts: Parts) -> RewardFormula:
         operator, comparison, steps = cast(tuple[Token, Token, Expression], tuple(parts))

@@ -51,11 +51,12 @@ class RewardOperator(Enum):
     CUMULATIVE = "C<="
     TOTAL = "C"
     INSTANTANEOUS = "I="
+    CO_SAFE = "until a path formula is satisfied"
 
 
 @dataclass(frozen=True)
 class RewardFormula:
-    """`F target`, `C<=k` and `I=k` (then `bound`) or `C`."""
+    """`F target`, `C<=k` and `I=k` (then `bound`) or `C`; `target` is also the path of a co-safe reward."""
 
     operator: RewardOperator
     target: Expression | None

@@ -44,7 +44,7 @@ PROPERTY_WORDS = {
     "T": "expected times T are not supported: use a reward structure that gives 1 to every step",
     "multi": "multi-objective properties (multi) are not supported",
     "quantile": "quantiles are not supported",
-    "cosafe": "co-safe LTL rewards (cosafe) are not supported: use F with a state formula",
+    "cosafe": "the word cosafe is not known: write the path formula alone, R=? [ (F a) & (F b) ]",
     "sim": "simulation properties are not supported",
 }
 _CHARACTER_HINTS = {

@@ -39,6 +39,7 @@ from tightrope.prism.parse.property_syntax import (
 from tightrope.prism.parse.syntax import Expression, Type
 from tightrope.prism.properties.paths import path_problem, whole_steps
 from tightrope.prism.properties.question import Question, Reading
+from tightrope.prism.properties.shape import co_safe_path
 from tightrope.prism.properties.state_formulas import StateFormulas
 
 
@@ -71,6 +72,12 @@ def resolve(
             property_.position,
             "`check` and tr.answer take it",
         )
+    if isinstance(operator.path, RewardFormula) and co_safe_path(operator.path) is not None:
+        raise source.error(
+            "rewards until a path formula is satisfied are not supported here",
+            operator.path.position,
+            "`check` and tr.answer take them; elsewhere use F with a state formula",
+        )
     if isinstance(operator.path, RewardFormula) and operator.path.operator is RewardOperator.INSTANTANEOUS:
         raise source.error(
             "instantaneous rewards I=k are not supported here",
@@ -93,7 +100,7 @@ def resolve_operator(
         formulas = formulas_of(file, structure, options, nested)
         agent, nature, reading = read_directions(operator, file, structure, options)
         if isinstance(operator.path, RewardFormula):
-            reward = _reward_structure(operator, structure)
+            reward = reward_structure_of(operator, structure)
             objective = _reward_objective(
                 operator.path, reward, formulas, structure, (agent, nature), options
             )
@@ -256,7 +263,7 @@ def _reward_objective(
     return Objective(ObjectiveKind.DISCOUNTED, *directions, reward=reward, discount=discount)
 
 
-def _reward_structure(operator: ValueOperator, structure: Structure) -> RewardStructure:
+def reward_structure_of(operator: ValueOperator, structure: Structure) -> RewardStructure:
     """By name, by number from 1 (`R{2}`), or the first where the property names none."""
     wanted, known = operator.reward_name, list(structure.rewards)
     if not known:

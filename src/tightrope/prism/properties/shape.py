@@ -15,7 +15,9 @@ from tightrope.prism.parse.property_syntax import (
     Branching,
     Filter,
     PathFormula,
+    PathOperator,
     PropertyFile,
+    RewardFormula,
     RewardOperator,
     ValueOperator,
 )
@@ -72,9 +74,18 @@ def is_plain(formula: Expression, file: PropertyFile) -> bool:
     path = formula.path
     if isinstance(path, Expression):
         return is_simple_path(path) and not has_operators(path)
-    if path.operator is RewardOperator.INSTANTANEOUS:
+    if path.operator in (RewardOperator.INSTANTANEOUS, RewardOperator.CO_SAFE):
         return False
     return path.target is None or not (has_operators(path.target) or is_path(path.target))
+
+
+def co_safe_path(path: RewardFormula) -> Expression | None:
+    """The path until which a reward is added up, where it is more than reaching a state."""
+    if path.operator is RewardOperator.CO_SAFE:
+        return path.target
+    if path.operator is not RewardOperator.REACH or path.target is None or not is_path(path.target):
+        return None
+    return PathFormula(PathOperator.EVENTUALLY, None, path.target, None, path.position)
 
 
 def check_is_path(path: Expression, where: str = "the brackets") -> None:

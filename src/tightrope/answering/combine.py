@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import numpy as np
 
 from tightrope.answering.values import Bounds, Truth, rounded
+from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.expand.check import check_arity
 from tightrope.prism.expand.traverse import children
 from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Conditional, Expression, Unary
 
-_WHOLE = {"floor": np.floor, "ceil": np.ceil, "round": rounded}
+_WHOLE: dict[str, Callable[[FloatArray], FloatArray]] = {"floor": np.floor, "ceil": np.ceil, "round": rounded}
 
 
 def combined(expression: Expression, values: Sequence[Truth | Bounds]) -> Truth | Bounds:

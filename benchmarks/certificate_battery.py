@@ -55,7 +55,7 @@ from tightrope.studies.instance import Instance
 from tightrope.studies.suite import listed, load, parse_bench, question
 
 DELTA = 0.01
-REGIONS = ("polytope", "l1", "likelihood", "ellipsoid")
+REGIONS = ("polytope", "l1", "likelihood", "slab", "ellipsoid")
 SETS = ("parameter", "expression", "rectangular", "coupled")
 SMOKE = ("aircraft(8,4)",)
 
@@ -128,7 +128,7 @@ def combinations(smoke: bool) -> Iterator[What]:
         yield "-", "tied", method.value
     for region in REGIONS:
         for sets in SETS:
-            if (region, sets) != ("ellipsoid", "coupled"):
+            if (region, sets) not in (("ellipsoid", "coupled"), ("slab", "parameter")):
                 yield region, sets, None
     for sets in () if smoke else ("expression", "rectangular", "coupled"):
         yield "domain", sets, None

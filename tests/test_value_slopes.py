@@ -1,0 +1,101 @@
+"""Slopes of values over plain arrays against those of the coupled solver; best policies against `solve`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from learning_cases import case
+from tightrope.coupled.gradient import ValueGradient
+from tightrope.formats.policy import Policy
+from tightrope.learning.bet_policy import question_of
+from tightrope.model.mdp import MDP
+from tightrope.model.objective import Direction, ObjectiveKind
+from tightrope.numerics.question import layers_of, reached
+from tightrope.numerics.value_slopes import best_policy, value_slopes
+from tightrope.solver.solve import solve
+from tightrope.statistics.coordinates import Coordinates
+
+
+def setting(name):
+    known = case(name)
+    coordinates = Coordinates.of(known.model.expressions, known.model.parameters)
+    functions = coordinates.functions(known.model.expressions)
+    x = coordinates.lift(np.array([[float(value) for value in known.instance.truth]]))[0]
+    chance = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
+    return known, functions, x, chance[known.model.expression]
+
+
+def asked(objective, other):
+    if other == "min":
+        return replace(objective, agent=Direction.MIN)
+    if other == "steps":
+        return replace(objective, upper_steps=10, lower_steps=2)
+    if other == "late":
+        return replace(objective, lower_steps=3)
+    if other == "discounted":
+        return replace(objective, kind=ObjectiveKind.DISCOUNTED, target=None, discount=0.9)
+    if other == "complement":
+        return replace(objective, complement=True)
+    return objective
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("glider(4,4)", ""),
+        ("glider(4,4)", "discounted"),
+        ("parallel(3)", ""),
+        ("aircraft(8,4)", "steps"),
+        ("aircraft(8,4)", "late"),
+        ("rover(4,4)", "complement"),
+    ],
+)
+def test_slopes_are_those_of_the_coupled_solver(name, other):
+    known, functions, x, probability = setting(name)
+    objective = asked(known.objective, other)
+    start = known.model.structure.choice_start
+    mixed = np.repeat(1.0 / np.diff(start), np.diff(start))
+    for weight in (known.policy.probability, mixed):
+        found = value_slopes(question_of(known.model, objective), weight, probability)
+        policy = Policy(known.model, weight)
+        wanted = ValueGradient.of(known.model, objective, policy, functions).at(x)
+        gradient = np.bincount(known.model.expression[found[0]], found[1], len(functions)) @ functions.linear
+        assert np.any(wanted != 0)
+        assert gradient == pytest.approx(wanted, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("glider(4,4)", ""),  # cycles
+        ("glider(4,4)", "min"),
+        ("glider(4,4)", "discounted"),
+        ("engagement(8)", ""),
+        ("parallel(3)", ""),  # layers
+        ("aircraft(8,4)", "min"),
+        ("rover(4,4)", ""),
+    ],
+)
+def test_the_best_policy_is_best(name, other):
+    known, _, _, probability = setting(name)
+    objective = asked(known.objective, other)
+    question = question_of(known.model, objective)
+    assert (question.layers is None) == (name.startswith(("glider", "engagement")) or other == "discounted")
+    model, initial = MDP(known.model.structure, probability), known.model.initial
+    best = solve(model, objective, precision=1e-10)
+    found = best_policy(question, probability)
+    for choice in (found, best_policy(question, probability, found)):
+        weight = np.zeros(known.model.structure.choices)
+        weight[choice] = 1.0
+        own = solve(model, objective, policy=Policy(known.model, weight), precision=1e-10)
+        assert own.lower[initial] == pytest.approx(best.lower[initial], rel=1e-8)
+
+
+def test_ways_through_a_graph():
+    origin, successor = np.array([0, 0, 1, 3]), np.array([1, 2, 2, 1])
+    assert layers_of(4, origin, successor).tolist() == [2, 1, 0, 2]
+    assert layers_of(4, np.append(origin, 2), np.append(successor, 0)) is None
+    assert reached(4, origin, successor, np.array([1])).tolist() == [False, True, True, False]

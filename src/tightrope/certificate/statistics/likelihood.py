@@ -89,7 +89,8 @@ class Likelihood:
         terms: list[Numbers | None] = [n.zeros(1) + log_below(n, delta)]
         if number is not None:
             terms.append(-n.log_up(n.array([(number + 1) * (number + 2)])))
-        predictor = Predictor(space, n.floats(self.linear), n.floats(self.constant))
+        self.doubles = n.floats(self.linear), n.floats(self.constant)
+        predictor, self._tangents = Predictor(space, *self.doubles), dict[bytes, Row]()
         so_far = totals(data, expression, len(polynomials), 0, self.pilot)[unknown]
         weight = np.zeros(len(unknown), dtype=np.int64)
         self.plug_ins: list[FloatArray] = []
@@ -122,11 +123,17 @@ class Likelihood:
         return None if np.any(value <= 0) else n.trim(seen[met] * n.log_down(value), False)
 
     def tangent(self, point: FloatArray) -> Row:
+        """The tangent at a point; stages of a slab ask for many again."""
+        if point.tobytes() not in self._tangents:
+            self._tangents[point.tobytes()] = self._tangent(point)
+        return self._tangents[point.tobytes()]
+
+    def _tangent(self, point: FloatArray) -> Row:
         """−Σ t·f_linear·x ≤ Σ K·log(K/t) − Σ K − T + Σ t·f_constant."""
         n, linear, constant = self.n, self.linear[self.used], self.constant[self.used]
         if self.threshold is None:
             raise ValueError("there is nothing to cut")
-        chosen = n.floats(linear) @ point + n.floats(constant)
+        chosen = (self.doubles[0] @ point + self.doubles[1])[self.used]
         if not np.all(chosen > 0):
             raise ValueError("a cut at a point where something seen has no probability")
         tilt = n.array(self.weight / chosen)

@@ -121,7 +121,7 @@ def _policy(name: str, counts: tr.Counts, gap: float, way: str) -> tuple[tr.Poli
         result = learned(name, counts)
         return result.robust.policy, result.robust.interval.width
     found = planned(name, counts, gap=gap)
-    return found.policy, found.gap_now
+    return (None if found.exploration is None else found.policy), found.gap_now
 
 
 def _crossing(widths: dict[int, float], ends: list[int], gap: float, width_at: Any) -> float:
@@ -145,6 +145,8 @@ def forecast_again(rows: list[dict[str, Any]], file: Path) -> None:
         cell = row["instance"], row["pilot"], row["seed"], row["gap"]
         if cell not in known:
             known[cell] = planned(cell[0], simulator(cell[0]).episodes(cell[1], cell[2]), gap=cell[3])
+        if row["needed"] is None:
+            continue
         made = next(one for one in known[cell].strategies if one.name == row["way"])
         row |= {"forecast": made.episodes, "low": made.low, "high": made.high}
     lines = [json.dumps({k: _plain(v) for k, v in row.items()}) + "\n" for row in rows]
@@ -167,7 +169,8 @@ def measure(
     data = simulator(name).episodes(pilot, seed)
     now = learned(name, data).robust.interval.width
     gap = share * now
-    found = planned(name, data, gap=gap) if math.isfinite(now) else None
+    found = planned(name, data, gap=gap) if 1e-9 < now < math.inf else None
+    found = found if found is not None and found.strategies else None
     for way in missing:
         strategy = None if found is None else next(one for one in found.strategies if one.name == way)
         row: dict[str, Any] = {**key, "way": way, "gap_now": now, "gap": gap}
@@ -201,7 +204,7 @@ def judged(rows: list[dict[str, Any]]) -> list[tuple[str, int, float, float, flo
         ]
         if not mine:
             continue
-        ratio = np.array([row["needed"] / row["forecast"] for row in mine])
+        ratio = np.array([row["needed"] / max(row["forecast"], 1.0) for row in mine])
         inside = np.mean([row["low"] <= row["needed"] <= row["high"] for row in mine])
         within = np.mean((ratio <= WITHIN) & (ratio >= 1 / WITHIN))
         low, middle, high = np.quantile(ratio, (0.1, 0.5, 0.9))

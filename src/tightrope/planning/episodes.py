@@ -169,17 +169,15 @@ class Episodes:
         structure = self.structure
         mass, following = np.zeros(structure.states), np.zeros(structure.states)
         mass[structure.initial] = 1.0
-        weight = None if policy.depends_on_step else policy.probability
-        taken = None if policy.steps is None else policy.steps
+        if policy.steps is None:
+            _sweep_steps(*self.arrays, policy.probability, mass, following, result, self.cap)
+            return
+        weight = np.zeros(structure.choices)
         for step in range(self.cap):
-            if taken is not None and (weight is None or step <= taken.horizon):
-                weight = np.zeros(structure.choices)
-                weight[taken.at(step)] = 1.0
-            assert weight is not None
-            left = _sweep_forward(*self.arrays, weight, mass, following, result)
-            mass, following = following, mass
-            if left <= 0.0:
-                break
+            if step <= policy.steps.horizon:
+                weight[:] = 0.0
+                weight[policy.steps.at(step)] = 1.0
+            _sweep_steps(*self.arrays, weight, mass, following, result, 1)
 
     def _solve_forward(self, policy: Policy) -> FloatArray:
         from scipy.sparse import eye_array
@@ -266,7 +264,7 @@ def _pass_forward(
 
 
 @kernel
-def _sweep_forward(
+def _sweep_steps(
     choice_start: OffsetArray,
     transition_start: OffsetArray,
     successor: IndexArray,
@@ -277,19 +275,19 @@ def _sweep_forward(
     mass: FloatArray,
     following: FloatArray,
     result: FloatArray,
-) -> float:
-    """One step of all that is under way; returns how much still is."""
-    following[:] = 0.0
-    left = 0.0
-    for s in range(len(mass)):
-        if stop[s] or mass[s] <= 0.0:
-            continue
-        for c in range(choice_start[s], choice_start[s + 1]):
-            if weight[c] <= 0.0:
+    steps: int,
+) -> None:
+    """So many steps of all that is under way, which is `mass` before and after."""
+    for _ in range(steps):
+        following[:] = 0.0
+        for s in range(len(mass)):
+            if stop[s] or mass[s] <= 0.0:
                 continue
-            here = mass[s] * weight[c]
-            result[c] += here
-            for t in range(transition_start[c], transition_start[c + 1]):
-                following[successor[t]] += here * probability[expression[t]]
-        left += mass[s]
-    return left
+            for c in range(choice_start[s], choice_start[s + 1]):
+                if weight[c] <= 0.0:
+                    continue
+                here = mass[s] * weight[c]
+                result[c] += here
+                for t in range(transition_start[c], transition_start[c + 1]):
+                    following[successor[t]] += here * probability[expression[t]]
+        mass[:] = following

@@ -94,6 +94,24 @@ class Past:
             pilot,
         )
 
+    def pilot(self, visits: FloatArray) -> tuple[int, float]:
+        """(batches of the pilot, its price) of batches with so many visits, as
+        `tightrope.statistics.prequential` will choose it.
+        """
+        if self.planned_pilot is not None:
+            return self.planned_pilot, 0.0
+        ends = np.cumsum(visits)
+        number = int(np.searchsorted(ends, PILOT_SHARE * ends[-1], side="right")) // PILOT_STEP
+        return number * PILOT_STEP, math.log((number + 1.0) * (number + 2.0))
+
+    def kept(self, visits: float) -> FloatArray:
+        """The information of the data so far that still counts after so many more visits: the pilot has
+        grown by then. A design that built on the rest would have no information there in the end.
+        """
+        pilot, _ = self.pilot(np.append(self.visits, visits))
+        result: FloatArray = self.matrices[min(pilot, len(self.visits)) :].sum(axis=0)
+        return result
+
     @property
     def matrix(self) -> FloatArray:
         """The information of all data so far."""
@@ -160,7 +178,7 @@ class Curve:
         ends = np.append(self._ends[:last], past.episodes + count)
         episodes = np.diff(ends)
         visits = np.concatenate([past.visits, episodes * self.steps])
-        pilot, price = self._pilot(visits)
+        pilot, price = past.pilot(visits)
         old = slice(min(pilot, len(past.visits)), None)
         skipped = max(pilot - len(past.visits), 0)
         new = episodes[skipped:]
@@ -174,14 +192,6 @@ class Curve:
         if count:
             variance += 0.5 * size + 0.5 * float(np.vdot(taken_back, taken_back.T))
         return before + float(new.sum()) * self.matrix, 2.0 * bracket, math.sqrt(max(variance, 0.0))
-
-    def _pilot(self, visits: FloatArray) -> tuple[int, float]:
-        """As `tightrope.statistics.prequential` will choose it."""
-        if self.past.planned_pilot is not None:
-            return self.past.planned_pilot, 0.0
-        ends = np.cumsum(visits)
-        number = int(np.searchsorted(ends, PILOT_SHARE * ends[-1], side="right")) // PILOT_STEP
-        return number * PILOT_STEP, math.log((number + 1.0) * (number + 2.0))
 
     def _past_cost(self, batches: slice) -> tuple[float, float]:
         """What the plug-ins of past batches cost, realised or expected, and the variance of the latter."""

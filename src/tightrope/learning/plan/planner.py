@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -72,6 +73,8 @@ POINTS = 24
 
 _ROUNDS = 3
 _NOTEWORTHY_LOSS = 0.01
+_ROUNDING = 1e-9
+"""Relative: gaps below are none (a policy whose value is known, whatever the parameters)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +115,7 @@ class Planner:
         self.oracle: Oracle = self.designer.oracle(self.stage)
         self.judged: PolicyValue = result.robust if result.value is None else result.value
         self._criterion: Criterion | None = None
+        self._past: Past | None = None
         self._atoms: tuple[Atom, ...] = ()
         self.notes = [self.stage.episodes.uncut] if self.stage.episodes.uncut else []
 
@@ -126,7 +130,7 @@ class Planner:
         asked = self._asked(value)
         hangs_on = main_combinations(self.stage.information, directions, self.stage.past)
         found = Found(gap_now, asked, value, hangs_on=hangs_on)
-        if asked is not None and self._is_reached(gap_now, asked):
+        if asked is not None and self._is_reached(gap_now, asked, value):
             return self._answer(PlanStatus.REACHED, found)
         found = replace(found, blind=self._blind(directions))
         if asked is not None and asked <= 0.0:
@@ -174,9 +178,9 @@ class Planner:
             return 2.0 * better * (value - target.amount)
         return target.amount * abs(value) if target.relative else target.amount
 
-    def _is_reached(self, gap_now: float, asked: float) -> bool:
+    def _is_reached(self, gap_now: float, asked: float, value: float) -> bool:
         if self.target.aim is not Aim.ABOVE:
-            return gap_now <= asked
+            return gap_now <= max(asked, _ROUNDING * abs(value))
         interval = self.judged.interval
         if maximises(self.objective):
             return interval.lower >= self.target.amount
@@ -246,7 +250,7 @@ class Planner:
         if decisions.region is RegionKind.LIKELIHOOD:
             region = self.result.region
             evidence = region.evidence if isinstance(region, Polytope) else None
-            past = Past.of(information, self.counts, evidence)
+            past = self._past = Past.of(information, self.counts, evidence)
             return lambda occupancy: Curve(
                 information,
                 directions,
@@ -291,15 +295,23 @@ class Planner:
     def _designed(self, amount: float, oracle: Oracle | None = None) -> Design:
         """The design for what so many of the judged policy's episodes cost, looked for from the last one."""
         stage = self.stage
-        spend = amount * self.designer.cost_of(stage.episodes.occupancy(self.judged.policy))
+        followed = self._followed
+        spend = amount * self.designer.cost_of(followed)
+        known = stage.past
+        if self._past is not None:
+            known = self._past.kept(amount * float(followed.sum())) + stage.information.smoothing
         if oracle is not None:  # another bound: what was found under this one need not keep it
             self._atoms = ()
         if self._criterion is None:
             self._criterion = stage.criterion(self.judged.policy, self.result.optimistic.policy)
         ask = oracle or self.oracle
-        made = design(stage.information, self._criterion, stage.past, spend, ask, self._atoms)
+        made = design(stage.information, self._criterion, known, spend, ask, self._atoms)
         self._atoms = made.atoms
         return made
+
+    @cached_property
+    def _followed(self) -> FloatArray:
+        return self.stage.episodes.occupancy(self.judged.policy)
 
     def _occupancy(self, made: Design) -> FloatArray:
         """Of the one randomised policy: under a cap it is not quite that of the mixture."""

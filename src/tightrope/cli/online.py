@@ -28,7 +28,7 @@ from tightrope.cli.options import (
 )
 from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
-from tightrope.learning.online.exploration import DEFAULT_EXPLORATION, Exploration, Explore
+from tightrope.learning.online.exploration import Exploration, Explore, default_exploration
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
@@ -53,9 +53,13 @@ def online(
         typer.Option("--episodes", metavar="N", min=1, help="Episodes altogether.", show_default=False),
     ] = None,
     explore: Annotated[
-        Exploration,
-        typer.Option("--explore", help="Who collects the episodes."),
-    ] = DEFAULT_EXPLORATION,
+        Exploration | None,
+        typer.Option(
+            "--explore",
+            help="Who collects the episodes: designed with --until-gap, else optimistic, unless said.",
+            show_default=False,
+        ),
+    ] = None,
     until_gap: Annotated[
         str | None,
         typer.Option(
@@ -217,7 +221,9 @@ def online(
         Request(
             model=model,
             episodes=episodes or max_episodes or MOST_EPISODES,
-            explore=Explore(explore, cost=cost, avoid=avoid, at_most=at_most),
+            explore=Explore(
+                explore or default_exploration(until_gap), cost=cost, avoid=avoid, at_most=at_most
+            ),
             until_gap=until_gap,
             data=data,
             at=at,

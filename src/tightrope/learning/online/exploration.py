@@ -78,8 +78,11 @@ class Explore(Record):
                     )
 
     @staticmethod
-    def of(given: Explore | Exploration | str) -> Explore:
-        return given if isinstance(given, Explore) else Explore(given)
+    def of(given: Explore | Exploration | str | None, until_gap: float | str | None) -> Explore:
+        """What is asked for, or what is best for the question where nothing is."""
+        if isinstance(given, Explore):
+            return given
+        return Explore(default_exploration(until_gap) if given is None else given)
 
     @property
     def kind(self) -> Exploration:
@@ -92,9 +95,6 @@ class Explore(Record):
         if isinstance(self.cost, Cost):
             return self.cost
         return Cost() if self.cost is None else Cost.parse(self.cost)
-
-
-DEFAULT_EXPLORATION = Exploration.OPTIMISTIC
 
 
 def exploration(given: Exploration | str) -> Exploration:
@@ -155,3 +155,8 @@ class GapTarget:
         inside = interval.lower <= 0.0 <= interval.upper
         nearest = 0.0 if inside else min(abs(interval.lower), abs(interval.upper))
         return gap <= self.size * nearest
+
+
+def default_exploration(until_gap: float | str | GapTarget | None) -> Exploration:
+    """Where nobody says: what narrows a gap fastest where one is waited for, otherwise what the paper does."""
+    return Exploration.OPTIMISTIC if until_gap is None else Exploration.DESIGNED

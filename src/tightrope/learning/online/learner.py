@@ -44,7 +44,6 @@ from tightrope.learning.online.certified import Computed, certify_robust, digest
 from tightrope.learning.online.designer import REDESIGN, Designer
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
 from tightrope.learning.online.exploration import (
-    DEFAULT_EXPLORATION,
     Exploration,
     Explore,
     GapTarget,
@@ -100,7 +99,7 @@ class OnlineLearner:
         progress: Progress | bool | None = None,
         states: StateForm | str | None = None,
         planned_episodes: int | None = None,
-        explore: Explore | Exploration | str = DEFAULT_EXPLORATION,
+        explore: Explore | Exploration | str | None = None,
         until_gap: float | str | None = None,
         data: Counts | None = None,
         on_drift: OnDrift | str | None = None,
@@ -108,7 +107,7 @@ class OnlineLearner:
     ):
         check_delta(delta)
         ReadOptions(planned_episodes=planned_episodes)  # refuses what is no number of episodes
-        self.explore = Explore.of(explore)
+        self.explore = Explore.of(explore, until_gap)
         self.exploration = self.explore.kind
         self.target = None if until_gap is None else GapTarget.of(until_gap)
         model = parametric(problem)

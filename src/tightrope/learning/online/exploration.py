@@ -158,5 +158,5 @@ class GapTarget:
 
 
 def default_exploration(until_gap: float | str | GapTarget | None) -> Exploration:
-    """Where nobody says: what narrows a gap fastest where one is waited for, otherwise what the paper does."""
+    """Where nobody says: what narrows a gap fastest where one is waited for, else what the paper does."""
     return Exploration.OPTIMISTIC if until_gap is None else Exploration.DESIGNED

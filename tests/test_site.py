@@ -114,6 +114,7 @@ def test_diagrams_are_what_their_script_draws(tmp_path: Path, monkeypatch: pytes
     [
         ("value 0.12345\n", "value 0.12349", True),
         ("value 0.12\n", "value 0.13", False),
+        ("takes about 100 more", "takes about 90 more", True),
         ("built in 0.2 s", "built in 17 s\n seconds  solve 0.3", True),
         ("first\n…\nlast", "first\nmiddle\nmore\nlast", True),
         ("first\n…\nlast", "first\nmiddle", False),

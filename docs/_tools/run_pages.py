@@ -11,9 +11,10 @@
 | `text` | what the executed block before it printed |
 | others (`console`, `json`, …) | shown, not run |
 
-Numbers in outputs may differ by a thousandth, times and memory by anything, a line `…` stands for any lines,
-and `…` at the end of a line for its rest. Figures that a page shows from `images/tutorials/` are those
-that its blocks save under that name. Files of `tutorials/data/` lie in the folder.
+Numbers in outputs may differ by a thousandth (by a third where the line says "about"), times and memory by
+anything, a line `…` stands for any lines, and `…` at the end of a line for its rest. Figures that a page
+shows from `images/tutorials/` are those that its blocks save under that name. Files of `tutorials/data/` lie
+in the folder.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[+-]?\d+)?")
 SECONDS = re.compile(r"\d+(\.\d+)? ?(ms|s|seconds)\b")
 TOLERANCE = 1e-3
+ABOUT = 1 / 3
+"""How far numbers may be off on a line that says \"about\": forecasts move when their method does."""
 
 
 class PageError(AssertionError):
@@ -132,7 +135,8 @@ def _same_line(shown: str, printed: str) -> bool:
     if NUMBER.sub("#", shown).split() != NUMBER.sub("#", printed).split():
         return False
     pairs = zip(_numbers(shown), _numbers(printed), strict=True)
-    return all(math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=1e-9) for one, other in pairs)
+    tolerance = ABOUT if " about " in shown else TOLERANCE
+    return all(math.isclose(one, other, rel_tol=tolerance, abs_tol=1e-9) for one, other in pairs)
 
 
 def _numbers(text: str) -> list[float]:

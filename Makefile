@@ -1,7 +1,7 @@
 # Needs python3 (3.11 or newer), make and a package registry; everything else lives in .venv.
 #
 #   make setup   create .venv and install tightrope with its development tools
-#   make demo    the rover story: build, simulate, learn with all sets; results under demo-output/
+#   make demo    the rover story: build, simulate, learn with all sets but coupled; results under demo-output/
 #   make test    ruff, strict types, import contracts, pytest; reports are tested in a browser
 #   make test-gpu the tests of the CUDA backend on this machine's GPU (needs tightrope[gpu])
 #   make compiler install Debian's g++ for the tests of the CUDA kernels, where there is no C++ compiler (as root)

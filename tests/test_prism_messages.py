@@ -63,13 +63,6 @@ PROPERTIES = [
         ],
     ),
     (
-        "S=? [ s=2 ]",
-        [
-            "--prop:1:1: the steady-state operator S is not supported",
-            'hint: a property looks like  Pmax=? [ F "goal" ]',
-        ],
-    ),
-    (
         "multi(Pmax=? [ F s=2 ], P>=0.5 [ F s=1 ])",
         [
             "--prop:1:1: multi-objective properties (multi) are not supported",
@@ -81,13 +74,6 @@ PROPERTIES = [
         [
             "--prop:1:1: coalitions <<…>> (stochastic games) are not supported",
             'hint: a property looks like  Pmax=? [ F "goal" ]',
-        ],
-    ),
-    (
-        "R=? [ S ]",
-        [
-            "--prop:1:7: the steady-state operator S is not supported",
-            "hint: R takes F, C<=k, C, I=k, or a path formula",
         ],
     ),
     ("R=? [ LTL ]", ["--prop:1:7: unexpected 'LTL'", "hint: R takes F, C<=k, C, I=k, or a path formula"]),

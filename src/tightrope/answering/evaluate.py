@@ -18,6 +18,7 @@ import numpy as np
 
 from tightrope.answering.combine import as_number, as_truth, combined
 from tightrope.answering.filters import filtered
+from tightrope.answering.long_run import bound_average
 from tightrope.answering.temporal import PathBounds, Translator, bound_path, bound_reward
 from tightrope.answering.values import Bounds, Truth
 from tightrope.automata.translation import is_co_safe
@@ -26,6 +27,7 @@ from tightrope.model.graph import branching
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.expand.check import check_arity
 from tightrope.prism.expand.traverse import children
@@ -37,6 +39,7 @@ from tightrope.prism.parse.property_syntax import (
     PathOperator,
     PropertyFile,
     RewardFormula,
+    RewardOperator,
     ValueOperator,
 )
 from tightrope.prism.parse.spelling import spelled
@@ -166,6 +169,8 @@ class Evaluation:
     def _bounds(self, operator: ValueOperator, precision: float) -> tuple[Bounds, Fraction | None]:
         """Certified bounds of the value that an operator is about, and what it is compared with."""
         reward_path = co_safe_path(operator.path) if isinstance(operator.path, RewardFormula) else None
+        if isinstance(operator.path, RewardFormula) and operator.path.operator is RewardOperator.LONG_RUN:
+            return self._long_run(operator, operator.path, precision), threshold_of(operator, self._formulas)
         if reward_path is not None:
             threshold = threshold_of(operator, self._formulas)
             found, reading = self._reward(operator, reward_path, precision)
@@ -244,6 +249,37 @@ class Evaluation:
             lambda model, asked: self._solve(model, asked, precision),
         )
         return found, reading
+
+    def _long_run(self, operator: ValueOperator, path: RewardFormula, precision: float) -> Bounds:
+        """Bounds on a long-run average, or on the share of time in some states."""
+        if not isinstance(self.model, MDP):
+            raise Complaint(
+                "long-run averages of interval models are not supported", operator.position, "ask at a point"
+            )
+        if self.options.discount is not None or self.options.terminal_reward is not None:
+            raise Complaint(
+                "discounts and terminal rewards do not go with long-run averages", operator.position
+            )
+        agent, _, _ = read_directions(operator, self.file, self.structure, self.options)
+        if operator.is_reward:
+            reward = reward_structure_of(operator, self.structure)
+        else:
+            assert path.target is not None
+            reward = RewardStructure(self._formulas.states(path.target).astype(np.float64))
+        found = bound_average(
+            self.model,
+            reward.per_choice(self.structure),
+            agent,
+            precision,
+            lambda model, asked: self._solve(model, asked, precision / 4),
+        )
+        self.iterations += found.iterations
+        if found.missed is not None:
+            self.missed.append(f"{self.file.text_of(operator)}: {found.missed}")
+        lower, upper = found.bounds.lower, found.bounds.upper
+        if not operator.is_reward:
+            lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
+        return Bounds(lower, upper, found.bounds.unit)
 
     def _solve(self, model: MDP | IntervalMDP, objective: Objective, precision: float) -> Solution:
         effort = self.effort

@@ -90,9 +90,9 @@ def product_of(support: Support, letters: Letters, automaton: Automaton, starts:
 def part_of(model: MDP | IntervalMDP, states: OffsetArray, choices: BoolArray) -> MDP | IntervalMDP:
     """The model of some states with some of their choices, which keep to them; states in the order given."""
     structure, support = model.structure, Support.of(model)
-    place, owner = _ranges(structure.choice_start, states)
+    place, owner = ranges(structure.choice_start, states)
     chosen, owner = place[choices[place]], owner[choices[place]]
-    transition, of_choice = _ranges(structure.transition_start, chosen)
+    transition, of_choice = ranges(structure.transition_start, chosen)
     possible = support.possible[transition]
     transition, of_choice = transition[possible], of_choice[possible]
     number = np.full(structure.states, -1, np.int64)
@@ -129,8 +129,8 @@ class _Steps:
         structure, memories = self.structure, self.automaton.states
         state, memory = keys // memories, keys % memories
         following = self.automaton.successor[memory, self.letters.letter[state]].astype(np.int64)
-        choice, owner = _ranges(structure.choice_start, state)
-        transition, of_choice = _ranges(structure.transition_start, choice)
+        choice, owner = ranges(structure.choice_start, state)
+        transition, of_choice = ranges(structure.transition_start, choice)
         kept = self.possible[transition]
         transition, of_choice = transition[kept], of_choice[kept]
         key = structure.successor[transition] * np.int64(memories) + following[owner[of_choice]]
@@ -141,7 +141,7 @@ def _offsets(owner: OffsetArray, count: int) -> OffsetArray:
     return np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))])
 
 
-def _ranges(start: OffsetArray, which: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+def ranges(start: OffsetArray, which: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
     """start[i]..start[i+1] for every i of `which` one behind the other, and the places of these i."""
     counts = start[which + 1] - start[which]
     owner = np.repeat(np.arange(len(which)), counts)

@@ -64,6 +64,13 @@ class PropertyBuilder(DeclarationBuilder):
         span = (operator.start_pos or 0, close.end_pos or 0)
         return ValueOperator(True, reward_name, agent, nature, *threshold, path, at(operator), span)
 
+    def steady_state(self, parts: Parts) -> ValueOperator:
+        operator, threshold, states, close = cast(tuple[Token, Threshold, Expression, Token], tuple(parts))
+        agent = next((word for word in ("max", "min") if operator.endswith(word)), None)
+        span = (operator.start_pos or 0, close.end_pos or 0)
+        share = RewardFormula(RewardOperator.LONG_RUN, states, None, False, at(operator))
+        return ValueOperator(False, None, agent, None, *threshold, share, at(operator), span)
+
     def branching(self, parts: Parts) -> Branching:
         operator, path, _ = cast(tuple[Token, Expression, Token], tuple(parts))
         return Branching(operator == "A", path, at(operator))
@@ -140,6 +147,9 @@ class PropertyBuilder(DeclarationBuilder):
     def cumulative_reward(self, parts: Parts) -> RewardFormula:
         operator, comparison, steps = cast(tuple[Token, Token, Expression], tuple(parts))
         return RewardFormula(RewardOperator.CUMULATIVE, None, steps, comparison == "<", at(operator))
+
+    def long_run_reward(self, parts: Parts) -> RewardFormula:
+        return RewardFormula(RewardOperator.LONG_RUN, None, None, False, at(cast(Token, parts[0])))
 
     def instantaneous_reward(self, parts: Parts) -> RewardFormula:
         operator, steps = cast(tuple[Token, Expression], tuple(parts))

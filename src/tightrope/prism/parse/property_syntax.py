@@ -52,11 +52,13 @@ class RewardOperator(Enum):
     TOTAL = "C"
     INSTANTANEOUS = "I="
     CO_SAFE = "until a path formula is satisfied"
+    LONG_RUN = "on average in the long run"
 
 
 @dataclass(frozen=True)
 class RewardFormula:
-    """`F target`, `C<=k` and `I=k` (then `bound`) or `C`; `target` is also the path of a co-safe reward."""
+    """`F target`, `C<=k` and `I=k` (then `bound`) or `C`; `target` is also the path of a co-safe reward,
+    and the states whose share of time is asked for."""
 
     operator: RewardOperator
     target: Expression | None

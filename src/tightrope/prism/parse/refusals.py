@@ -38,8 +38,8 @@ _MODEL_WORDS = {
     "func": "the old form func(f, …) is not supported: write f(…)",
 }
 PROPERTY_WORDS = {
-    "S": "the steady-state operator S is not supported",
-    "LRA": "long-run averages are not supported",
+    "S": "a steady-state probability is written S=? [ states ], a long-run average R=? [ S ]",
+    "LRA": "a long-run average is written R=? [ LRA ] or R=? [ S ]",
     "I": "an instantaneous reward is written I=k, directly behind the bracket",
     "T": "expected times T are not supported: use a reward structure that gives 1 to every step",
     "multi": "multi-objective properties (multi) are not supported",
@@ -68,12 +68,13 @@ _TOKEN_NAMES = {
     "NUMBER_TYPE": "int or double",
     "QUESTION": "'=?'",
     "INSTANT": "I=k",
+    "LONG_RUN": "S",
     "P_OPERATOR": "a property such as Pmax=? [ … ]",
     "R_OPERATOR": "a property such as Rmax=? [ … ]",
     "$END": "the end of the text",
 }
 _LITERALS = ("NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE")
-_OPERATORS = ("BRANCHING", "FILTER", "P_OPERATOR", "R_OPERATOR", "F", "G", "X")
+_OPERATORS = ("BRANCHING", "FILTER", "STEADY", "P_OPERATOR", "R_OPERATOR", "F", "G", "X")
 _STARTS = frozenset([*_LITERALS, *_OPERATORS, "MINUS", "NOT", "LPAR"])
 """What an expression may begin with; where a quoted name is expected alone, it is none."""
 _COMPUTING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "EQ", "NE", "LT", "LE", "GT", "GE")

@@ -42,6 +42,11 @@ from tightrope.prism.properties.question import Question, Reading
 from tightrope.prism.properties.shape import co_safe_path
 from tightrope.prism.properties.state_formulas import StateFormulas
 
+_NOT_PLAIN = {
+    RewardOperator.INSTANTANEOUS: "instantaneous rewards I=k",
+    RewardOperator.LONG_RUN: "long-run averages",
+}
+
 
 @dataclass(frozen=True)
 class PropertyOptions:
@@ -78,9 +83,9 @@ def resolve(
             operator.path.position,
             "`check` and tr.answer take them; elsewhere use F with a state formula",
         )
-    if isinstance(operator.path, RewardFormula) and operator.path.operator is RewardOperator.INSTANTANEOUS:
+    if isinstance(operator.path, RewardFormula) and operator.path.operator in _NOT_PLAIN:
         raise source.error(
-            "instantaneous rewards I=k are not supported here",
+            f"{_NOT_PLAIN[operator.path.operator]} are not supported here",
             operator.path.position,
             "`check` and tr.answer take them; elsewhere use F, C<=k or C",
         )
@@ -184,7 +189,8 @@ def _directions(
     if operator.comparison is not None:
         direction = Direction.MIN if operator.comparison.startswith(">") else Direction.MAX
         return direction, direction
-    letter = "R" if operator.is_reward else "P"
+    is_share = not operator.is_reward and isinstance(operator.path, RewardFormula)
+    letter = "R" if operator.is_reward else "S" if is_share else "P"
     if structure.has_choices:
         raise Complaint(
             f"{letter}=? has no answer here: the model has choices, and the value depends on who makes them",

@@ -74,7 +74,7 @@ def is_plain(formula: Expression, file: PropertyFile) -> bool:
     path = formula.path
     if isinstance(path, Expression):
         return is_simple_path(path) and not has_operators(path)
-    if path.operator in (RewardOperator.INSTANTANEOUS, RewardOperator.CO_SAFE):
+    if path.operator not in (RewardOperator.REACH, RewardOperator.CUMULATIVE, RewardOperator.TOTAL):
         return False
     return path.target is None or not (has_operators(path.target) or is_path(path.target))
 

@@ -36,6 +36,9 @@ TEMPERED = 16.0
 REFRESH = 1.5
 """A candidate's estimate is renewed when the events since it was made have grown by this factor."""
 
+ROUGHLY = 1e-3
+"""How close estimates come to their maximum, in nats: none is worth more while it is being renewed."""
+
 PROMISING = -2.0
 """Evidence that cannot exceed this, a logarithm, is not computed."""
 
@@ -85,7 +88,7 @@ class Change:
             return
         self.estimated_at = events
         leaning = self.past * min(1.0, TEMPERED / max(float(self.past.sum()), 1.0))
-        point = fit.maximiser.estimate((self.seen + leaning) * fit.informative, self.point)
+        point = fit.maximiser.search.maximise(self.point, (self.seen + leaning) * fit.informative, ROUGHLY)
         found = log_chances(fit, point)
         if found is not None:
             self.point, self.log_chance = point, found

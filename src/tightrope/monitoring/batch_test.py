@@ -28,7 +28,7 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.batch_changes import Change, Changes
+from tightrope.monitoring.batch_changes import ROUGHLY, Change, Changes
 from tightrope.monitoring.batch_choices import SPARE, ChoiceEvidence
 from tightrope.monitoring.best_fit import BestFit
 from tightrope.monitoring.departures import free_prediction
@@ -95,28 +95,32 @@ class BatchTest:
         self.events += int(count.sum())
 
     def predict(self) -> None:
-        """Make ready for another batch: renew the estimate, and let a change begin here."""
-        point = self.fit.maximiser.estimate(self.seen * self.fit.informative, self.point)
+        """Renew the estimate."""
+        weight = self.seen * self.fit.informative
+        point = self.fit.maximiser.search.maximise(self.point, weight, ROUGHLY)
         chances = log_chances(self.fit, point)
         if chances is not None:
             self.point, self.log_chance = point, chances
+
+    def begin_change(self) -> None:
+        """Let a change of the parameters begin here."""
         if self.events >= FIRST_CHANGE:
             self.changes.begin(self.events, self._total, self.seen, self.point)
 
-    def log_evidence(self) -> float:
-        """log E now, rounded down."""
+    def log_evidence(self, briefly: bool = False) -> float:
+        """log E now, rounded down; `briefly` leaves out what is much work and next to no evidence."""
         if self.events == 0:
             return 0.0
         surplus = self.surplus()
         expressions = self.log_weight("expression") + _log_sum(self.expression_departures())
         drifts = [math.log(SHARES["drift"]) + log_e for log_e, _ in self._weighed()]
-        return _log_sum(np.array([surplus + expressions, self._ties(surplus), *drifts]))
+        return _log_sum(np.array([surplus + expressions, self._ties(surplus, briefly), *drifts]))
 
-    def _ties(self, surplus: float) -> float:
-        """log Σ w·E of the choices that may not be equal; nothing where that is next to no evidence."""
+    def _ties(self, surplus: float, briefly: bool) -> float:
+        """log Σ w·E of the choices that may not be equal."""
         scale = surplus + self.log_weight("tie")
         net = self.choices.net
-        if scale + float(net.max(initial=-math.inf)) + math.log(len(net) + 1.0) < NEGLIGIBLE:
+        if briefly and scale + float(net.max(initial=-math.inf)) + math.log(len(net) + 1.0) < NEGLIGIBLE:
             return -math.inf
         return scale + _log_sum(self.choices.departures())
 
@@ -173,7 +177,7 @@ def weigh_batches(test: BatchTest, counts: Counts) -> list[tuple[int, float]]:
     """Let a test take in all data; after how many events it looked, and what log E was.
 
     Predictions are renewed when events have grown enough to learn from: whatever is fixed before an event
-    predicts it soundly.
+    predicts it soundly. Changes may begin after every batch.
     """
     if counts.batches is None:
         seen = np.flatnonzero(counts.transition)
@@ -185,13 +189,13 @@ def weigh_batches(test: BatchTest, counts: Counts) -> list[tuple[int, float]]:
     for number, (transition, count) in enumerate(batches, start=1):
         test.add(transition, count)
         is_last = number == len(batches)
-        if not is_last and test.events < GROWTH * looked:
-            continue
-        looked = test.events
-        if is_last or looked >= FIRST_CHANGE:
-            looks.append((looked, test.log_evidence()))
-        if not is_last:
+        if is_last or test.events >= GROWTH * looked:
+            looked = test.events
+            if is_last or looked >= FIRST_CHANGE:
+                looks.append((looked, test.log_evidence(briefly=not is_last)))
             test.predict()
+        if not is_last:
+            test.begin_change()
     return looks
 
 

@@ -17,7 +17,7 @@ from tightrope.numerics.arrays import FloatArray
 
 SMOOTHING = 0.5
 _STEPS = 60
-_CLOSE = 1e-8
+CLOSE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +32,11 @@ class SmoothedLikelihood:
     faces: FloatArray
     bounds: FloatArray
 
-    def maximise(self, start: FloatArray, weight: FloatArray) -> FloatArray:
-        """The estimate for weights K_f, from a point inside; from any other point that point itself."""
+    def maximise(self, start: FloatArray, weight: FloatArray, close: float = CLOSE) -> FloatArray:
+        """The estimate for weights K_f, from a point inside; from any other point that point itself.
+
+        `close` is what a last step may gain, twice over.
+        """
         used = np.flatnonzero(weight > 0.0)
         linear, constant, count = self.linear[used], self.constant[used], weight[used]
         t = start.copy()
@@ -51,13 +54,13 @@ class SmoothedLikelihood:
             while length > 1e-12:
                 trial = t + length * step
                 reached = self._objective(trial, linear, constant, count)
-                if reached >= value + 0.1 * length * decrement or (decrement <= _CLOSE and reached > -np.inf):
+                if reached >= value + 0.1 * length * decrement or (decrement <= close and reached > -np.inf):
                     break
                 length *= 0.5
             else:
                 break
             t, value = trial, reached
-            if not decrement > _CLOSE:  # the last step: what is left of the way is below rounding
+            if not decrement > close:  # the last step: what is left of the way is below rounding
                 break
         return t
 

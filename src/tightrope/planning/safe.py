@@ -32,6 +32,10 @@ _TIE = 1e-7
 """Of the reward: how much of it the safer of two policies may lack, all episode long."""
 
 
+class NoPolicyKeepsBound(InputError):
+    """At the estimate every policy is more dangerous than is allowed."""
+
+
 def entering(structure: Structure, probability: FloatArray, states: BoolArray) -> FloatArray:
     """How likely each choice leads into the states from outside, one number per choice."""
     inside = states[structure.successor] & ~states[structure.choice_state[structure.transition_choice]]
@@ -67,13 +71,13 @@ class Bounded:
         return self.ask(-self.bad).atom
 
     def __call__(self, reward: FloatArray) -> Answer:
-        """The most of the reward within the bound; an `InputError` where no policy keeps it."""
+        """The most of the reward within the bound; `NoPolicyKeepsBound` where none keeps it."""
         bold = self.ask(reward)
         if self._risk(bold.atom) <= self.most:
             return bold
         safe = self.safest()
         if self._risk(safe) > self.most:
-            raise InputError(
+            raise NoPolicyKeepsBound(
                 f"every policy ends badly with probability {self._risk(safe):.4g} at least, more than the "
                 f"{self.most:.4g} that is allowed",
                 hint="allow more with `at_most`",

@@ -25,6 +25,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.planning.design import Design
 from tightrope.planning.episodes import stationary
+from tightrope.planning.safe import NoPolicyKeepsBound
 from tightrope.problem import Problem
 from tightrope.solver.interval_kernel import IntervalKernel
 from tightrope.solver.solve import Limits
@@ -40,7 +41,7 @@ AS_GOOD = 0.01
 """Of the width: so near to the best the robust policy is as good to explore with."""
 
 Designed = Callable[[float], Design]
-"""A design that keeps a bound at the estimate; an `InputError` where there is none."""
+"""A design that keeps a bound at the estimate; `NoPolicyKeepsBound` where there is none."""
 
 Occupancy = Callable[[Policy], FloatArray]
 """How often a policy takes each choice in an episode, at the estimate."""
@@ -117,7 +118,7 @@ class Safety:
         for _ in range(REDESIGNS):
             try:
                 found = designed(bound)
-            except InputError:  # no policy keeps so small a bound at the estimate
+            except NoPolicyKeepsBound:
                 break
             reached, _ = self.certified(sets, found.policy)
             if reached <= self.most:

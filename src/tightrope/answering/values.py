@@ -84,9 +84,8 @@ class Bounds:
         with np.errstate(invalid="ignore", over="ignore", under="ignore", divide="ignore"):
             ends = [a / b for a in (self.lower, self.upper) for b in (other.lower, other.upper)]
             low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
-        return _known(
-            np.where(nonzero, down(low), -np.inf), np.where(nonzero, up(high), np.inf), self.unit and 1.0
-        )
+        unit = self.unit / other.size if other.size else 0.0
+        return _known(np.where(nonzero, down(low), -np.inf), np.where(nonzero, up(high), np.inf), unit)
 
     def smaller(self, other: Bounds) -> Bounds:
         return Bounds(np.minimum(self.lower, other.lower), np.minimum(self.upper, other.upper))

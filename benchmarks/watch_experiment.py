@@ -10,15 +10,15 @@ Rows are appended to bench-results/watch_experiment.jsonl as they come; those th
 * false: streams under the model (inside the domain and on its boundary, choices in turn and chosen by a
   policy that chases deviations), 400 events each; whether the largest evidence at any look reaches 1/α. Goal:
   at most α.
-* delay: one parameter jumps by a tenth of its range after a past of 50 times log(1/α)/KL events. Events until
-  the warning and the alarm, α = 0.001, beside two CUSUMs that know both values of the parameter: one with the
-  threshold log(1/α), whose average run length to a false alarm is at least 1/α (the warning: half of that, in
-  looks); one with the threshold log(n·KL/α), whose probability of a false alarm within the n events of the
-  past is about α (the alarm: at most α, for ever). Goal: at most 4 times the oracle's mean.
+* delay: one parameter jumps by a tenth of its range after a past of 50 (or 500) times log(1/α)/KL events.
+  Events until the warning and the alarm, α = 0.001, beside two CUSUMs that know both values of the parameter:
+  one with the threshold log(1/α), whose average run length to a false alarm is at least 1/α (the warning:
+  half of that, in looks); one with the threshold log(n·KL/α), whose probability of a false alarm within the
+  n events of the past is about α (the alarm: at most α, for ever). Goal: at most 4 times the oracle's mean.
 * named: a coefficient is changed, a tie broken, an outcome added that the model excludes: whether there is an
   alarm, and whether it is what `explain` names first. Goal: 90 %.
 * beside: the same jump at α = 0.05 found by χ² tests per choice with Bonferroni's correction and by ADWIN on
-  residuals (needs `river`), both at levels at which 20 streams without a jump raise at most one alarm.
+  residuals (needs `river`), both at levels at which at most 5 % of streams without a jump raise an alarm.
 * speed: events per second from Parquet on one core, and the peak of memory as the log grows.
 * kill: a watch that is killed (SIGKILL) while it follows a file, and started again: the same e-value.
 """
@@ -61,6 +61,9 @@ CASES = {
 }
 JUMPS = (("betting(25)", 0), ("glider(11,9)", 0), ("aircraft(20,10)", 0), ("rover(10,10)", 0))
 ALPHA, PAST = 0.001, 50.0
+LONGER = (("betting(25)", 0, 500.0), ("glider(11,9)", 0, 500.0))
+"""Jumps that are measured after a longer past, too."""
+
 BESIDE = ("betting(25)", 0)
 WINDOW = 400
 """Events of a window of the χ² tests."""
@@ -302,14 +305,19 @@ def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, tuple[Any, 
         for name, parameter in jumps
     )
     yield from (
+        ("delay", f"{name}, longer past/{parameter}/{run}", (name, parameter, run, past))
+        for run in range(0 if small_size else runs)
+        for name, parameter, past in LONGER
+    )
+    yield from (
         ("named", f"{what}/{run}", (what, run))
-        for run in range(1 if small_size else 100)
+        for run in range(1 if small_size else 5 * runs)
         for what in ("coefficient", "tie", "outcome")
     )
     if not small_size:
         yield from (
             ("beside", f"{method}/{'null' if null else 'jump'}/{run}", (method, run, null))
-            for run in range(20)
+            for run in range(runs)
             for null in (True, False)
             for method in ("oracle", "monitor", "chi-square", "adwin")
         )

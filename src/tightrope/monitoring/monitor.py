@@ -58,11 +58,11 @@ def next_look(events: int) -> int:
     """The number of events after which evidence is looked at again.
 
     >>> [next_look(n) for n in (0, 3, 40, 1000, 10**6, 10**8)]
-    [4, 7, 50, 1064, 1003906, 100016384]
+    [4, 7, 50, 1064, 1003906, 100065536]
     """
     if events < 256:
         return events + max(4, events // 4)
-    return events + min(max(events // 256, 64), 16384)
+    return events + min(max(events // 256, 64), 65536)
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ def named(what: str, run: int) -> Row:
         expected = ("tie", "choice 'a' of state (s=1)")
     else:
         expected = ("excluded", "an outcome that the model does not have")
-    for _ in range(40):
+    for _ in range(80):
         monitor.observe(draw(model, chance, 500, rng))
         if what == "outcome":
             monitor.exclude(expected[1])

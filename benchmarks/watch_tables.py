@@ -124,9 +124,12 @@ def _beside(rows: Sequence[Row]) -> tuple[str, list[str]]:
             if alarms <= len(null) / 20 and (best is None or entry < best):
                 best = entry
         if best is None:
-            lines.append(f"| {name} | none | – | – | – |")
+            lines.append(f"| {name} | none of those tried | – | – | – |")
             continue
         count, mean, level, alarms = best
+        if count == 0:
+            lines.append(f"| {name} | any of those tried | {alarms} of {len(null)} | none | – |")
+            continue
         lines.append(
             f"| {name} | {level} | {alarms} of {len(null)} | {-count} of {len(jump)} | {mean:,.0f} |"
         )

@@ -16,8 +16,9 @@ from tightrope.cli.phases import phase_progress
 from tightrope.cli.subject import load_subject
 from tightrope.errors import CannotCertify
 from tightrope.formats.documents.files import SignatureDraws
+from tightrope.formats.documents.plan import LABEL
 from tightrope.formats.policy import read_policy
-from tightrope.learning.plan.answer import GIVEN, LABEL, Plan, PlanStatus, Strategy, rounded
+from tightrope.learning.plan.answer import GIVEN, Plan, PlanStatus, Strategy, rounded
 from tightrope.learning.plan.document import DRAWS_FILE, POLICY_FILE, plan_document
 from tightrope.learning.plan.files import claim_plan, write_plan
 from tightrope.learning.plan.plan import plan

@@ -18,6 +18,7 @@ from tightrope.formats.documents.outcome import Span
 FORMAT = "tightrope plan"
 VERSION = 1
 FILE = "plan.json"
+LABEL = "a forecast, not a guarantee: the guarantee is what `learn` says about the data once they are there"
 
 
 class StrategyFacts(msgspec.Struct, kw_only=True, frozen=True):

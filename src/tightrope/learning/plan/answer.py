@@ -14,6 +14,7 @@ import numpy as np
 from tightrope.data.planned_draws import PlannedDraws
 from tightrope.errors import InputError
 from tightrope.formats.documents.coding import to_plain
+from tightrope.formats.documents.plan import LABEL
 from tightrope.formats.output_file import path_of
 from tightrope.formats.policy import Policy
 from tightrope.learning.options import Decisions
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 DESIGNED, ROBUST, GIVEN, OPTIMISTIC, UNIFORM = "designed", "robust", "given", "optimistic", "uniform"
 EVEN = "even"
 """As many draws of every signature, where draws are planned."""
-
-LABEL = "a forecast, not a guarantee: the guarantee is what `learn` says about the data once they are there"
 
 
 class PlanStatus(Enum):

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import UNSET
 
 from tightrope.formats.documents.outcome import Span
 from tightrope.formats.documents.plan import (
+    LABEL,
     CombinationFacts,
     DesignedFacts,
     NextFacts,
     PlanDocument,
     StrategyFacts,
 )
-from tightrope.learning.plan.answer import LABEL, Plan, Strategy
+
+if TYPE_CHECKING:
+    from tightrope.learning.plan.answer import Plan, Strategy
 
 POLICY_FILE = "exploration-policy.json"
 DRAWS_FILE = "draws.json"

@@ -10,6 +10,7 @@ forecast.pdf .svg .png      gap against episodes
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.documents.coding import to_text
@@ -17,9 +18,11 @@ from tightrope.formats.documents.plan import FILE, PlanDocument
 from tightrope.formats.output_directory import OutputDirectory, claim
 from tightrope.formats.policy import Policy
 from tightrope.formats.policy_write import write_policy
-from tightrope.learning.plan.answer import Plan
 from tightrope.learning.plan.document import DRAWS_FILE, POLICY_FILE, plan_document
 from tightrope.learning.shown import write_forecast
+
+if TYPE_CHECKING:
+    from tightrope.learning.plan.answer import Plan
 
 KIND = "plan"
 """The command that such a directory belongs to."""

@@ -41,7 +41,7 @@ test: $(STAMP) browser compiler
 	@$(MAKE) --no-print-directory -j 2 lint pytest
 
 pytest: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 test-gpu: $(STAMP)
 	TIGHTROPE_DEVICE=cuda $(BIN)/python -m pytest -q tests/test_cuda_kernels.py tests/test_cuda_solve.py tests/test_cuda_device.py -n 4 $(PYTEST_ARGS)

@@ -60,6 +60,13 @@ class Strategy(Record):
     `episodes` more are expected to do, `low` to `high` are likely; infinite where more than can be forecast
     would be needed. An episode takes `steps` and costs `cost` on average. The rows of `points` are (more
     episodes, gap, low, high).
+
+    >>> import numpy as np
+    >>> import tightrope as tr
+    >>> points = np.array([[10.0, 0.2, 0.1, 0.3], [100.0, 0.02, 0.01, 0.03]])
+    >>> way = tr.Strategy("designed", episodes=80, low=60, high=120, steps=12.0, cost=1.0, points=points)
+    >>> way.total_steps, round(way.curve(100).expected, 3)
+    (960.0, 0.02)
     """
 
     name: str

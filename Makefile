@@ -6,7 +6,7 @@
 #   make test-gpu the tests of the CUDA backend on this machine's GPU (needs tightrope[gpu])
 #   make compiler install Debian's g++ for the tests of the CUDA kernels, where there is no C++ compiler (as root)
 #   make browser install Debian's chromium for these tests, where there is no Chromium (as root)
-#   make lint    the first three of these; `make test` runs them beside the last
+#   make lint    the first three of these; `make test` compiles kernels beside them
 #   make pytest  the last of these alone
 #   make docs    the site, under build/site; every link and reference must lead somewhere
 #   make pages   run the code of the pages again, and write their outputs and figures anew
@@ -21,7 +21,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
 
-.PHONY: setup demo test pytest test-gpu lint format docs pages schemas bench clean browser compiler
+.PHONY: setup demo test pytest warm test-gpu lint format docs pages schemas bench clean browser compiler
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -38,7 +38,11 @@ demo: $(STAMP)
 	$(BIN)/tightrope demo -o demo-output
 
 test: $(STAMP) browser compiler
-	@$(MAKE) --no-print-directory -j 2 lint pytest
+	@$(MAKE) --no-print-directory -j 2 lint warm
+	@$(MAKE) --no-print-directory pytest
+
+warm: $(STAMP)  # compile what the tests need once, not once per worker
+	$(BIN)/tightrope warmup
 
 pytest: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)

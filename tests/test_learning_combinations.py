@@ -25,6 +25,8 @@ COSTLY = {
     ("engagement(8)", RegionKind.LIKELIHOOD),
     ("parallel(3)", RegionKind.POLYTOPE),
     ("parallel(3)", RegionKind.LIKELIHOOD),
+    ("engagement(8)", RegionKind.SLAB),
+    ("parallel(3)", RegionKind.SLAB),
 }
 """Where coupled sets take seconds: thousands of vertices. The families have them over another region."""
 

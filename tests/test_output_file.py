@@ -38,8 +38,6 @@ COMMANDS: dict[str, tuple[str, FileKind | None]] = {
     "learn MODEL --data DATA --certificate OUT": ("OUT", CERTIFICATE),
     "report RESULT -o OUT.html": ("OUT.html", REPORT),
     "report RESULT -o page.html --picture OUT.png": ("OUT.png", FIGURE),
-    "report RESULT -o page.html --picture OUT.svg": ("OUT.svg", FIGURE),
-    "report RESULT -o page.html --picture OUT.pdf": ("OUT.pdf", FIGURE),
     "data DATA --model MODEL --plot OUT.png": ("OUT.png", FIGURE),
     "data DATA --model MODEL --plot OUT.svg": ("OUT.svg", FIGURE),
     "data DATA --model MODEL --plot OUT.pdf": ("OUT.pdf", FIGURE),

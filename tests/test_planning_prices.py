@@ -199,6 +199,13 @@ def test_what_only_designs_can_do_is_refused_of_others(asked: dict[str, Any], wo
         Explore(**asked)
 
 
+@pytest.mark.parametrize("text", ['<=3 "crash"', 'F "crash"', '"nowhere"', '"crash" ] | [ "goal"', ""])
+def test_only_formulas_of_states_are_avoided(walk: Any, text: str) -> None:
+    """Spliced into a path, the first would be read as a step bound and the bound forgotten."""
+    with pytest.raises(tr.InputError, match="no formula of states"):
+        Safety.of(walk, text, 0.3, np.zeros(walk.states, np.bool_))
+
+
 def test_states_to_avoid_must_be_avoidable(walk: Any) -> None:
     with pytest.raises(tr.InputError, match="not a probability between 0 and 1"):
         Safety.of(walk, '"crash"', 1.5, BAD)

@@ -79,8 +79,7 @@ class Safety:
         """From a state formula such as '"crash"'."""
         if not 0.0 < at_most < 1.0:
             raise InputError(f"`at_most` is {at_most:g}, not a probability between 0 and 1")
-        target = Problem(model, f"Pmax=? [ F {avoid} ]").objective.target
-        assert target is not None
+        target = _states_of(model, avoid)
         if target[model.initial]:
             raise InputError(f"episodes begin in a state to avoid: {avoid} holds in the initial state")
         if not target.any():
@@ -148,3 +147,16 @@ def bad_states(objective: Objective, states: int) -> BoolArray:
     if objective.complement or objective.allowed is None or objective.target is None:
         return nothing
     return ~objective.allowed & ~objective.target
+
+
+def _states_of(model: ParametricMDP, avoid: str) -> BoolArray:
+    """The states of a formula; in brackets, so that no step bound or path is taken for one."""
+    try:
+        target = Problem(model, f"Pmax=? [ F ({avoid}) ]").objective.target
+    except InputError as error:
+        raise InputError(
+            f"`avoid` is {avoid!r}, no formula of states: {error.message}",
+            hint=error.hint or "a formula of states is '\"crash\"' or 'x=3 & !\"goal\"'",
+        ) from error
+    assert target is not None
+    return target

@@ -2,6 +2,8 @@
 
 from .answering.answer import Answer as Answer
 from .answering.answer import answer as answer
+from .answering.product_problem import ProductProblem as ProductProblem
+from .answering.product_problem import temporal_problem as temporal_problem
 from .certificate.verdict import Check as Check
 from .certificate.verdict import Verdict as Verdict
 from .coupled.result import CoupledStatus as CoupledStatus
@@ -20,6 +22,8 @@ from .errors import InputError as InputError
 from .errors import Location as Location
 from .errors import ReadingWarning as ReadingWarning
 from .errors import TightropeError as TightropeError
+from .formats.controller import Controller as Controller
+from .formats.controller import read_controller as read_controller
 from .formats.drn import write_drn as write_drn
 from .formats.explicit import write_explicit as write_explicit
 from .formats.policy import Policy as Policy

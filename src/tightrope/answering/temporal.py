@@ -16,9 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.automata import formula as ltl
+from tightrope.automata.deterministic import Automaton
 from tightrope.automata.external import translate
 from tightrope.automata.formula import FALSE, TRUE, Formula
-from tightrope.automata.product import Letters, product_of
+from tightrope.automata.product import Letters, Product, product_of
+from tightrope.automata.strategy import Won
 from tightrope.automata.translation import is_co_safe, is_safe, progression, refuse_large
 from tightrope.automata.winning import states_meeting, winning_states
 from tightrope.errors import InputError
@@ -49,6 +51,8 @@ class PathBounds:
     lower: FloatArray
     upper: FloatArray
     solution: Solution
+    is_believed: bool = False
+    """An automaton that another program made is part of it."""
 
 
 def bound_path(
@@ -63,26 +67,47 @@ def bound_path(
     """Bounds on the probability of a formula, given with its negation, from the states `starts`.
 
     `translator` is a command that is asked for automata of formulas that are neither safe nor co-safe."""
-    formula, negation = path
-    agent, nature = directions
-    complement = is_safe(formula) or (agent is Direction.MIN and not is_co_safe(formula))
-    if complement:
-        formula, agent, nature = negation, agent.opposite, nature.opposite
-    support = Support.of(model)
+    sought = sought_formula(path, directions)
     letters = Letters.of(atoms, model.states)
-    if not is_co_safe(formula):
-        _require_constant(support)
-    if is_co_safe(formula) or translator is None:
-        found = _by_progression(model, formula, letters, starts)
+    if not is_co_safe(sought.formula):
+        _require_constant(Support.of(model))
+    if is_co_safe(sought.formula) or translator is None:
+        found = reach_by_progression(model, sought.formula, letters, starts)
     else:
-        found = _by_translator(model, formula, len(atoms), letters, starts, translator)
-    objective = Objective(
-        ObjectiveKind.UNTIL, agent, nature, target=found.target, allowed=found.allowed, complement=complement
-    )
-    solution = solve(found.model, objective)
+        found = _by_translator(model, sought.formula, len(atoms), letters, starts, translator)
+    solution = solve(found.model, sought.objective(found))
     lower, upper = np.zeros(model.states), np.ones(model.states)
     lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
-    return PathBounds(lower, upper, solution)
+    return PathBounds(lower, upper, solution, is_believed=found.is_believed)
+
+
+@dataclass(frozen=True, eq=False)
+class Sought:
+    """A formula to be reached, and whether the value is 1 − its probability."""
+
+    formula: Formula
+    agent: Direction
+    nature: Direction
+    complement: bool
+
+    def objective(self, found: Reachability) -> Objective:
+        return Objective(
+            ObjectiveKind.UNTIL,
+            self.agent,
+            self.nature,
+            target=found.target,
+            allowed=found.allowed,
+            complement=self.complement,
+        )
+
+
+def sought_formula(path: tuple[Formula, Formula], directions: tuple[Direction, Direction]) -> Sought:
+    """The formula itself, or its negation where that is the one to be reached."""
+    formula, negation = path
+    agent, nature = directions
+    if is_safe(formula) or (agent is Direction.MIN and not is_co_safe(formula)):
+        return Sought(negation, agent.opposite, nature.opposite, True)
+    return Sought(formula, agent, nature, False)
 
 
 def bound_reward(
@@ -115,28 +140,36 @@ def bound_reward(
 
 
 @dataclass(frozen=True, eq=False)
-class _Reachability:
-    """The product, where the formula is won, and where it is not lost."""
+class Reachability:
+    """The product, where the formula is won, and where it is not lost.
+
+    `won` are the end components in which it is won, and how; `is_believed`: an automaton is not ours."""
 
     model: MDP | IntervalMDP
+    product: Product
+    automaton: Automaton
     target: BoolArray
     allowed: BoolArray
+    won: list[Won]
+    is_believed: bool = False
 
 
-def _by_progression(
+def reach_by_progression(
     model: MDP | IntervalMDP, formula: Formula, letters: Letters, starts: OffsetArray
-) -> _Reachability:
+) -> Reachability:
+    """The probability of a formula as one of reaching states of a product. `model` has constant support."""
     if not is_co_safe(formula):
         refuse_large(formula)
     automaton, left = progression(formula, letters.bits)
     product = product_of(Support.of(model), letters, automaton, starts)
     there = product.model(model)
+    won: list[Won] = []
     if is_co_safe(formula):
         target = np.array([rest == TRUE for rest in left])[product.memory]
     else:
-        target = winning_states(there, product, left, letters)
+        target = winning_states(there, product, left, letters, won)
     allowed = np.array([rest != FALSE for rest in left])[product.memory]
-    return _Reachability(there, target, allowed | target)
+    return Reachability(there, product, automaton, target, allowed | target, won)
 
 
 def _by_translator(
@@ -146,14 +179,14 @@ def _by_translator(
     letters: Letters,
     starts: OffsetArray,
     command: str,
-) -> _Reachability:
+) -> Reachability:
     automaton, pairs = translate(command, formula, atoms, letters.bits)
     product = product_of(Support.of(model), letters, automaton, starts)
     there = product.model(model)
     target = np.zeros(there.states, np.bool_)
     for pair in pairs:
         target |= states_meeting(Support.of(there), product, letters, pair)
-    return _Reachability(there, target, np.ones(there.states, np.bool_))
+    return Reachability(there, product, automaton, target, np.ones(there.states, np.bool_), [], True)
 
 
 def _require_constant(support: Support) -> None:

@@ -90,8 +90,7 @@ def product_of(support: Support, letters: Letters, automaton: Automaton, starts:
 def part_of(model: MDP | IntervalMDP, states: OffsetArray, choices: BoolArray) -> MDP | IntervalMDP:
     """The model of some states with some of their choices, which keep to them; states in the order given."""
     structure, support = model.structure, Support.of(model)
-    place, owner = ranges(structure.choice_start, states)
-    chosen, owner = place[choices[place]], owner[choices[place]]
+    chosen, owner = choices_of(structure, states, choices)
     transition, of_choice = ranges(structure.transition_start, chosen)
     possible = support.possible[transition]
     transition, of_choice = transition[possible], of_choice[possible]
@@ -105,6 +104,14 @@ def part_of(model: MDP | IntervalMDP, states: OffsetArray, choices: BoolArray) -
     if isinstance(model, MDP):
         return MDP(built, model.probability[transition])
     return IntervalMDP(built, model.lower[transition], model.upper[transition])
+
+
+def choices_of(
+    structure: Structure, states: OffsetArray, choices: BoolArray
+) -> tuple[OffsetArray, OffsetArray]:
+    """Those of `choices` that some states have, in their order, and the place of the state of each."""
+    place, owner = ranges(structure.choice_start, states)
+    return place[choices[place]], owner[choices[place]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,15 @@ hence for the worst and the best one.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from tightrope.automata.deterministic import RabinPair
+from tightrope.automata.deterministic import Automaton, RabinPair
 from tightrope.automata.formula import FALSE, TRUE, Formula
-from tightrope.automata.product import Letters, Product, part_of, product_of
+from tightrope.automata.product import Letters, Product, choices_of, part_of, product_of
+from tightrope.automata.strategy import Won
 from tightrope.automata.translation import guesses, suffix_automaton
 from tightrope.model.graph.end_components import maximal_end_components
 from tightrope.model.graph.support import Support
@@ -26,11 +28,16 @@ from tightrope.numerics.arrays import BoolArray
 
 
 def winning_states(
-    model: MDP | IntervalMDP, product: Product, left: list[Formula], letters: Letters
+    model: MDP | IntervalMDP,
+    product: Product,
+    left: list[Formula],
+    letters: Letters,
+    won: list[Won] | None = None,
 ) -> BoolArray:
     """Product states in end components where what is `left` of the formula can be satisfied almost surely.
 
-    `model` has the product's structure, and constant support."""
+    `model` has the product's structure, and constant support. `won` takes the components, and how each is
+    won."""
     memory = product.memory
     winning: BoolArray = np.array([formula == TRUE for formula in left])[memory]
     lost = np.array([formula == FALSE for formula in left])[memory]
@@ -38,25 +45,36 @@ def winning_states(
     order = np.argsort(components.component, kind="stable")
     ends = np.searchsorted(components.component[order], np.arange(components.count + 1))
     letter_of = letters.letter[product.state]
-    single: dict[tuple[int, int], bool] = {}
+    single: dict[tuple[int, int], _Met | None] = {}
     for begin, end in pairwise(ends):
         members = order[begin:end]
         start = members[0]
-        if len(members) > 1:
+        here, key = Letters(letter_of[members], letters.bits), (int(memory[start]), int(letter_of[start]))
+        if len(members) > 1 or key not in single:
+            met = _met(part_of(model, members, components.internal), left[memory[start]], here)
+            if len(members) == 1:  # one letter for ever
+                single[key] = met
+        else:
+            met = single[key]
+        winning[members] = met is not None
+        if met is not None and won is not None:
             part = part_of(model, members, components.internal)
-            wins = _can_win(part, left[memory[start]], Letters(letter_of[members], letters.bits))
-        else:  # one letter for ever
-            key = int(memory[start]), int(letter_of[start])
-            if key not in single:
-                here = Letters(letter_of[members], letters.bits)
-                single[key] = _can_win(part_of(model, members, components.internal), left[key[0]], here)
-            wins = single[key]
-        winning[members] = wins
+            chosen, _ = choices_of(model.structure, members, components.internal)
+            won.append(Won(members, part, chosen, met.letters, met.automaton, met.pair))
     return winning
 
 
-def _can_win(model: MDP | IntervalMDP, formula: Formula, letters: Letters) -> bool:
-    """Whether an end component, given whole, has a way to satisfy a formula from its first state."""
+@dataclass(frozen=True, eq=False)
+class _Met:
+    """A guess that is met in a component: its automaton over the letters that occur there."""
+
+    letters: Letters
+    automaton: Automaton
+    pair: RabinPair
+
+
+def _met(model: MDP | IntervalMDP, formula: Formula, letters: Letters) -> _Met | None:
+    """How an end component, given whole, satisfies a formula from its first state; None if it cannot."""
     used, renumbered = np.unique(letters.letter, return_inverse=True)
     here = Letters(renumbered.astype(np.int32), tuple(letters.bits[i] for i in used))
     support = Support.of(model)
@@ -66,18 +84,13 @@ def _can_win(model: MDP | IntervalMDP, formula: Formula, letters: Letters) -> bo
             continue
         automaton, pair = found
         product = product_of(support, here, automaton, np.zeros(1, np.int64))
-        if meets_pair(Support.of(product.model(model)), product, here, pair):
-            return True
-    return False
-
-
-def meets_pair(support: Support, product: Product, letters: Letters, pair: RabinPair) -> bool:
-    """Whether some end component of the product never meets what a pair avoids, and all that it repeats."""
-    return bool(states_meeting(support, product, letters, pair).any())
+        if states_meeting(Support.of(product.model(model)), product, here, pair).any():
+            return _Met(here, automaton, pair)
+    return None
 
 
 def states_meeting(support: Support, product: Product, letters: Letters, pair: RabinPair) -> BoolArray:
-    """The states of such end components."""
+    """The states of end components that never meet what a pair avoids, and all that it repeats."""
     letter = letters.letter[product.state]
     components = maximal_end_components(support, within=~pair.avoided[product.memory, letter])
     meets = np.ones(components.count, np.bool_)

@@ -24,8 +24,10 @@ from tightrope.cli.phases import PhaseProgress, phase_progress
 from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
+from tightrope.formats.controller import Controller
 from tightrope.formats.documents.answers import EmptyAnswer, LearnAnswer, ProvedFacts, ReadingFacts
 from tightrope.formats.documents.coding import from_plain, to_plain
+from tightrope.formats.policy import Policy
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
 from tightrope.learning.options import COUPLED_GAP, LearnOptions
@@ -33,6 +35,7 @@ from tightrope.learning.outcome import ledger_facts, outcome_of, span_of
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.result_files import parse_exports
 from tightrope.learning.stages import EmptyRegion
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.model_fit import ModelFit
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
@@ -43,7 +46,6 @@ from tightrope.uncertainty.sets import SetsKind
 
 if TYPE_CHECKING:
     from tightrope.data.reading import Reading
-    from tightrope.formats.policy import Policy
     from tightrope.proof.certificate_file import CertificateFile
 
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
@@ -133,11 +135,30 @@ def run(asked: Request) -> None:
         asked.domain,
         asked.discount,
         asked.terminal_reward,
+        temporal=True,
     )
+    if subject.product is not None and asked.certificate is not None:
+        raise InputError(
+            f"--certificate does not cover the automaton behind {subject.question.text}: none is written for "
+            "temporal formulas",
+            hint="leave --certificate out",
+        )
+    if subject.product is not None and exports:
+        raise InputError(
+            "--export writes the learned model, and that of a temporal formula is a product with its "
+            "automaton",
+            hint="leave --export out",
+        )
     loaded, question = subject.loaded, subject.question
     with phase_progress() as progress:
         given = _given_policy(subject, asked.policy, asked.at, progress)
-        if given is not None and asked.certificate is not None and given.policy.depends_on_step:
+        steering = None if given is None else given.policy
+        if isinstance(steering, Controller) and asked.certificate is not None:
+            raise InputError(
+                "--certificate is about policies without memory, and --policy is a controller",
+                hint="leave --certificate or --policy out",
+            )
+        if isinstance(steering, Policy) and asked.certificate is not None and steering.depends_on_step:
             raise InputError(
                 "the given policy depends on the step, and certificates are about policies that take one "
                 "choice per state",
@@ -205,24 +226,29 @@ def require_certified(results: Sequence[LearningResult]) -> None:
 class _Given:
     """The policy to certify beside the robust one; the optimum at the true point where it is that one."""
 
-    policy: Policy
+    policy: Policy | Controller
     true_value: Interval | None
 
 
 def _given_policy(
     subject: Subject, policy: str | None, at: str | None, progress: PhaseProgress
 ) -> _Given | None:
-    from tightrope.formats.policy import read_policy
+    from tightrope.formats.controller import read_steering
     from tightrope.solver.solve import solve
 
     if policy is None:
         return None
     if policy != OPTIMAL_AT_TRUTH:
-        return _Given(read_policy(policy, subject.model.structure), None)
+        return _Given(read_steering(policy, subject.model.structure), None)
     progress("solve: at the true point")
-    solution = solve(subject.model.instantiate(subject.loaded.point(at)), subject.question.objective)
-    initial = subject.model.initial
-    return _Given(solution.policy, Interval(float(solution.lower[initial]), float(solution.upper[initial])))
+    problem = subject.problem
+    model = problem.model
+    assert isinstance(model, ParametricMDP)
+    solution = solve(model.instantiate(subject.loaded.point(at)), problem.objective)
+    value = Interval(float(solution.lower[model.initial]), float(solution.upper[model.initial]))
+    if subject.product is not None:
+        return _Given(subject.product.controller(solution.policy), value)
+    return _Given(solution.policy, value)
 
 
 def _results(learner: Learner, options: LearnOptions, several: bool) -> list[LearningResult]:

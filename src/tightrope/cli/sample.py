@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tightrope.data.counts import Counts
     from tightrope.data.planned_draws import PlannedDraws
     from tightrope.data.simulator import Simulator
+    from tightrope.data.steered_simulator import SteeredSimulator
+    from tightrope.formats.controller import Controller
     from tightrope.formats.policy import Policy
     from tightrope.model.mdp import MDP
     from tightrope.numerics.arrays import BoolArray
@@ -151,6 +153,7 @@ def sample(
     extra = {"source": model, "seed": seed, "policy": policy, "cap": setting.cap, "property": setting.text}
     if setting.policy is not None:
         extra["policy_sha256"] = setting.policy.digest
+    _refuse_controller(setting, append, env)
     begin = time.perf_counter()
     written = states or StateForm.INDEX
     if env is not None:
@@ -185,6 +188,16 @@ def sample(
     _report(model, output, counts, time.perf_counter() - begin, setting, json)
 
 
+def _refuse_controller(setting: _Setting, append: Path | None, env: str | None) -> None:
+    """What a controller with memory does not go with, in words."""
+    from tightrope.formats.controller import Controller
+
+    if isinstance(setting.policy, Controller) and (append is not None or env is not None):
+        raise InputError(
+            f"a controller goes with simulated episodes, not with {'--env' if append is None else '--append'}"
+        )
+
+
 def _planned(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None) -> Counts:
     """The counts with the policies that are to be bet on in their design."""
     from tightrope.formats.policy import read_policy
@@ -193,11 +206,13 @@ def _planned(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None)
     return replace(counts, design=replace(counts.design, bet_on=digests)) if digests else counts
 
 
-def _appended(path: Path, loaded: LoadedModel, simulator: Simulator, episodes: int, seed: int) -> Counts:
+def _appended(path: Path, loaded: LoadedModel, simulator: object, episodes: int, seed: int) -> Counts:
     """The counts of a file with so many episodes after them."""
     from tightrope.data.appending import append_episodes
     from tightrope.data.reading import read_data
+    from tightrope.data.simulator import Simulator
 
+    assert isinstance(simulator, Simulator)
     return append_episodes(read_data(str(path), loaded.model).counts, simulator, episodes, seed)
 
 
@@ -214,7 +229,7 @@ def _read_draws(path: Path, loaded: LoadedModel) -> PlannedDraws:
 class _Setting:
     """How to walk: the policy, where and when an episode ends, and the property that decides it."""
 
-    policy: Policy | None
+    policy: Policy | Controller | None
     stop: BoolArray | None
     cap: int
     text: str | None
@@ -224,12 +239,12 @@ def _setting(
     loaded: LoadedModel, asked: Asked, constants: Mapping[str, str], cap: int | None, policy: str
 ) -> _Setting:
     from tightrope.data.stopping import decided_states, deciding_steps
-    from tightrope.formats.policy import read_policy
+    from tightrope.formats.controller import read_steering
 
     structure = loaded.model.structure
     benchmark = loaded.benchmark
     limit = cap if cap is not None else benchmark.episode_cap if benchmark is not None else DEFAULT_CAP
-    taken = None if policy == UNIFORM else read_policy(policy, structure)
+    taken = None if policy == UNIFORM else read_steering(policy, structure)
     if not asked.files and benchmark is None:
         return _Setting(taken, None, limit, None)
     questions = asked.questions(loaded, constants)
@@ -242,11 +257,18 @@ def _setting(
     return _Setting(taken, decided_states(objective, structure.states), limit, questions[0].text)
 
 
-def _simulator(loaded: LoadedModel, setting: _Setting, at: str | None) -> tuple[Simulator, dict[str, str]]:
+def _simulator(
+    loaded: LoadedModel, setting: _Setting, at: str | None
+) -> tuple[Simulator | SteeredSimulator, dict[str, str]]:
     """The model at the point that was asked for, ready to walk, and the point in words."""
     from tightrope.data.simulator import Simulator
+    from tightrope.data.steered_simulator import SteeredSimulator
+    from tightrope.formats.controller import Controller
 
     mdp, point = _at_point(loaded, at)
+    if isinstance(setting.policy, Controller):
+        there = setting.policy, setting.stop, setting.cap, loaded.model.hash()
+        return SteeredSimulator(mdp, *there), point
     return Simulator(mdp, setting.policy, setting.stop, setting.cap, loaded.model.hash()), point
 
 
@@ -282,8 +304,10 @@ def _step_environment(
     seed: int,
 ) -> Counts:
     from tightrope.data.environments import count_environment, load_named, make_environment
+    from tightrope.formats.controller import Controller
 
     assert episodes is not None
+    assert not isinstance(setting.policy, Controller)
     return count_environment(
         make_environment(shown.env),
         loaded.model,

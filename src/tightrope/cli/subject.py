@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tightrope.answering.product_problem import ProductProblem, is_temporal, product_problem
 from tightrope.cli.model_source import LoadedModel, load_model
+from tightrope.cli.output import warn
 from tightrope.cli.questions import read_properties
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.properties.question import Question
+from tightrope.prism.properties.resolve import resolve
 from tightrope.problem import Problem
 
 
@@ -21,11 +24,13 @@ class Subject:
     loaded: LoadedModel
     model: ParametricMDP
     question: Question
+    product: ProductProblem | None = None
+    """The question as one about a product, where it is temporal."""
 
     @property
     def problem(self) -> Problem:
         """Both together."""
-        return Problem(self.model, self.question)
+        return self.product or Problem(self.model, self.question)
 
     def point_text(self, at: str | None) -> dict[str, str] | None:
         """The true parameters, where they are known."""
@@ -45,14 +50,23 @@ def load_subject(
     domain: str | None,
     discount: float | None,
     terminal_reward: str | None,
+    temporal: bool = False,
 ) -> Subject:
-    """Load the model and the question; refuse models without parameters and questions without a value."""
+    """Load the model and the question; refuse models without parameters and questions without a value.
+
+    `temporal`: formulas of LTL are wanted as well."""
     properties = read_properties([] if prop is None else [prop])
     loaded = load_model(source, properties.model_constants(constants), param, domain)
-    questions = properties.questions(loaded, constants, discount, terminal_reward)
-    if len(questions) != 1:
-        raise InputError(f"learning goes with one property, not {len(questions)}")
-    question = questions[0]
+    parts = properties.parts(loaded, constants, discount, terminal_reward)
+    if len(parts) != 1:
+        raise InputError(f"learning goes with one property, not {len(parts)}")
+    one, product = parts[0], None
+    if temporal and is_temporal(one.what) and isinstance(loaded.model, ParametricMDP):
+        product, reading = product_problem(loaded.model, one.what, one.file, one.options)
+        warn(reading)
+        question = product.question
+    else:
+        question = resolve(one.what, one.file, loaded.model.structure, one.options)
     if question.is_threshold:
         raise InputError(
             f"{question.text} is true or false, but learning needs a value to optimise",
@@ -63,4 +77,4 @@ def load_subject(
             f"{source} has no parameters: there is nothing to learn about it",
             hint="'tightrope check' computes the values of such a model",
         )
-    return Subject(source, loaded, loaded.model, question)
+    return Subject(source, loaded, loaded.model, question, product)

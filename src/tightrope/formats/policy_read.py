@@ -32,10 +32,10 @@ class _Said:
 
 def read_policy_file(path: Path | str, structure: Structure) -> FloatArray | StepChoices:
     """What a `Policy` of the model is made of; every state with more than one choice is in the file, once."""
-    return _PolicyReader(str(path), structure).read()
+    return PolicyReader(str(path), structure).read()
 
 
-class _PolicyReader:
+class PolicyReader:
     def __init__(self, file: str, structure: Structure):
         self.file = file
         self.structure = structure

@@ -56,7 +56,7 @@ def write_policy(
 ) -> None:
     """Write the policy as JSON, one line per state that has a choice to make."""
     structure = policy.structure
-    own = _written_states(structure)
+    own = written_states(structure)
     by_index = own is None and structure.own_states is not None and not structure.valuations
     head = PolicyHead(
         model=model_hash,
@@ -70,7 +70,7 @@ def write_policy(
     stream.write("\n]}\n")
 
 
-def _written_states(structure: Structure) -> Sequence[object] | None:
+def written_states(structure: Structure) -> Sequence[object] | None:
     """The model's own states, where each is the same state again when it is read from JSON."""
     own = structure.own_states
     if own is None or structure.valuations:
@@ -87,7 +87,7 @@ def _lines(policy: Policy, own: Sequence[object] | None) -> Iterator[str]:
 
     structure = policy.structure
     states = np.flatnonzero(np.diff(structure.choice_start) > 1)
-    texts = _state_texts(structure, own, states)
+    texts = state_texts(structure, own, states)
     if policy.steps is not None:
         yield from _by_step(structure, policy.steps, states.tolist(), texts)
         return
@@ -101,7 +101,7 @@ def _lines(policy: Policy, own: Sequence[object] | None) -> Iterator[str]:
     yield from _randomised(policy, states.tolist(), texts, own)
 
 
-def _state_texts(structure: Structure, own: Sequence[object] | None, states: OffsetArray) -> Texts:
+def state_texts(structure: Structure, own: Sequence[object] | None, states: OffsetArray) -> Texts:
     """The states as they stand in the file; a million of them in a moment."""
     import pyarrow as pa
 

@@ -29,6 +29,7 @@ from tightrope.formats.documents.result import (
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.outcome import outcome_of, span_of
 from tightrope.learning.policies import maximises
+from tightrope.learning.products import base_of
 from tightrope.learning.projections import region_shape
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -63,12 +64,14 @@ def document(
 ) -> ResultDocument:
     """All results of a run over one model and one data set; regions only where `shapes` is set."""
     model = results[0].model
+    subject = base_of(results[0].problem)
+    assert isinstance(subject, ParametricMDP)
     listed = _thinned(model.expressions.nonconstant.astype(np.int64))
     intervals = next((r.intervals for r in results if r.intervals is not None), None)
     return ResultDocument(
         versions=versions(),
         command=list(setting.command),
-        model=_model(model, setting),
+        model=_model(subject, setting),
         question=setting.property,
         maximises=maximises(results[0].objective),
         delta=setting.delta,

@@ -15,15 +15,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Unpack, cast
 
+from tightrope.answering.product_problem import ProductProblem
 from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, ReadWords, read_data
 from tightrope.errors import InputError, check_type, chosen, described
-from tightrope.formats.policy import PolicyGiven, as_policy
+from tightrope.formats.controller import Controller
+from tightrope.formats.policy import Policy, PolicyGiven, as_policy
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.learning.binding import binding_events
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.options import LearnOptions, LearnWords, decide
 from tightrope.learning.policies import PolicySolver
+from tightrope.learning.products import (
+    Evaluation,
+    base_of,
+    product_notes,
+    refuse_for_product,
+    require_support,
+)
 from tightrope.learning.result import LearningResult, PolicyValue, widths_of
 from tightrope.learning.stages import Prepared, Progress, Stages
 from tightrope.learning.value_directions import cut_along_values
@@ -51,7 +60,7 @@ def learn(
     data: Any,
     *,
     delta: float = 0.001,
-    policy: PolicyGiven | None = None,
+    policy: PolicyGiven | Controller | None = None,
     progress: Progress | bool | None = None,
     since: int | None = None,
     window: int | None = None,
@@ -64,7 +73,7 @@ def learn(
     * `region`, `sets`, `interval`: names or members of `RegionKind`, `SetsKind`, `IntervalMethod`. What is
       left open is decided from the model and the way the data were sampled, with its reason in
       `LearningResult.decisions`.
-    * `policy`: a policy to bound beside the robust one.
+    * `policy`: a policy, or a controller with memory, to bound beside the robust one.
     * `seconds` limits the refinement of all values together, `iterations` that of each; `precision` is how
       closely they are computed, `device` and `threads` where. `progress=True` says on stderr what is done.
     * `fallback=False` raises `EmptyRegion` where the region is empty, instead of using tied sets.
@@ -83,8 +92,9 @@ def learn(
     """
     asked = LearnOptions.of("learn", options)
     found = learnable(problem)
-    kept = {"since": since, "window": window, "chosen_at": chosen_at}
-    counts = counts_of(data, found.model, {name: value for name, value in kept.items() if value is not None})
+    given = {"since": since, "window": window, "chosen_at": chosen_at}
+    kept = {name: value for name, value in given.items() if value is not None}
+    counts = counts_of(data, base_of(found), kept)
     return Learner(found, counts, delta, options=asked, policy=policy, progress=progress).result(asked)
 
 
@@ -94,7 +104,7 @@ def learn_all(
     *,
     delta: float = 0.001,
     kinds: Sequence[SetsKind | str] | None = None,
-    policy: PolicyGiven | None = None,
+    policy: PolicyGiven | Controller | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[LearnWords],
 ) -> dict[SetsKind, LearningResult]:
@@ -120,7 +130,7 @@ def learn_all(
         check_type("kinds", kinds, Iterable, "a list of kinds of sets")
     wanted = comparable_kinds(asked) if kinds is None else [chosen("kinds", SetsKind, kind) for kind in kinds]
     found = learnable(problem)
-    counts = counts_of(data, found.model)
+    counts = counts_of(data, base_of(found))
     learner = Learner(found, counts, delta, options=asked, policy=policy, progress=progress)
     return {kind: learner.result(asked.with_sets(kind)) for kind in wanted}
 
@@ -160,14 +170,24 @@ class Learner:
         delta: float,
         *,
         options: LearnOptions,
-        policy: PolicyGiven | None = None,
+        policy: PolicyGiven | Controller | None = None,
         progress: Progress | bool | None = None,
         predictions: Predictions | None = None,
     ):
         model = parametric(problem)
         self.problem, self.objective = problem, problem.objective
+        told = progress_of(progress)
+        self.evaluation: Evaluation | None = None
+        if policy is not None and isinstance(problem, ProductProblem) and not isinstance(policy, Controller):
+            policy = as_policy(problem.base, policy)
+        if isinstance(policy, Controller) or (policy is not None and isinstance(problem, ProductProblem)):
+            assert isinstance(policy, Policy | Controller)
+            self.evaluation = Evaluation(problem, policy, counts, delta, options, told)
+            policy = None
+        if isinstance(problem, ProductProblem):
+            counts = problem.lift(counts)
         self.policy = as_policy(model, policy)
-        self.stages = Stages(model, counts, delta, options, progress_of(progress), predictions)
+        self.stages = Stages(model, counts, delta, options, told, predictions)
         self.betted: BetPolicy | None = None
 
     def bet_on(self, policy: BetPolicy | None) -> None:
@@ -181,7 +201,9 @@ class Learner:
         deadline = time.perf_counter() + options.seconds
         if decisions.region is RegionKind.SLAB and self.betted is None:
             self.bet_on(BetPolicy(stages.model, self.objective, self.policy, stages.counts.design))
+        refuse_for_product(self.problem, decisions.sets)
         prepared = stages.prepare(decisions)
+        require_support(self.problem, prepared, options)
         begin = time.perf_counter()
         coupled = decisions.sets is SetsKind.COUPLED and prepared.verdict is None
         solver, robust, optimistic, value = self._solved(prepared, options, deadline)
@@ -196,9 +218,12 @@ class Learner:
             coupler = Coupler(solver, options.coupled_gap)
             robust, synthesis = coupler.robust(robust, None if self.betted is None else self.betted.policy)
             value = None if value is None else coupler.evaluated(value)
+        if self.evaluation is not None:
+            value = self.evaluation.value(options)
         seconds = {**prepared.seconds, "solve": time.perf_counter() - begin}
         region_notes = prepared.region.notes if prepared.region is not None else ()
-        notes = tuple(dict.fromkeys((*prepared.sets.notes, *region_notes, *solver.notes)))
+        told = product_notes(self.problem)
+        notes = tuple(dict.fromkeys((*prepared.sets.notes, *region_notes, *solver.notes, *told)))
         usable = prepared.region if prepared.verdict is None else None
         return LearningResult(
             problem=self.problem,

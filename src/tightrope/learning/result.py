@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.answering.product_problem import ProductProblem
 from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue
 from tightrope.data.counts import Counts
+from tightrope.errors import InputError
+from tightrope.formats.controller import Controller
 from tightrope.formats.documents.coding import to_plain
 from tightrope.formats.output_file import path_of
 from tightrope.formats.policy import Policy
@@ -243,6 +246,13 @@ class LearningResult(Shown, Record):
     def policy(self) -> Policy:
         """The robust policy: the one whose guarantee is the best."""
         return self.robust.policy
+
+    @property
+    def controller(self) -> Controller:
+        """The robust policy of a temporal formula, which has a memory."""
+        if not isinstance(self.problem, ProductProblem):
+            raise InputError("the robust policy has no memory", hint="result.policy is it")
+        return self.problem.controller(self.policy)
 
     @property
     def parameters(self) -> dict[str, Interval]:

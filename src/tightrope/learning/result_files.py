@@ -3,6 +3,8 @@
     result.json               everything a report needs (`tightrope.learning.document`)
     robust-policy.json        the policy with the best guarantee
     optimistic-policy.json    the policy that is best if nature is kind
+    robust-controller.json    in their place where the property is temporal: policies with memory, small ones
+    robust-controller.dot …   as graphs, too
 and, where they are asked for (`exports`), as they can take long and be large:
 
     learned.drn               the learned interval model, for Storm and for tightrope
@@ -27,8 +29,10 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tightrope.answering.product_problem import ProductProblem
 from tightrope.errors import InputError, chosen
 from tightrope.formats.atomic import atomic_write
+from tightrope.formats.controller import MOST_DRAWN
 from tightrope.formats.documents.coding import to_text
 from tightrope.formats.documents.result import FILE, ResultDocument
 from tightrope.formats.drn import write_drn
@@ -132,6 +136,13 @@ def fill_results(
 def write_policies(result: LearningResult, folder: Path, text: str) -> None:
     """The robust and the optimistic policy, each with the interval that it attains."""
     for exported in exported_policies(result):
+        if isinstance(result.problem, ProductProblem):
+            controller = result.problem.controller(exported.policy)
+            certified, name = exported.certified(result, text), f"{exported.name}-controller"
+            controller.save(folder / f"{name}.json", result.problem.base.hash(), certified)
+            if len(controller.state) <= MOST_DRAWN:
+                controller.save(folder / f"{name}.dot")
+            continue
         with atomic_write(folder / f"{exported.name}-policy.json") as file:
             certified = exported.certified(result, text)
             write_policy(exported.policy, file, result.model.hash(), certified)

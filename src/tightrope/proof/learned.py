@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.answering.product_problem import ProductProblem
 from tightrope.certificate.claim import Certificate, Claim, LearnedHints, RegionHints, ValueHints
 from tightrope.certificate.learned import Learned, Projection
 from tightrope.certificate.numbers import LONGDOUBLE
@@ -52,6 +53,17 @@ def certificate_of(
     result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
 ) -> Certificate:
     """The certificate of a result and the counts it was learned from."""
+    if isinstance(result.problem, ProductProblem):
+        raise InputError(
+            f"certificates do not cover the automaton behind {result.problem.text}: none is written for "
+            "temporal formulas",
+            hint="leave the certificate out",
+        )
+    if result.value is not None and result.value.policy.structure is not result.model.structure:
+        raise InputError(
+            "certificates are about policies without memory, and a controller is given",
+            hint="leave the certificate or the controller out",
+        )
     region = result.region if result.verdict is None else None
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")

@@ -10,6 +10,7 @@ from tightrope.learning.online.drift_guard import OnDrift
 from tightrope.learning.online.exploration import Exploration, Explore
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.options import LearnWords
+from tightrope.learning.products import refuse_products
 from tightrope.learning.stages import Progress
 from tightrope.problem import Problem
 
@@ -48,6 +49,7 @@ def online(
     >>> guarded.guard.monitor.events, guarded.guard.restarts
     (0, 0)
     """
+    refuse_products(problem, "learning while data are collected is")
     return OnlineLearner(
         problem,
         delta=delta,

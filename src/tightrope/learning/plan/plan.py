@@ -20,6 +20,7 @@ from tightrope.learning.plan.draw_planner import DrawPlanner
 from tightrope.learning.plan.planner import Planner
 from tightrope.learning.plan.target import Target
 from tightrope.learning.policies import depends_on_step
+from tightrope.learning.products import refuse_products
 from tightrope.learning.stages import Progress
 from tightrope.problem import Problem, learnable
 from tightrope.region.region import RegionKind
@@ -99,6 +100,7 @@ def plan(
         raise InputError("`cost` and `avoid` are about episodes, and `generative` asks for draws")
     asked = Explore("designed", cap, own["cost"], own["avoid"], own["at_most"])
     check_delta(delta)
+    refuse_products(problem, "plans of data are")
     found = learnable(problem)
     counts = counts_of(data, found.model)
     options = LearnOptions(**given)

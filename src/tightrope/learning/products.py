@@ -1,0 +1,133 @@
+"""Learning about products of models with automata: whose data, under which condition.
+
+Where the formula is neither safe nor co-safe, the end components in which it is won are those of a model in
+which no transition vanishes. The true model is one if every expression is positive at the true parameters.
+That is shown here transition by transition: by the domain, on all of which the expression is positive, or
+by the learned sets, whose lower bound is positive (the confidence is then that of the sets, on the same
+event), or it is assumed where the user says so. Otherwise there is no guarantee, in words. After an empty
+region the domain shows nothing: the tied sets then hold without the model.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from tightrope.answering.product_problem import ProductProblem, steered
+from tightrope.data.counts import Counts
+from tightrope.errors import CannotCertify, InputError
+from tightrope.formats.controller import Controller
+from tightrope.formats.policy import Policy
+from tightrope.learning.coupled import Coupler
+from tightrope.learning.options import LearnOptions, decide
+from tightrope.learning.policies import PolicySolver
+from tightrope.learning.result import PolicyValue
+from tightrope.learning.stages import Prepared, Progress, Stages
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.ranges import ranges_over_box
+from tightrope.problem import Model, Problem
+from tightrope.region.region import RegionKind
+from tightrope.uncertainty.sets import SetsKind
+
+
+def base_of(problem: Problem) -> Model:
+    """The model that data speak of."""
+    return problem.base if isinstance(problem, ProductProblem) else problem.model
+
+
+def refuse_products(problem: Any, what: str) -> None:
+    """Say that something is not made for products."""
+    if isinstance(problem, ProductProblem):
+        raise InputError(
+            f"{what} not supported for temporal formulas such as {problem.text}",
+            hint="`learn` takes them; so do `check` and tr.answer at a point",
+        )
+
+
+def refuse_for_product(problem: Problem, kind: SetsKind) -> None:
+    """Untied sets know a choice by its place, and a product has many copies of it."""
+    if isinstance(problem, ProductProblem) and kind is SetsKind.UNTIED:
+        raise InputError(
+            "untied sets do not go with temporal formulas or controllers: copies of a choice, one "
+            "per memory, "
+            "would each need data of their own",
+            hint="--sets tied",
+        )
+
+
+def require_support(problem: Problem, prepared: Prepared, options: LearnOptions) -> None:
+    """Show that no transition of the true model vanishes, or say that it is not shown."""
+    if not isinstance(problem, ProductProblem) or not problem.needs_support:
+        return
+    if options.assume_support is not None:
+        return
+    sets = prepared.sets
+    model = sets.model
+    positive = sets.lower > 0
+    if prepared.verdict is None:
+        low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
+        positive |= (low > 0)[model.expression]
+    if positive.all():
+        return
+    expression = int(model.expression[np.argmin(positive)])
+    raise CannotCertify(
+        f"{problem.text} depends on which transitions are possible, and neither the domain nor the data show "
+        f"that the probability {model.expressions.text(expression)} is positive\nhint: narrow the domain "
+        "(--domain), collect more data, or say that no transition vanishes: `assume_support`"
+    )
+
+
+class Evaluation:
+    """The value of a given policy or controller, on the product that has what it and the formula remember.
+
+    The same events are tied there as in the model, with the same counts, so its sets hold whenever those of
+    the model do: one confidence for both."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        steering: Policy | Controller,
+        counts: Counts,
+        delta: float,
+        options: LearnOptions,
+        progress: Progress | None,
+    ):
+        self.problem, self.policy, lifted = steered(problem, steering, counts)
+        model = self.problem.model
+        assert isinstance(model, ParametricMDP)
+        self.stages = Stages(model, lifted, delta, options, progress)
+
+    def value(self, options: LearnOptions) -> PolicyValue:
+        """Its certified interval over one kind of sets."""
+        stages = self.stages
+        decisions = decide(stages.model, stages.counts, options)
+        if decisions.region is RegionKind.SLAB:
+            raise InputError(
+                "a slab bets on a policy of the model itself; temporal formulas and controllers have "
+                "a memory",
+                hint="leave --region slab out",
+            )
+        deadline = time.perf_counter() + options.seconds
+        prepared = stages.prepare(decisions, sets_only=True)
+        require_support(self.problem, prepared, options)
+        objective = self.problem.objective
+        solver = PolicySolver(prepared.sets, objective, options, deadline, stages.progress, 2)
+        value = solver.evaluate(self.policy)
+        if decisions.sets is SetsKind.COUPLED and prepared.verdict is None:
+            return Coupler(solver, options.coupled_gap).evaluated(value)
+        return value
+
+
+def product_notes(problem: Problem) -> tuple[str, ...]:
+    """What a reader of a result must be told."""
+    if not isinstance(problem, ProductProblem):
+        return ()
+    told = [
+        f"the model has {problem.base.states:,} states, with what a policy must remember "
+        f"{problem.model.states:,}"
+    ]
+    if problem.needs_support:
+        told.append("no transition of the true model vanishes: by the domain, the data or an assumption")
+    return tuple(told)

@@ -1,0 +1,297 @@
+"""Temporal formulas learned about: intervals hold the truth, controllers attain what is promised of them."""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.answering.product_problem import steered
+from tightrope.automata.lifting import lifted
+from tightrope.cli.app import run
+from tightrope.data.steered_simulator import SteeredSimulator
+from tightrope.model.graph.support import Support
+
+FORMULAS = [
+    '(G F "a") & (G F "b")',
+    '(F G "a") | (G F "b")',
+    '(G F "a") => (G F "b")',
+    'F ("a" & (X (F "b")))',
+    '(F "a") & (G !"c")',
+    'G ("a" => (F "b"))',
+    '(F ("b" & (X "c"))) & (G F "a")',
+]
+
+
+def temporal(model: tr.ParametricMDP, asked: str) -> tr.ProductProblem:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tr.ReadingWarning)
+        return tr.temporal_problem(model, asked)
+
+
+def bounds_of(model: Any, asked: str) -> tuple[float, float]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tr.ReadingWarning)
+        found = tr.answer(model, asked).bounds
+    assert found is not None
+    return found
+
+
+def random_model(rng: random.Random, states: int = 8) -> tr.ParametricMDP:
+    parameters = tr.Parameters.box(p=("1/10", "9/10"), q=("1/10", "9/10"))
+    p, q = parameters.symbols()
+    rows: list[Any] = []
+    for s in range(states):
+        if s >= states - 3:  # plays may get stuck
+            rows.append((s, "c0", {s: 1} if s < states - 1 else {s - 3: "1/2", s: "1/2"}))
+            continue
+        for c in range(rng.randint(1, 2)):
+            one, other = rng.sample(range(states), 2)
+            shape = rng.choice([p, q, p * q, "1/3"])
+            rows.append((s, f"c{c}", {one: shape, other: "2/3" if shape == "1/3" else 1 - shape}))
+    labels = {name: rng.sample(range(states), 3) for name in "abc"}
+    model = tr.build_from_rows(rows, parameters, labels=labels)
+    assert isinstance(model, tr.ParametricMDP)
+    return model
+
+
+def value_under(model: tr.MDP, controller: tr.Controller, asked: str) -> tuple[float, float]:
+    """Of the chain that a controller leaves of an MDP, by the evaluation of formulas."""
+    product, policy = controller.beside(model, Support.of(model))
+    beside = lifted(model, product)
+    rows = []
+    for s, c in enumerate(policy.choice):
+        span = range(*beside.transition_start[c : c + 2])
+        rows.append((s, "", {int(beside.successor[t]): float(beside.probability[t]) for t in span}))
+    labels = {name: np.flatnonzero(members).tolist() for name, members in beside.labels.items()}
+    chain = tr.build_from_rows(rows, labels=labels)
+    return bounds_of(chain.instantiate(), asked.replace("Pmax", "P").replace("Pmin", "P"))
+
+
+def test_intervals_hold_the_truth_and_controllers_attain_it() -> None:
+    rng = random.Random(4)
+    strict = 0
+    for number in range(21):
+        model = random_model(rng)
+        direction = "max" if number % 3 else "min"
+        path = FORMULAS[number % len(FORMULAS)]
+        asked = f"P{direction}=? [ {path} ]"
+        truth = model.instantiate(p=Fraction(rng.randint(2, 8), 10), q=Fraction(rng.randint(2, 8), 10))
+        data = tr.Simulator(truth, model_hash=model.hash()).generative(400, seed=number)
+        problem = temporal(model, asked)
+        best = bounds_of(truth, asked)
+        result = tr.learn(problem, data, delta=1e-6, sets="tied")
+        controller = result.controller
+        attained = value_under(truth, controller, asked)
+        assert result.interval.lower - 1e-6 <= attained[1] and attained[0] <= result.interval.upper + 1e-6
+        if direction == "max":
+            assert result.guarantee <= best[1] <= result.optimistic_value + 1e-6
+        else:
+            assert result.guarantee >= best[0] >= result.optimistic_value - 1e-6
+        assert result.optimistic_value == pytest.approx(best[0], abs=0.5)
+        strict += 0 < result.guarantee < 1
+        # at the truth itself the controller of the best policy attains the optimum
+        at_truth = tr.solve(problem.at(p=Fraction(1, 2), q=Fraction(1, 2)))
+        exact = model.instantiate(p=Fraction(1, 2), q=Fraction(1, 2))
+        optimum, reached = (
+            bounds_of(exact, asked),
+            value_under(exact, problem.controller(at_truth.policy), asked),
+        )
+        assert reached == pytest.approx(optimum, abs=1e-5), (number, asked)
+    assert strict >= 5
+
+
+def test_counts_are_lifted_once_each_and_ties_stay() -> None:
+    model = random_model(random.Random(9))
+    truth = model.instantiate(p=0.5, q=0.5)
+    counts = tr.Simulator(truth, model_hash=model.hash()).episodes(50, seed=2)
+    problem = temporal(model, 'Pmax=? [ (G F "a") & (G F "b") ]')
+    assert problem.model.states > model.states
+    up = problem.lift(counts)
+    assert up.steps == counts.steps
+    assert up.batches is not None and counts.batches is not None and len(up.batches) == len(counts.batches)
+    for e in range(len(model.expressions)):
+        assert (
+            up.transition[problem.model.expression == e].sum()
+            == counts.transition[model.expression == e].sum()
+        )
+
+
+@pytest.fixture(scope="module")
+def shuttle() -> tr.ParametricMDP:
+    """A robot that shuttles between a and b over a slippery way past a hole."""
+    parameters = tr.Parameters.box(p=("1/10", "9/10"))
+    (p,) = parameters.symbols()
+    rows = [
+        (0, "left", {1: 1}),
+        (0, "right", {2: p, 3: 1 - p}),
+        (1, "back", {0: 1}),
+        (2, "back", {0: 1}),
+        (2, "jump", {4: "1/2", 2: "1/2"}),
+        (3, "retry", {0: "1/2", 5: "1/2"}),
+        (4, "", {4: 1}),
+        (5, "", {5: 1}),
+    ]
+    model = tr.build_from_rows(rows, parameters, labels={"a": [1], "b": [2], "home": [4], "hole": [5]})
+    assert isinstance(model, tr.ParametricMDP)
+    return model
+
+
+def test_given_policies_are_worth_what_they_do_not_what_could_be_done(shuttle: tr.ParametricMDP) -> None:
+    asked = 'Pmax=? [ (F "a") & (F (G "home")) ]'
+    problem = temporal(shuttle, asked)
+    data = tr.Simulator(shuttle.instantiate(p=0.5), model_hash=shuttle.hash()).generative(2000, seed=1)
+    lazy = tr.learn(problem, data, delta=0.01, sets="tied", policy={0: "left", 2: "back"})
+    assert lazy.value is not None and tuple(lazy.value.interval) == (0.0, 0.0)
+    hasty = tr.learn(problem, data, delta=0.01, sets="tied", policy={0: "right", 2: "jump"})
+    assert hasty.value is not None and tuple(hasty.value.interval) == (0.0, 0.0)  # it never sees a
+    again = tr.learn(problem, data, delta=0.01, sets="tied", policy=lazy.controller)
+    assert again.value is not None
+    assert again.value.interval.lower == pytest.approx(lazy.guarantee, abs=1e-5)
+    assert 2 / 3 in again.value.interval
+    loop = tr.learn(
+        temporal(shuttle, 'Pmax=? [ (G F "a") & (G !"hole") ]'), data, delta=0.01, policy=lazy.controller
+    )
+    assert loop.value is not None and tuple(loop.interval) == (1.0, 1.0)
+    assert loop.value.interval.upper == 0.0  # that controller goes home, and sees a once
+
+
+def test_plain_questions_about_a_controller(shuttle: tr.ParametricMDP) -> None:
+    data = tr.Simulator(shuttle.instantiate(p=0.5), model_hash=shuttle.hash()).generative(2000, seed=1)
+    first_left = tr.learn(
+        temporal(shuttle, 'Pmax=? [ (F "a") & (F (G "home")) ]'), data, delta=0.01, sets="tied"
+    )
+    plain = tr.learn(
+        shuttle.problem('Pmax=? [ F "home" ]'), data, delta=0.01, policy=first_left.controller, sets="tied"
+    )
+    assert plain.value is not None
+    assert tuple(plain.value.interval) == pytest.approx(tuple(first_left.interval), abs=1e-5)
+
+
+def test_support_that_is_not_shown_is_no_guarantee() -> None:
+    parameters = tr.Parameters.box(p=(0, 1))
+    (p,) = parameters.symbols()
+    rows = [(0, "", {1: p, 0: 1 - p}), (1, "", {0: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"a": [1]})
+    assert isinstance(model, tr.ParametricMDP)
+    problem = temporal(model, 'Pmax=? [ G F "a" ]')
+    with pytest.raises(tr.CannotCertify, match="neither the domain nor the data show that the probability"):
+        tr.learn(problem, [[(0, "", 0)]] * 5, delta=0.01, sets="tied")
+    seen = tr.learn(problem, [[(0, "", 0)]] * 50 + [[(0, "", 1)]] * 50, delta=0.01, sets="tied")
+    assert seen.guarantee == 1.0
+    assumed = tr.learn(problem, [[(0, "", 0)]] * 5, delta=0.01, sets="tied", assume_support=0.01)
+    assert assumed.guarantee == 1.0 and any("assumed" in note for note in assumed.notes)
+
+
+def test_what_does_not_go_with_temporal_formulas_is_said(shuttle: tr.ParametricMDP, tmp_path: Path) -> None:
+    problem = temporal(shuttle, 'Pmax=? [ (F "a") & (F (G "home")) ]')
+    data = tr.Simulator(shuttle.instantiate(p=0.5), model_hash=shuttle.hash()).generative(50, seed=1)
+    with pytest.raises(tr.InputError, match="untied sets do not go with temporal formulas"):
+        tr.learn(problem, data, sets="untied")
+    result = tr.learn(problem, data, sets="tied")
+    with pytest.raises(tr.InputError, match="certificates do not cover the automaton"):
+        result.certify(tmp_path / "a.cert")
+    with pytest.raises(tr.InputError, match="learning while data are collected is not supported"):
+        tr.online(problem)
+    with pytest.raises(tr.InputError, match="bounds over a domain are not supported"):
+        tr.over_domain(problem)
+    with pytest.raises(tr.InputError, match="the robust policy has no memory"):
+        _ = tr.learn(shuttle.problem('Pmax=? [ F "home" ]'), data, sets="tied").controller
+
+
+def test_simulated_controllers_do_what_they_say(shuttle: tr.ParametricMDP) -> None:
+    problem = temporal(shuttle, 'Pmax=? [ (F "a") & (F (G "home")) ]')
+    truth = shuttle.instantiate(p=0.5)
+    controller = problem.controller(tr.solve(problem.at(p=0.5)).policy)
+    counts = SteeredSimulator(truth, controller, cap=100).episodes(3000, seed=5)
+    assert counts.visits[0] == 3000  # left once in every episode, first
+    arrived = counts.transition[shuttle.successor == 4][0]
+    assert abs(arrived / 3000 - 2 / 3) < 0.05
+    blocks = list(SteeredSimulator(truth, controller, cap=100).trajectories(20, seed=5))
+    first = blocks[0].transition[blocks[0].step == 0]
+    assert (first == 0).all() and len(first) == 20
+
+
+def test_controllers_survive_their_files(shuttle: tr.ParametricMDP, tmp_path: Path) -> None:
+    problem = temporal(shuttle, 'Pmax=? [ (F "a") & (F (G "home")) ]')
+    controller = problem.controller(tr.solve(problem.at(p=0.5)).policy)
+    controller.save(tmp_path / "c.json")
+    assert tr.read_controller(tmp_path / "c.json", shuttle.structure) == controller
+    controller.save(tmp_path / "c.dot")
+    assert (tmp_path / "c.dot").read_text().startswith("digraph controller {")
+    document = json.loads((tmp_path / "c.json").read_text())
+    for spoil, message in (
+        (lambda d: d["controller"].pop(0), "no row for the initial state|remembers what no row"),
+        (lambda d: d["controller"][0].__setitem__(2, "up"), "not 'up'"),
+        (lambda d: d["controller"][0].__setitem__(1, -1), "not a memory's number"),
+        (lambda d: d["controller"].append(d["controller"][0]), "two rows for one state and memory"),
+        (lambda d: d.update(version=9), "version 9 of the format"),
+    ):
+        bad = json.loads(json.dumps(document))
+        spoil(bad)
+        (tmp_path / "bad.json").write_text(json.dumps(bad))
+        with pytest.raises(tr.InputError, match=message):
+            tr.read_controller(tmp_path / "bad.json", shuttle.structure)
+
+
+def test_the_command_line_learns_samples_and_evaluates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ran(*arguments: str, code: int = 0) -> str:
+        assert run(list(arguments)) == code, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    source = tmp_path / "m.prism"
+    source.write_text(
+        """mdp
+        const double p;
+        module m
+          s : [0..5];
+          [left] s=0 -> (s'=1);
+          [right] s=0 -> p: (s'=2) + 1-p: (s'=3);
+          [back] s=1 | s=2 -> (s'=0);
+          [jump] s=2 -> 0.5: (s'=4) + 0.5: (s'=2);
+          [retry] s=3 -> 0.5: (s'=0) + 0.5: (s'=5);
+          [] s>=4 -> true;
+        endmodule
+        label "a" = s=1; label "home" = s=4;
+        """
+    )
+    asked = 'Pmax=? [ (F "a") & (F (G "home")) ]'
+    common = [str(source), "--domain", "0.1<=p<=0.9"]
+    data, out = tmp_path / "d.parquet", tmp_path / "out"
+    ran("sample", *common, "--at", "p=0.5", "--episodes", "500", "--cap", "30", "-o", str(data))
+    learn = ["learn", *common, "--prop", asked, "--data", str(data), "--delta", "0.01"]
+    guarantee = json.loads(ran(*learn, "-o", str(out), "--json"))["robust_policy"]["lower"]
+    assert 0.4 < guarantee <= 2 / 3
+    file = out / "robust-controller.json"
+    assert json.loads(file.read_text())["certified"]["lower"] == pytest.approx(guarantee, abs=1e-6)
+    assert (out / "robust-controller.dot").is_file() and (out / "optimistic-controller.json").is_file()
+    value = json.loads(ran(*learn, "--policy", str(file), "--json"))["value"]
+    assert value["lower"] == pytest.approx(guarantee, abs=1e-5)
+    best = json.loads(ran(*learn, "--policy", "optimal-at-truth", "--at", "p=0.5", "--json"))["true_value"]
+    assert best["lower"] == pytest.approx(2 / 3, abs=1e-5)
+    more = tmp_path / "more.parquet"
+    ran("sample", *common, "--at", "p=0.5", "--episodes", "9", "--policy", str(file), "-o", str(more))
+    assert run([*learn, "--certificate", str(tmp_path / "c.cert")]) == 2
+    assert "does not cover the automaton" in capsys.readouterr().err
+    assert not (tmp_path / "c.cert").exists()
+    ran("report", str(out))
+
+
+def test_steered_problems_keep_constants_of_the_property(shuttle: tr.ParametricMDP) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tr.ReadingWarning)
+        problem = tr.temporal_problem(
+            shuttle, 'const int k; Pmax=? [ (F<=k "a") & (F "home") ]', const={"k": 3}
+        )
+    counts = tr.Simulator(shuttle.instantiate(p=0.5), model_hash=shuttle.hash()).generative(50, seed=1)
+    asked, policy, up = steered(problem, tr.Policy(shuttle, {0: "left", 2: "back"}), counts)
+    assert policy.structure is asked.model.structure and up.steps == counts.steps

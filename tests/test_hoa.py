@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tightrope as tr
 from tightrope.automata.external import ltl_text
 from tightrope.automata.formula import FALSE, TRUE, atom, both, either, eventually, globally, next_, until
 from tightrope.automata.hoa import read_hoa
+from tightrope.automata.product import Letters, product_of
+from tightrope.automata.winning import states_meeting
 from tightrope.cli.app import run
+from tightrope.model.graph.support import Support
+from tightrope.model.objective import ObjectiveKind
 
 EITHER = """HOA: v1
 name: "FG a0 | GF a1" /* a comment */
@@ -143,3 +150,49 @@ def test_check_runs_the_command_and_says_what_went_wrong(
     found = json.loads(capsys.readouterr().out)
     assert (found["lower"], found["upper"]) == (1.0, 1.0)
     assert any("and believed" in note for note in found["notes"])
+    assert found["status"] == "automaton-believed"
+    assert run([*asked, command, "--prop", "P=? [ F s=1 ]", "--json"]) == 0  # a plain one is ours
+    both = json.loads(capsys.readouterr().out)["properties"]
+    assert [one["status"] for one in both] == ["automaton-believed", "certified"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        '(G F "a") & ((F G "b") | (G F "c"))',
+        '(F G "a") | (G F "b")',
+        'G ("a" => (F "b"))',
+        'F ("a" & (X "b"))',
+        'G ("a" | (X "c"))',
+        '("a" U (G "b")) | (X X "c")',
+        '(G F "a") => (G F "b")',
+    ],
+)
+def test_written_automata_have_the_values_of_their_formulas(path: str) -> None:
+    rng = random.Random(7)
+    for _ in range(3):
+        rows = []
+        for s in range(6):
+            for c in range(rng.randint(1, 2)):
+                one, other = rng.sample(range(6), 2)
+                rows.append((s, f"c{c}", {one: 0.5, other: 0.5} if s < 5 else {s: 1}))
+        model = tr.build_from_rows(rows, labels={name: rng.sample(range(6), 2) for name in "abc"})
+        assert isinstance(model, tr.ParametricMDP)
+        mdp = model.instantiate()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tr.ReadingWarning)
+            expected = tr.answer(mdp, f"Pmax=? [ {path} ]").bounds
+        text = tr.to_hoa(mdp, f"Pmax=? [ {path} ]")
+        names = re.findall(r'/\* a\d: "(\w)" \*/', text)
+        letters = Letters.of([mdp.labels[name] for name in names], mdp.states)
+        automaton, pairs = read_hoa(text, len(names), letters.bits)
+        product = product_of(Support.of(mdp), letters, automaton, np.zeros(1, np.int64))
+        there = product.model(mdp)
+        target = np.zeros(there.states, np.bool_)
+        for pair in pairs:
+            target |= states_meeting(Support.of(there), product, letters, pair)
+        found = tr.solve(
+            there, tr.Objective(ObjectiveKind.UNTIL, tr.Direction.MAX, tr.Direction.MIN, target=target)
+        )
+        assert expected is not None
+        assert (found.lower[0], found.upper[0]) == pytest.approx(expected, abs=1e-5)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import pickle
 import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 from enum import Enum
@@ -45,6 +46,13 @@ def model() -> tr.ParametricMDP:
     )
     assert isinstance(built, tr.ParametricMDP)
     return built
+
+
+@cache
+def temporal() -> tr.ProductProblem:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tr.ReadingWarning)
+        return tr.temporal_problem(model(), 'Pmax=? [ G (F "goal") ]')
 
 
 @cache
@@ -115,6 +123,8 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Counts": counts,
     "CoupledValue": lambda: result("coupled").robust.coupled,
     "Decisions": lambda: result().decisions,
+    "Controller": lambda: temporal().controller(tr.solve(temporal().at(p=0.5, q=0.5)).policy),
+    "ProductProblem": lambda: temporal(),
     "Explore": lambda: tr.Explore("designed", cost="step=1", avoid='"goal"', at_most=0.5),
     "Expressions": lambda: model().expressions,
     "Interval": lambda: result().interval,

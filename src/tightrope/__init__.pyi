@@ -4,6 +4,7 @@ from .answering.answer import Answer as Answer
 from .answering.answer import answer as answer
 from .answering.product_problem import ProductProblem as ProductProblem
 from .answering.product_problem import temporal_problem as temporal_problem
+from .answering.product_problem import to_hoa as to_hoa
 from .certificate.verdict import Check as Check
 from .certificate.verdict import Verdict as Verdict
 from .coupled.result import CoupledStatus as CoupledStatus

@@ -33,6 +33,10 @@ SPARE = 10
 """Parts of arithmetic are solved so many times as closely as the result is wanted."""
 
 
+BELIEVED = "automaton-believed"
+"""The status of an answer that is right if an automaton of another program is."""
+
+
 class AnswerWords(TypedDict, total=False):
     """Further arguments of `answer`."""
 
@@ -51,6 +55,7 @@ class Answer(Record):
     * A number: `lower ≤ value ≤ upper` for every state.
     * True or false: `holds` and `fails`; a state in neither is not decided.
     * `listed` are the states that `filter(print, …)` lists.
+    * `believed`: an automaton that another program made is part of it, and nobody has checked that one.
     * `readings` say how the text was read where it can be read in two ways.
 
     >>> import tightrope as tr
@@ -74,6 +79,7 @@ class Answer(Record):
     relative: bool
     iterations: int
     seconds: float = field(compare=False)
+    believed: bool = False
 
     def __post_init__(self) -> None:
         freeze_fields(self)
@@ -105,6 +111,11 @@ class Answer(Record):
 
     @property
     def is_certified(self) -> bool:
+        """Whether it is answered, and nothing is believed that another program said."""
+        return self.is_answered and not self.believed
+
+    @property
+    def is_answered(self) -> bool:
         """Whether the truth is certain, or the bounds of the initial state are as close as was asked."""
         if self.verdict is not None:
             return self.verdict != "not certified"
@@ -112,7 +123,9 @@ class Answer(Record):
 
     @property
     def status(self) -> str:
-        return "certified" if self.is_certified else "not-certified"
+        if not self.is_answered:
+            return "not-certified"
+        return BELIEVED if self.believed else "certified"
 
     @property
     def trouble(self) -> str:
@@ -206,6 +219,7 @@ def answer_property(
         relative=effort.relative,
         iterations=evaluation.iterations,
         seconds=time.perf_counter() - begin,
+        believed=evaluation.believed,
     )
 
 

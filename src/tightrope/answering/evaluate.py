@@ -105,6 +105,7 @@ class Evaluation:
         self.readings: list[str] = []
         self.iterations = 0
         self.missed: list[str] = []
+        self.believed = False
         self._support = Support.of(self.model)
         self._formulas: StateFormulas = formulas_of(file, self.structure, options, self._decided)
         self._whole: Expression | None = None
@@ -197,7 +198,8 @@ class Evaluation:
                 lambda model, objective: self._solve(model, objective, precision),
                 self.effort.translator,
             )
-            if self.effort.translator is not None:
+            if found.is_believed:
+                self.believed = True
                 self._tell(
                     f"automata of formulas that are neither safe nor co-safe are taken from "
                     f"{self.effort.translator}, and believed"
@@ -252,15 +254,13 @@ class Evaluation:
 
     def _long_run(self, operator: ValueOperator, path: RewardFormula, precision: float) -> Bounds:
         """Bounds on a long-run average, or on the share of time in some states."""
-        if not isinstance(self.model, MDP):
-            raise Complaint(
-                "long-run averages of interval models are not supported", operator.position, "ask at a point"
-            )
         if self.options.discount is not None or self.options.terminal_reward is not None:
             raise Complaint(
                 "discounts and terminal rewards do not go with long-run averages", operator.position
             )
-        agent, _, _ = read_directions(operator, self.file, self.structure, self.options)
+        agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
+        if reading is not None:
+            self._tell(reading.warning)
         if operator.is_reward:
             reward = reward_structure_of(operator, self.structure)
         else:
@@ -269,7 +269,7 @@ class Evaluation:
         found = bound_average(
             self.model,
             reward.per_choice(self.structure),
-            agent,
+            (agent, nature),
             precision,
             lambda model, asked: self._solve(model, asked, precision / 4),
         )

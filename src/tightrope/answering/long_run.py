@@ -1,16 +1,21 @@
-"""Long-run averages of plain models, with certified bounds on both sides.
+"""Long-run averages of plain and interval models, with certified bounds on both sides.
 
 Inside a maximal end component the agent reaches every state from every other one, so the best average g is
 the same for all of them. For any vector h, with T the optimal backup of one step,
 
     min (T h − h)  ≤  g  ≤  max (T h − h)
 
-(the policy that is greedy for h attains the left side; no policy beats the right one). Relative value
-iteration, damped so that periods do no harm, looks for an h; what counts are one backup of it with safe
-rounding and these two ends. From outside, a play ends in some component: every state of a component gets a
-choice to stop, which wins with the probability (g − floor) / (largest − floor), and the largest probability
-of winning is the value, on that scale. The bounds of g become an interval of that choice: nature against the
-agent gives the lower, nature for it the upper bound. A minimum is the maximum of the negated reward, negated.
+(the policy that is greedy for h attains the left side, whatever nature does; nature's answer to h, or nobody,
+keeps every policy below the right one). Relative value iteration, damped so that periods do no harm, looks
+for an h; what counts are one backup of it with safe rounding and these two ends. From outside, a play ends in
+some component: every state of a component gets a choice to stop, which wins with the probability
+(g − floor) / (largest − floor), and the largest probability of winning is the value, on that scale: with the
+lower bounds of all g a lower bound, with the upper ones an upper bound. A minimum is the maximum of the
+negated reward, negated.
+
+On interval models nature must not be able to cut a transition. Then components are the same for all its
+picks, the value v of stopping is constant on each, and choices that keep to a component have p·v = v for
+every pick: nature may answer h there and v elsewhere, and no policy does better against both.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from scipy import sparse
 
 from tightrope.answering.values import Bounds
 from tightrope.automata.product import part_of, ranges
+from tightrope.errors import InputError
 from tightrope.model.graph.end_components import maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -49,14 +55,27 @@ class LongRun:
 
 
 def bound_average(
-    model: MDP, reward: FloatArray, agent: Direction, precision: float, solve: Solve
+    model: MDP | IntervalMDP,
+    reward: FloatArray,
+    directions: tuple[Direction, Direction],
+    precision: float,
+    solve: Solve,
 ) -> LongRun:
-    """Bounds on the best long-run average of a reward per choice."""
+    """Bounds on the best long-run average of a reward per choice, for an agent and nature."""
+    agent, nature = directions
     if agent is Direction.MIN:
-        found = bound_average(model, -reward, Direction.MAX, precision, solve)
+        found = bound_average(model, -reward, (Direction.MAX, nature.opposite), precision, solve)
         return LongRun(found.bounds.negated(), found.iterations, found.missed)
+    support = Support.of(model)
+    if not support.is_constant:
+        raise InputError(
+            "nature can cut transitions of this model (lower bounds of 0), and long-run averages are "
+            "answered "
+            "where it cannot",
+            hint="say that no transition vanishes: `assume_support`",
+        )
     structure = model.structure
-    components = maximal_end_components(Support.of(model))
+    components = maximal_end_components(support)
     order = np.argsort(components.component, kind="stable")
     ends = np.searchsorted(components.component[order], np.arange(components.count + 1))
     low, high = np.empty(components.count), np.empty(components.count)
@@ -69,26 +88,24 @@ def bound_average(
             low[number] = high[number] = earned.max()
             continue
         part = part_of(model, members, components.internal)
-        assert isinstance(part, MDP)
-        low[number], high[number], more = _gain(part, earned, precision, solve)
+        low[number], high[number], more = _gain(part, earned, nature, precision, solve)
         rounds += more
-    value, iterations = _reached(model, components.component, low, high, solve)
+    value, iterations = _reached(model, components.component, (low, high), nature, solve)
     wide = float((high - low).max(initial=0.0)) > precision * max(1.0, float(np.abs(reward).max(initial=0.0)))
     missed = "the averages of an end component were not found closely enough" if wide else None
     return LongRun(value, rounds + iterations, missed)
 
 
-def _gain(part: MDP, reward: FloatArray, precision: float, solve: Solve) -> tuple[float, float, int]:
+def _gain(
+    part: MDP | IntervalMDP, reward: FloatArray, nature: Direction, precision: float, solve: Solve
+) -> tuple[float, float, int]:
     """Bounds on the best average inside one end component, given whole."""
     structure = part.structure
-    matrix = sparse.csr_matrix(
-        (part.probability, structure.successor, structure.transition_start),
-        shape=(structure.choices, structure.states),
-    )
+    expected = _expectation(part, nature)
     values, starts = np.zeros(structure.states), structure.choice_start[:-1]
     rounds, scale = 0, max(1.0, float(np.abs(reward).max(initial=0.0)))
     while rounds < MOST_ROUNDS:
-        step = np.maximum.reduceat(reward + matrix @ values, starts) - values
+        step = np.maximum.reduceat(reward + expected(values), starts) - values
         rounds += 1
         if rounds % _CHECK_EVERY == 0 and np.ptp(step) <= precision * scale / 4:
             break
@@ -97,7 +114,7 @@ def _gain(part: MDP, reward: FloatArray, precision: float, solve: Solve) -> tupl
     once = Objective(
         ObjectiveKind.CUMULATIVE,
         Direction.MAX,
-        Direction.MIN,
+        nature,
         upper_steps=1,
         reward=RewardStructure(choice=reward),
         terminal=values,
@@ -106,46 +123,66 @@ def _gain(part: MDP, reward: FloatArray, precision: float, solve: Solve) -> tupl
     return float(down(backed.lower - values).min()), float(up(backed.upper - values).max()), rounds
 
 
+def _expectation(part: MDP | IntervalMDP, nature: Direction) -> Callable[[FloatArray], FloatArray]:
+    """What values are worth on average behind every choice, roughly: nothing rests on it."""
+    structure = part.structure
+    if isinstance(part, MDP):
+        matrix = sparse.csr_matrix(
+            (part.probability, structure.successor, structure.transition_start),
+            shape=(structure.choices, structure.states),
+        )
+        return lambda values: matrix @ values
+    owner, starts = structure.transition_choice, structure.transition_start[:-1]
+    width, sign = part.upper - part.lower, 1.0 if nature is Direction.MIN else -1.0
+    spare = 1 - np.add.reduceat(part.lower, starts)
+
+    def poured(values: FloatArray) -> FloatArray:
+        there = values[structure.successor]
+        order = np.lexsort((sign * there, owner))
+        room = width[order]
+        before = np.cumsum(room) - room
+        before -= before[starts][owner]
+        taken = np.clip(spare[owner] - before, 0, room)
+        return np.add.reduceat((part.lower[order] + taken) * there[order], starts)
+
+    return poured
+
+
 def _reached(
-    model: MDP, component: IndexArray, low: FloatArray, high: FloatArray, solve: Solve
+    model: MDP | IntervalMDP,
+    component: IndexArray,
+    gains: tuple[FloatArray, FloatArray],
+    nature: Direction,
+    solve: Solve,
 ) -> tuple[Bounds, int]:
     """The best mixture of averages that can be reached."""
+    low, high = gains
     least, largest = float(low.min()), float(high.max())
     if least == largest:
         same = np.full(model.states, least)
         return Bounds(same, same), 0
     floor = least - (largest - least) / 2  # so that no state wins with a probability near 0
-    stopping = _with_stops(model, component, (low, high), floor, largest)
-    target = np.zeros(stopping.states, np.bool_)
+    wide, narrow = up(largest - floor), down(largest - floor)
+    wins = np.clip(down(down(low - floor) / wide), 0, 1)
+    may = np.clip(up(up(high - floor) / narrow), 0, 1) if narrow > 0 else np.ones(len(high))
+    target = np.zeros(model.states + 2, np.bool_)
     target[model.states] = True
-    ends = []
-    iterations = 0
-    for nature in (Direction.MIN, Direction.MAX):
-        solved = solve(stopping, Objective(ObjectiveKind.UNTIL, Direction.MAX, nature, target=target))
-        ends.append(solved.lower if nature is Direction.MIN else solved.upper)
-        iterations += solved.iterations
-    share = Bounds(ends[0][: model.states], ends[1][: model.states])
+    objective = Objective(ObjectiveKind.UNTIL, Direction.MAX, nature, target=target)
+    below, above = (solve(_with_stops(model, component, share), objective) for share in (wins, may))
+    share = Bounds(below.lower[: model.states], above.upper[: model.states])
     bottom, span = (_constant(value, model.states) for value in (floor, largest - floor))
-    above = Bounds(down(span.lower), up(span.upper))
-    mixed = bottom.plus(above.times(share))
+    mixed = bottom.plus(Bounds(down(span.lower), up(span.upper)).times(share))
     lower, upper = np.maximum(mixed.lower, least), np.minimum(mixed.upper, largest)
-    return Bounds(lower, upper, max(abs(least), abs(largest))), iterations
+    found = Bounds(lower, upper, max(abs(least), abs(largest)))
+    return found, below.iterations + above.iterations
 
 
-def _with_stops(
-    model: MDP, component: IndexArray, gains: tuple[FloatArray, FloatArray], floor: float, largest: float
-) -> IntervalMDP:
+def _with_stops(model: MDP | IntervalMDP, component: IndexArray, wins: FloatArray) -> IntervalMDP:
     """The model with a choice to stop in every end component, and the states `won` and `lost` behind."""
     structure, states = model.structure, model.states
-    low, high = gains
     won, lost = states, states + 1
     stops = np.flatnonzero(component >= 0)
-    width = up(largest - floor)
-    wins = np.clip(down(down(low - floor) / width), 0, 1)[component[stops]]
-    narrow = down(largest - floor)
-    may = (
-        np.clip(up(up(high - floor) / narrow), 0, 1)[component[stops]] if narrow > 0 else np.ones(len(stops))
-    )
+    share = wins[component[stops]]
     # The choices of a state stay in their order; its stop comes behind them.
     owner = np.concatenate([structure.choice_state, stops, [won, lost]])
     behind = np.concatenate([np.zeros(structure.choices), np.ones(len(stops)), [0, 0]])
@@ -154,8 +191,12 @@ def _with_stops(
     begin = np.concatenate([[0], np.cumsum(sizes)])
     pairs = np.tile([won, lost], len(stops))
     successor = np.concatenate([structure.successor, pairs, [won, lost]])
-    lower = np.concatenate([model.probability, _alternating(wins, np.maximum(down(1 - may), 0)), [1, 1]])
-    upper = np.concatenate([model.probability, _alternating(may, np.minimum(up(1 - wins), 1)), [1, 1]])
+    bounds = (model.probability,) * 2 if isinstance(model, MDP) else (model.lower, model.upper)
+    rest = np.maximum(down(1 - share), 0), np.minimum(up(1 - share), 1)
+    lower, upper = (
+        np.concatenate([bound, _alternating(share, other), [1, 1]])
+        for bound, other in zip(bounds, rest, strict=True)
+    )
     taken, _ = ranges(begin, order)
     built = Structure(
         choice_start=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=states + 2))]),

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tightrope.answering.temporal import Reachability, Translator, reach_by_progression, sought_formula
+from tightrope.automata.hoa_write import hoa_text
 from tightrope.automata.lifting import every_transition, first_copy, lifted
 from tightrope.automata.product import Letters, Product, product_of
 from tightrope.automata.strategy import controller_rows
@@ -44,7 +45,7 @@ from tightrope.prism.properties.resolve import (
     refuse_reward_options,
     threshold_of,
 )
-from tightrope.prism.properties.shape import has_operators, is_path, is_simple_path
+from tightrope.prism.properties.shape import check_is_path, has_operators, is_path, is_simple_path
 from tightrope.problem import Model, Problem, constant_texts
 
 
@@ -63,22 +64,24 @@ class ProductProblem(Problem):
 
     `needs_support`: the value is right if no transition of the true model vanishes.
 
+    >>> import warnings
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=("0.1", "0.9"))
     >>> (p,) = parameters.symbols()
     >>> rows = [(0, "try", {0: 1 - p, 1: p}), (1, "", {0: 1})]
     >>> model = tr.build_from_rows(rows, parameters, labels={"a": [1]})
-    >>> problem = tr.temporal_problem(model, 'Pmax=? [ G (F ("a" & (X !"a"))) ]')
+    >>> with warnings.catch_warnings(action="ignore"):  # it says how the path is read
+    ...     problem = tr.temporal_problem(model, 'Pmax=? [ G (F ("a" & (X !"a"))) ]')
     >>> problem.base is model, problem.model.states >= 2
     (True, True)
     """
 
     base: ParametricMDP = field(repr=False)
-    product: Product = field(repr=False)
+    product: Product = field(repr=False, compare=False)
     needs_support: bool
-    reach: Reachability | None = field(repr=False)
-    letters: Letters | None = field(repr=False)
-    asked: Asked | None = field(repr=False)
+    reach: Reachability | None = field(repr=False, compare=False)
+    letters: Letters | None = field(repr=False, compare=False)
+    asked: Asked | None = field(repr=False, compare=False)
 
     def __init__(
         self,
@@ -133,12 +136,14 @@ def temporal_problem(
 ) -> ProductProblem:
     """A temporal question (LTL) about a parametric model, for `learn`.
 
+    >>> import warnings
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=("0.1", "0.9"))
     >>> (p,) = parameters.symbols()
     >>> rows = [(0, "try", {0: 1 - p, 1: p}), (1, "", {2: 1}), (2, "", {2: 1})]
     >>> model = tr.build_from_rows(rows, parameters, labels={"a": [1]})
-    >>> problem = tr.temporal_problem(model, 'Pmax=? [ F ("a" & (X (G !"a"))) ]')
+    >>> with warnings.catch_warnings(action="ignore"):  # it says how the path is read
+    ...     problem = tr.temporal_problem(model, 'Pmax=? [ F ("a" & (X (G !"a"))) ]')
     >>> data = [[(0, "try", 1)]] * 30 + [[(0, "try", 0)]] * 20
     >>> tr.learn(problem, data, delta=0.01).guarantee
     1.0
@@ -148,6 +153,31 @@ def temporal_problem(
     made, reading = product_problem(model, pick(parsed), parsed, options)
     warnings.warn(reading, ReadingWarning, stacklevel=2)
     return made
+
+
+def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | None = None) -> str:
+    """The deterministic automaton of the path of a property `P… [ … ]`, as a text in HOA for other tools.
+
+    Atoms are named a0, a1, …; comments say which state formulas of the model they are.
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "", {0: 0.5, 1: 0.5}), (1, "", {0: 1})], labels={"a": [1]})
+    >>> [line for line in tr.to_hoa(model, 'P=? [ G (F "a") ]').splitlines() if line.startswith("Acc")]
+    ['Acceptance: 4 (Fin(0)&Inf(1)) | (Fin(2)&Inf(3))']
+    """
+    parsed = parse_properties(property, "`property`")
+    source, asked = Source(parsed.source, parsed.file), pick(parsed).formula
+    if not isinstance(asked, ValueOperator) or isinstance(asked.path, RewardFormula):
+        raise source.error("one P over a path is wanted here", pick(parsed).position)
+    options = PropertyOptions(constants=constant_texts(const))
+    try:
+        check_is_path(asked.path)
+        translator = Translator(formulas_of(parsed, model.structure, options))
+        formula, _ = translator.both_ways(asked.path)
+    except Complaint as complaint:
+        raise complaint.in_source(source) from None
+    names = [spelled(atom, parsed) for atom in translator.written]
+    return hoa_text(formula, len(translator.atoms), names)
 
 
 def is_temporal(property_: Property) -> bool:

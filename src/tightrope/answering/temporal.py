@@ -204,6 +204,7 @@ class Translator:
     def __init__(self, formulas: StateFormulas):
         self._formulas = formulas
         self.atoms: list[BoolArray] = []
+        self.written: list[Expression] = []
         self._number: dict[bytes, int] = {}
 
     def both_ways(self, path: Expression) -> tuple[Formula, Formula]:
@@ -243,6 +244,7 @@ class Translator:
         if key not in self._number:
             self._number[key] = len(self.atoms)
             self.atoms.append(members)
+            self.written.append(expression)
             if len(self.atoms) > MOST_ATOMS:
                 raise Complaint(
                     f"a temporal formula is about at most {MOST_ATOMS} state formulas",

@@ -5,8 +5,8 @@ automaton's state. Inside one, `Plan`: go to the component's first state, start 
 that is met there (`automata.winning`), and walk towards an end component that avoids and repeats what it
 says; once there, visit what is to be repeated, one set after the other, for ever. If chance leads to where
 no such component can be reached any more, go back to the first state and start again. Every attempt
-succeeds with a probability that is bounded away from 0, so one of them does, almost surely, as long as nature can cut no
-transition.
+succeeds with a probability that is bounded away from 0, so one of them does, almost surely, as long as
+nature can cut no transition.
 """
 
 from __future__ import annotations

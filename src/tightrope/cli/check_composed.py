@@ -59,7 +59,7 @@ class ComposedAnswer:
 
     @property
     def is_answered(self) -> bool:
-        return self.answer.is_certified
+        return self.answer.is_answered
 
     @property
     def trouble(self) -> str:

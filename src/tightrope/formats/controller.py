@@ -215,7 +215,17 @@ def read_steering(path: Path | str, structure: Structure) -> Policy | Controller
 
 
 def read_controller(path: Path | str, structure: Structure) -> Controller:
-    """Read a controller file for a model."""
+    """Read a controller file for a model.
+
+    >>> import tempfile
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "on", {1: 1}), (0, "off", {0: 1}), (1, "", {0: 1})])
+    >>> once = tr.Controller(model.structure, [0, 1, 0], [0, 1, 1], [0, 2, 1], [1, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     once.save(f"{folder}/once.json")
+    ...     tr.read_controller(f"{folder}/once.json", model.structure) == once
+    True
+    """
     return _ControllerReader(str(path), structure).read_rows()
 
 

@@ -66,10 +66,10 @@ class PropertyBuilder(DeclarationBuilder):
 
     def steady_state(self, parts: Parts) -> ValueOperator:
         operator, threshold, states, close = cast(tuple[Token, Threshold, Expression, Token], tuple(parts))
-        agent = next((word for word in ("max", "min") if operator.endswith(word)), None)
+        agent, nature = _directions(operator.removeprefix("LRA").removeprefix("S"))
         span = (operator.start_pos or 0, close.end_pos or 0)
         share = RewardFormula(RewardOperator.LONG_RUN, states, None, False, at(operator))
-        return ValueOperator(False, None, agent, None, *threshold, share, at(operator), span)
+        return ValueOperator(False, None, agent, nature, *threshold, share, at(operator), span)
 
     def branching(self, parts: Parts) -> Branching:
         operator, path, _ = cast(tuple[Token, Expression, Token], tuple(parts))

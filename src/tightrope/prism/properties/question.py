@@ -12,7 +12,7 @@ from tightrope.model.objective import Direction, Objective
 Answer = Literal["true", "false", "not certified"]
 
 
-_OPERATOR = re.compile(r"([PR])((?:\s*\{[^}]*\})?)\s*(?:max|min)?(?:max|min)?(?=\s*(?:=|<|>))")
+_OPERATOR = re.compile(r"(LRA|[PRS])((?:\s*\{[^}]*\})?)\s*(?:max|min)?(?:max|min)?(?=\s*(?:=|<|>))")
 
 
 def with_letters(text: str, agent: Direction, nature: Direction) -> str:

@@ -1,11 +1,13 @@
 """The report in a browser: nothing is asked of the network, nothing goes wrong, every picture is drawn.
 
-Each test opens the page in the same headless Chromium; without one they fail, and `make browser` installs it.
+Each test opens the page in the same headless Chromium, which `make system-deps` installs.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,13 @@ import pytest
 
 from browser import Browser, browser
 from report_cases import copy_stored
+from tightrope.report.draw_regions import pairs_of
 from tightrope.report.page import page
 from tightrope.report.policy_map import PolicyMap, Variable
 from tightrope.report.run import read_run
 from tightrope.report.write import write_report
+
+pytestmark = pytest.mark.browser
 
 SCREENS = [(1280, "light"), (1280, "dark"), (360, "light"), (390, "dark")]
 
@@ -135,12 +140,21 @@ def test_marks_tell_their_numbers(chromium: Browser, report: Path, result: Path)
     assert chromium.evaluate(f"{tips}.size") == len(run.shown)
 
 
+def test_the_report_is_printed_on_four_pages(chromium: Browser, report: Path) -> None:
+    chromium.open(report)
+    printed = chromium.tab("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
+    content = base64.b64decode(printed["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b", content)) == 4
+    assert b"/MediaBox [0 0 59" in content  # A4: 595 by 842 points
+
+
 def test_a_panel_reads_coordinates_and_regions(chromium: Browser, report: Path, result: Path) -> None:
     chromium.open(report)
     chromium.point_at("#regions .panel .truth use")
     lines = tip(chromium).split("\n")
-    truth = read_run(result).truth
-    for line, name in zip(lines, ("theta1", "theta2"), strict=False):
+    run = read_run(result)
+    truth = run.truth
+    for line, name in zip(lines, pairs_of(run)[0], strict=False):
         shown, _, value = line.partition(" = ")
         assert shown == name
         assert float(value) == pytest.approx(truth[name], abs=0.005)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import re
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,18 +17,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from cases.coins import counted, two_coins
 from learning_cases import case, counts_of
 from report_cases import DELTA, copy_stored, write_plain
 from tightrope.cli.app import run as command
 from tightrope.errors import InputError
+from tightrope.formats.documents.result import Projection
 from tightrope.model.ranges import ranges_over_box
 from tightrope.proof.certificate_file import save_certificate
 from tightrope.proof.problem import to_problem
 from tightrope.proof.solved import to_certificate
 from tightrope.report.before import ranges_before_data
+from tightrope.report.draw_regions import pairs_of
 from tightrope.report.policy_map import MOST_BINS, PolicyMap, Variable, read_policy_map
+from tightrope.report.question_words import question_sentence
 from tightrope.report.regions import regions_beside
 from tightrope.report.rounding import at_least, at_most, interval_text
 from tightrope.report.run import Run, read_run
@@ -124,6 +129,63 @@ def test_the_answer_its_assumption_and_its_origin_are_said(result: Path, text: s
     assert run.main.binding.total > 0
 
 
+@pytest.mark.parametrize(
+    ("text", "maximises", "asked"),
+    [
+        ('Pmax=? [ F "goal" ]', True, "How high a probability of reaching “goal” can a policy guarantee"),
+        (
+            'Pmax=? [ !"hit" U<=8 "goal" ]',
+            True,
+            "probability of reaching “goal” within 8 steps without meeting “hit” before can a policy",
+        ),
+        ('Pmax=? [ G<=5 "ok"|"fine" ]', True, "probability of always staying in “ok” or “fine” for 5 steps"),
+        (
+            "Pmin=? [ F[2,5] x=4 ]",
+            False,
+            "keep the probability of reaching a state with x = 4 after 2 to 5 steps",
+        ),
+        ('Pmax=? [ G F "a" ]', True, "How high a probability of satisfying the formula can"),
+        ('R{"fuel"}min=? [ F "done" ]', False, "How low can a policy keep the expected cost (“fuel”) until"),
+        ('R{"won"}max=? [ C<=50 ]', True, "an expected reward (“won”) in the first 50 steps can a policy"),
+        ("Rmin=? [ S ]", False, "the expected cost per step in the long run, given the data"),
+        ("Rmax=? [", True, "How high an expected reward can a policy guarantee"),
+    ],
+)
+def test_properties_are_asked_in_words(text: str, maximises: bool, asked: str) -> None:
+    assert asked in question_sentence(text, maximises)
+
+
+def test_words_of_the_method_are_explained_and_the_model_is_assumed(text: str) -> None:
+    outline = Outline(text)
+    present = {attributes.get("id") for _, attributes in outline.tags}
+    for word in ("sets", "region", "ledger", "optimistic"):
+        assert f"word-{word}" in present and f'href="#word-{word}"' in text
+    assert "If the model is right: it has the states and transitions of the real process" in text
+    assert "How high a probability of" in text and "As a property: <code>Pmax" in text
+
+
+def test_pairs_that_the_data_pin_down_come_first(result: Path) -> None:
+    run = read_run(result)
+    known = {name: (span.lower, span.upper) for name, span in run.parameters.items()}
+    first, second, third = list(known)[:3]
+
+    def shape(pair: tuple[str, str], width: float) -> Projection:
+        (a, b), (c, d) = known[pair[0]], known[pair[1]]
+        ends = (
+            (a, c),
+            (a + width * (b - a), c),
+            (b, d),
+            (b - width * (b - a), d),
+        )  # a strip along the diagonal
+        return Projection(*pair, list(ends))
+
+    wide, strip = shape((first, second), 0.9), shape((second, third), 0.05)
+    region = structs.replace(run.document.regions[0], projections=[wide, strip])
+    changed = replace(run, document=structs.replace(run.document, regions=[region]))
+    assert pairs_of(changed) == [(second, third), (first, second)]
+
+
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_digest_of_the_certificate_is_shown(result: Path, tmp_path: Path) -> None:
     known = case("aircraft(8,4)")
     problem, solution = to_problem(known.truth, known.objective), solve(known.truth, known.objective)
@@ -159,6 +221,7 @@ def test_rounded_bounds_stay_bounds(value: float) -> None:
 # --- results of all sorts ------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_an_infinite_cost_an_empty_region_and_a_stopped_solver_are_told(result: Path, tmp_path: Path) -> None:
     content = json.loads((result / "result.json").read_text())
     last = content["results"][-1]
@@ -178,7 +241,7 @@ def test_an_infinite_cost_an_empty_region_and_a_stopped_solver_are_told(result: 
     assert (folder / "report.html").is_file()
     for words in (
         "No finite guarantee with confidence 0.999", "the model is likely wrong. Tied sets were used instead",
-        "The confidence is nominal", "time limit reached", "expected reward", "[1.5, ∞]",
+        "The confidence is nominal", "time limit reached", "expected cost", "[1.5, ∞]",
     ):  # fmt: skip
         assert words in page
 
@@ -199,6 +262,7 @@ def test_a_model_with_one_parameter_and_no_variables(tmp_path: Path) -> None:
     assert "not recorded" in page
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_a_minimal_document_is_enough(result: Path, tmp_path: Path) -> None:
     folder = edited(result, tmp_path / "r", events=None, regions=[], truth=None, command=[])
     page = write_report(folder).read_text()
@@ -327,6 +391,7 @@ def test_many_values_share_bins(tmp_path: Path) -> None:
 # --- the command, and damaged results --------------------------------------------------------
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_command_writes_the_page(
     result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

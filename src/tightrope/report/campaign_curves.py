@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tightrope.report.learning_curve import Panel, RunCurve, Series, curves, save
+from tightrope.report.question_words import quantity_of
 from tightrope.studies.online_records import OnlineRecord
 from tightrope.studies.online_tables import Group, groups
 from tightrope.studies.suite import parse_bench
@@ -24,9 +25,7 @@ def panels_of(records: Sequence[OnlineRecord]) -> list[Panel]:
 def _panel(group: Group) -> Panel:
     series = [Series(method, [_curve(record) for record in runs]) for method, runs in group.by_method.items()]
     value = parse_bench(group.instance).property_text
-    kind = "probability" if value.startswith("P") else "expected reward"
-    kind = "expected cost" if "min=" in value and kind != "probability" else kind
-    return Panel(group.instance, kind, series, group.sample.optimum)
+    return Panel(group.instance, quantity_of(value, "min=" not in value), series, group.sample.optimum)
 
 
 def _curve(record: OnlineRecord) -> RunCurve:

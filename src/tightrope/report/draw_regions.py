@@ -7,7 +7,8 @@ no pair, and the boxes say it all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -38,8 +39,26 @@ REGION = "region:"
 
 
 def pairs_of(run: Run) -> list[Pair]:
-    """The pairs of parameters on which some region has a shadow."""
-    return list(dict.fromkeys(pair for region in run.regions for pair in region.polygons))
+    """The pairs of parameters on which some region has a shadow, those first that the data say most about.
+
+    How much is said is the share of the domain that the smallest shadow leaves: it is small where both
+    parameters are known, and also where only a combination of them is.
+    """
+    found = dict.fromkeys(pair for region in run.regions for pair in region.polygons)
+    return sorted(found, key=lambda pair: _share_left(run, pair))
+
+
+def _share_left(run: Run, pair: Pair) -> float:
+    """The area of the smallest shadow, of that of the domain; rounded, so that near ties keep their order."""
+    whole = math.prod(run.parameters[name].width or 1.0 for name in pair if name in run.parameters)
+    areas = [_area(region.polygons[pair]) for region in run.regions if pair in region.polygons]
+    return round(min(areas) / whole, 3) if whole > 0 else 1.0
+
+
+def _area(corners: Sequence[tuple[float, float]]) -> float:
+    """Of a polygon, by the shoelace formula."""
+    following = [*corners[1:], *corners[:1]]
+    return 0.5 * abs(sum(a * d - b * c for (a, b), (c, d) in zip(corners, following, strict=True)))
 
 
 def draw_pair(run: Run, axes: Axes, pair: Pair) -> None:

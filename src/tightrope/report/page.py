@@ -32,6 +32,7 @@ from tightrope.report.run import Run, in_words
 from tightrope.report.statement import statement
 from tightrope.report.style import PAGE, columns_within
 from tightrope.report.svg import inline_svg
+from tightrope.report.words import explained
 
 PANELS = 6
 """Panels of regions that are shown at once; the others can be unfolded."""
@@ -46,6 +47,7 @@ LINKS = (
     ("fit", "Fit"),
     ("timings", "Timings"),
     ("ledger", "Ledger"),
+    ("words", "Words"),
     ("provenance", "Provenance"),
 )
 
@@ -55,7 +57,7 @@ def page(run: Run, policies: PolicyMap | None) -> str:
     style, script = _asset("page.css"), _asset("page.js")
     shown = [picture for picture in (BOXES, WIDTHS, EVENTS, EVIDENCE, WORST) if picture.applies(run)]
     panels = _panels(run)
-    drawn = {"intervals", "policy", "binding", "timings", "ledger", "provenance"}
+    drawn = {"intervals", "policy", "binding", "timings", "ledger", "words", "provenance"}
     drawn |= {picture.name for picture in shown} | ({"regions"} if panels else set())
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(_asset("page.html")).render(
@@ -65,6 +67,7 @@ def page(run: Run, policies: PolicyMap | None) -> str:
         version=run.document.versions.get("tightrope", ""),
         run=run,
         said=statement(run),
+        words=explained(run),
         facts=_facts(run),
         links=[(at, text) for at, text in LINKS if at in drawn],
         intervals=_shown(INTERVALS, run),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tightrope.formats.documents.outcome import Outcome
+from tightrope.report.question_words import quantity_of, question_sentence
 from tightrope.report.rounding import at_least, at_most, interval_text, number
 from tightrope.report.run import Run
 
@@ -19,6 +20,7 @@ class Statement:
     """What was asked, what is answered, on which condition, and what a reader must know beside it."""
 
     question: str
+    notation: str
     headline: str
     answer: str
     assumption: str
@@ -26,8 +28,8 @@ class Statement:
 
 
 def quantity(run: Run) -> str:
-    """What values are, as the label of an axis: a probability or an expected reward."""
-    return "probability" if run.question.lstrip().startswith("P") else "expected reward"
+    """What values are, as the label of an axis: a probability, an expected reward or an expected cost."""
+    return quantity_of(run.question, run.maximises)
 
 
 def confidence(delta: float) -> str:
@@ -46,14 +48,7 @@ def statement(run: Run) -> Statement:
     sure = confidence(main.ledger.delta)
     side = "least" if run.maximises else "most"
     bound = at_least(main.guarantee) if run.maximises else at_most(main.guarantee)
-    best = "high" if run.maximises else "low"
-    question = (
-        f"How {best} a {what} does a policy guarantee for {run.question}, given the data and whatever the "
-        "unknown parameters are?"
-        if what == "probability"
-        else f"How {best} an {what} does a policy guarantee for {run.question}, given the data and whatever "
-        "the unknown parameters are?"
-    )
+    question = question_sentence(run.question, run.maximises)
     inside = interval_text(main.robust_policy.lower, main.robust_policy.upper)
     if math.isinf(main.guarantee):
         headline = f"No finite guarantee with confidence {sure}"
@@ -72,7 +67,7 @@ def statement(run: Run) -> Statement:
         answer += f" The given policy's value lies in {interval_text(main.value.lower, main.value.upper)}."
     if run.true_value is not None:
         answer += f" At the true point, where it is known, the best value is {number(run.true_value.lower)}."
-    return Statement(question, headline, answer, _assumption(main), _cautions(run))
+    return Statement(question, run.question, headline, answer, _assumption(main), _cautions(run))
 
 
 def _source(outcome: Outcome) -> str:
@@ -82,12 +77,15 @@ def _source(outcome: Outcome) -> str:
 
 
 def _assumption(outcome: Outcome) -> str:
-    """The ledger's line about the assumption, as a sentence about the data."""
+    """That the model is right, and the ledger's line about the assumption as a sentence about the data."""
+    right = "If the model is right: it has the states and transitions of the real process, and the true "
+    right += "parameters lie in its domain."
     line = next((line for line in outcome.ledger.lines if line.startswith("assumes ")), None)
     if line is None:
-        return "None is recorded."
+        return f"{right} Nothing is recorded about how the data must have been collected."
     kind, _, words = line.removeprefix("assumes ").partition(": ")
-    return f"The guarantee needs of the data ({kind}): {words}." if words else f"{kind.capitalize()}."
+    needed = f"Of the data the guarantee needs ({kind}): {words}." if words else f"{kind.capitalize()}."
+    return f"{right} {needed}"
 
 
 def _cautions(run: Run) -> tuple[str, ...]:

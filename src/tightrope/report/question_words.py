@@ -1,0 +1,125 @@
+"""A property as a question in words, for readers who do not know the notation.
+
+The common properties get a sentence of their own; of others it says that a formula is to be satisfied. The
+notation itself is always shown beside it, so nothing hangs on the wording.
+"""
+
+from __future__ import annotations
+
+from tightrope.errors import TightropeError
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.parse.property_syntax import (
+    PathFormula,
+    PathOperator,
+    PropertyFile,
+    RewardFormula,
+    RewardOperator,
+    StepBound,
+    ValueOperator,
+)
+from tightrope.prism.parse.spelling import spelled
+from tightrope.prism.parse.syntax import Binary, Expression, Label, Literal, Unary
+from tightrope.prism.properties.shape import is_simple_path
+
+GIVEN = "given the data, whatever the unknown parameters are"
+
+
+def quantity_of(text: str, maximises: bool) -> str:
+    """What values are, in two words at most. What is to be small is called a cost."""
+    if text.lstrip().startswith("P"):
+        return "probability"
+    return "expected reward" if maximises else "expected cost"
+
+
+def question_sentence(text: str, maximises: bool) -> str:
+    """What `text`, a property, asks of a policy that is learned from data."""
+    what = f"{quantity_of(text, maximises)}{_about(text)}"
+    if maximises:
+        article = "an" if what.startswith("e") else "a"
+        return f"How high {article} {what} can a policy guarantee, {GIVEN}?"
+    return f"How low can a policy keep the {what}, {GIVEN}?"
+
+
+def _about(text: str) -> str:
+    """Of what: ` of reaching “goal”`, ` until reaching “done”`; nothing where the text cannot be read."""
+    try:
+        file = parse_properties(text, "the property")
+    except TightropeError:
+        return ""
+    formula = file.properties[0].formula if file.properties else None
+    if not isinstance(formula, ValueOperator):
+        return ""
+    if isinstance(formula.path, RewardFormula):
+        name = f" (“{formula.reward_name}”)" if formula.reward_name else ""
+        return name + _span(formula.path, file)
+    return f" of {_path(formula.path, file)}"
+
+
+def _span(formula: RewardFormula, file: PropertyFile) -> str:
+    """Over which time a reward is added up."""
+    match formula.operator:
+        case RewardOperator.REACH if formula.target is not None:
+            return f" until reaching {_states(formula.target, file)}"
+        case RewardOperator.CUMULATIVE if formula.bound is not None:
+            extent = "in fewer than" if formula.bound_strict else "in the first"
+            return f" {extent} {spelled(formula.bound, file)} steps"
+        case RewardOperator.INSTANTANEOUS if formula.bound is not None:
+            return f" in step {spelled(formula.bound, file)}"
+        case RewardOperator.LONG_RUN:
+            return " per step in the long run"
+        case RewardOperator.TOTAL:
+            return " in total"
+    return " until a formula is satisfied"
+
+
+def _path(path: Expression, file: PropertyFile) -> str:
+    """What happens, as a noun phrase."""
+    if isinstance(path, PathFormula) and is_simple_path(path):
+        when = _steps(path.bound, file)
+        match path.operator:
+            case PathOperator.EVENTUALLY:
+                return f"reaching {_states(path.right, file)}{when}"
+            case PathOperator.GLOBALLY:
+                for_ = when.replace(" within", " for")
+                if (never := _negated(path.right)) is not None:
+                    return f"never meeting {_states(never, file)}{for_}"
+                return f"always staying in {_states(path.right, file)}{for_}"
+            case PathOperator.NEXT:
+                return f"being in {_states(path.right, file)} after one step"
+            case PathOperator.UNTIL if path.left is not None:
+                if isinstance(path.left, Literal) and path.left.value is True:
+                    return f"reaching {_states(path.right, file)}{when}"
+                goal = f"reaching {_states(path.right, file)}{when}"
+                if (never := _negated(path.left)) is not None:
+                    return f"{goal} without meeting {_states(never, file)} before"
+                return f"{goal} and being in {_states(path.left, file)} until then"
+    return "satisfying the formula"
+
+
+def _negated(formula: Expression) -> Expression | None:
+    """What a negation speaks of."""
+    return formula.operand if isinstance(formula, Unary) and formula.operator == "!" else None
+
+
+def _states(formula: Expression, file: PropertyFile) -> str:
+    """The states that satisfy a formula."""
+    if isinstance(formula, Label):
+        return f"“{formula.name}”"
+    if isinstance(formula, Binary) and formula.operator in "&|":
+        word = "and" if formula.operator == "&" else "or"
+        sides = (formula.left, formula.right)
+        if all(isinstance(side, Label) for side in sides):
+            return f" {word} ".join(_states(side, file) for side in sides)
+    return f"a state with {spelled(formula, file)}"
+
+
+def _steps(bound: StepBound | None, file: PropertyFile) -> str:
+    if bound is None:
+        return ""
+    low = None if bound.lower is None else spelled(bound.lower, file)
+    high = None if bound.upper is None else spelled(bound.upper, file)
+    if low is not None and high is not None:
+        return f" after {low} to {high} steps"
+    if high is not None:
+        return f" in fewer than {high} steps" if bound.upper_strict else f" within {high} steps"
+    return f" after more than {low} steps" if bound.lower_strict else f" after {low} steps or more"

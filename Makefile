@@ -1,27 +1,39 @@
 # Needs python3 (3.11 or newer), make and a package registry; everything else lives in .venv.
 #
-#   make setup   create .venv and install tightrope with its development tools
-#   make demo    the rover story: build, simulate, learn with all sets but coupled; results under demo-output/
-#   make test    ruff, strict types, import contracts, pytest; reports are tested in a browser
-#   make test-gpu the tests of the CUDA backend on this machine's GPU (needs tightrope[gpu])
-#   make compiler install Debian's g++ for the tests of the CUDA kernels, where there is no C++ compiler (as root)
-#   make browser install Debian's chromium for these tests, where there is no Chromium (as root)
-#   make lint    the first three of these; `make test` compiles kernels beside them
-#   make pytest  the last of these alone
-#   make docs    the site, under build/site; every link and reference must lead somewhere
-#   make pages   run the code of the pages again, and write their outputs and figures anew
-#   make format  apply the house formatting
-#   make schemas write the JSON schemas again, after a change of formats/documents
-#   make bench   every script of benchmarks/, results under bench-results/
-#   make clean   remove what the above created
+#   make setup       create .venv and install tightrope with its development tools
+#   make demo        the rover story: build, simulate, learn with all sets but coupled; results under demo-output/
+#   make test        ruff, strict types, import contracts, pytest; reports and the site are tested in a browser
+#   make quick       a minute for the inner loop: linters, types by cache, a few hundred fast tests and the changed ones
+#   make system-deps a browser and a C++ compiler, which some tests need: installs them (Debian, as root) or names them
+#   make test-gpu    the tests of the CUDA backend on this machine's GPU (needs tightrope[gpu])
+#   make test-lowest the fast tests with the oldest dependencies that pyproject.toml allows
+#   make test-matrix the tests with every Python from 3.11 to 3.13 that is found
+#   make coverage    lines and branches that the tests reach, under build/coverage
+#   make lint        ruff, strict types, import contracts; `make test` compiles kernels beside them
+#   make pytest      the tests alone
+#   make docs        the site, under build/site; every link and reference must lead somewhere
+#   make pages       run the code of the pages again, and write their outputs and figures anew
+#   make dist        wheel and sdist under dist/, each installed into a clean environment and tried from outside
+#   make format      apply the house formatting
+#   make schemas     write the JSON schemas again, after a change of formats/documents
+#   make bench       every script of benchmarks/, results under bench-results/
+#   make clean       remove what the above created
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
+UV := uv==0.13.7
+DEPS := sh tools/system_deps.sh
+LOWEST := build/venv-lowest
+TEST_TOOLS = $$(sed -n 's/^ *"\(\(pytest\|pytest-xdist\|hypothesis\)==[^"]*\)",/\1/p' pyproject.toml)
 
-.PHONY: setup demo test pytest warm test-gpu lint format docs pages schemas bench clean browser compiler
+# Tests start hundreds of processes: each would compile the package's modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: setup demo test quick quick-tests pytest warm test-gpu test-lowest test-matrix coverage lint format docs pages schemas
+.PHONY: dist bench clean system-deps
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -31,34 +43,44 @@ $(STAMP): pyproject.toml
 	  echo "tightrope needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) -V 2>&1)." >&2; \
 	  echo "hint: make setup PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@echo "installing tightrope and its development tools into $(VENV)"
+	@$(call install,$(BIN),-e '.[dev]')
 	@touch $(STAMP)
+
+# $(call install,BIN,WHAT): by uv, which takes a third of the time, or by pip where uv cannot be had or reaches no registry.
+define install
+{ $(1)/python -m pip install --quiet --disable-pip-version-check $(UV) \
+  && $(1)/uv pip install --quiet --compile-bytecode --python $(1)/python $(2); } \
+|| { echo "uv did not do it; now by pip" && $(1)/python -m pip install --quiet --disable-pip-version-check $(2); }
+endef
 
 demo: $(STAMP)
 	$(BIN)/tightrope demo -o demo-output
 
-test: $(STAMP) browser compiler
+test: $(STAMP)
+	@$(DEPS) install || echo "== the other tests run first"
 	@$(MAKE) --no-print-directory -j 2 lint warm
 	@$(MAKE) --no-print-directory pytest
+	@$(DEPS) check
+
+system-deps:
+	@$(DEPS) install
+
+quick: $(STAMP)
+	@$(MAKE) --no-print-directory -j 2 lint quick-tests
+
+quick-tests: $(STAMP)
+	$(BIN)/python -m pytest -q -x $$( (cat tests/quick.txt; git diff --name-only --diff-filter=d HEAD -- tests; \
+	  git ls-files --others --exclude-standard tests) 2>/dev/null | grep '/test_[a-z_]*\.py$$' | sort -u) $(PYTEST_ARGS)
 
 warm: $(STAMP)  # compile what the tests need once, not once per worker
 	$(BIN)/tightrope warmup
 
 pytest: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal -m "$$($(DEPS) markers)" $(PYTEST_ARGS)
 
 test-gpu: $(STAMP)
 	TIGHTROPE_DEVICE=cuda $(BIN)/python -m pytest -q tests/test_cuda_kernels.py tests/test_cuda_solve.py tests/test_cuda_device.py -n 4 $(PYTEST_ARGS)
-
-compiler:
-	@command -v g++ >/dev/null || command -v clang++ >/dev/null || command -v c++ >/dev/null || { \
-	  test "$$(id -u)" = 0 || { echo "the tests of the CUDA kernels need a C++ compiler: install g++, or run 'make compiler' as root" >&2; exit 1; }; \
-	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends g++; }
-
-browser:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
-	  test "$$(id -u)" = 0 || { echo "the tests of reports need Chromium: install it, or run 'make browser' as root" >&2; exit 1; }; \
-	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core; }
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -68,6 +90,24 @@ lint: $(STAMP)
 
 format: $(STAMP)
 	$(BIN)/ruff format .
+
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal -m "$$($(DEPS) markers)" \
+	  --cov --cov-report=html:build/coverage --cov-report=xml:build/coverage.xml --cov-report=term:skip-covered $(PYTEST_ARGS)
+
+# Runtime dependencies at their lowest versions; the tools of the tests as pinned.
+test-lowest:
+	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	@$(call install,$(LOWEST)/bin,-e . -c tools/lowest.txt $(TEST_TOOLS))
+	$(LOWEST)/bin/python -m pytest -q $$(cat tests/quick.txt) $(PYTEST_ARGS)
+
+test-matrix:
+	@sh tools/test_matrix.sh $(PYTEST_ARGS)
+
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	sh tools/try_dist.sh dist
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/site

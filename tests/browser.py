@@ -1,7 +1,7 @@
 """A headless Chromium for the tests of pages, driven over a pipe in its own protocol (DevTools).
 
-`make browser` installs Debian's package `chromium` where none is found. Without a browser the tests that need
-one fail and say so.
+`make system-deps` installs Debian's package `chromium` where none is found. Without a browser the tests that
+need one fail and say so; `make test` leaves them out, runs the others, and then fails and says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def find_browser() -> str:
     for name in NAMES:
         if path := shutil.which(name):
             return path
-    raise NoBrowser("no Chromium is installed, and pages are tested in one: run 'make browser'")
+    raise NoBrowser("no Chromium is installed, and pages are tested in one: run 'make system-deps'")
 
 
 class Browser:

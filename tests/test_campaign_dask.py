@@ -24,7 +24,7 @@ from tightrope.studies.records import Record, read_records
 
 COMMAND = (sys.executable, child.__file__)
 LIMITS = CellLimits(60.0, 1 << 30)
-CELLS = [Cell("betting(5)", "tied", child.SLOW + number) for number in range(6)]
+CELLS = [Cell("betting(5)", "tied", child.SLOW + number) for number in range(5)]
 
 
 def _runs(directory: Path) -> list[tuple[int, int]]:
@@ -55,6 +55,10 @@ def test_no_cell_is_lost_or_doubled_when_a_worker_is_killed(tmp_path: Path) -> N
         records = Campaign(CELLS, LIMITS, engine, results).run()
         killer.join()
         assert sorted(worker.poll() is None for worker in workers) == [False, True]
+        (left,) = (worker.pid for worker in workers if worker.poll() is None)
+        alone = tmp_path / "alone"  # a single worker does the work itself
+        (record,) = Campaign(CELLS[:1], LIMITS, engine, alone).run()
+        assert record.status == "ok" and _runs(alone) == [(CELLS[0].seed, left)]
     assert [record.cell for record in records] == CELLS
     assert {record.status for record in records} == {"ok"}
     assert [record.lower for record in records] == [cell.seed for cell in CELLS]
@@ -80,17 +84,6 @@ def test_a_scheduler_that_goes_away_is_said_and_records_are_kept(tmp_path: Path)
     assert len(read_records(results / "records.jsonl")) == 1
     records = Campaign(CELLS[:3], LIMITS, Engine("local", command=COMMAND), results).run()
     assert [record.status for record in records] == ["ok"] * 3
-
-
-def test_a_single_worker_does_the_work_itself(tmp_path: Path) -> None:
-    with cluster(tmp_path) as (address, workers):
-        workers[0].kill()
-        workers[0].wait()
-        engine = Engine("dask", address, command=COMMAND)
-        results = tmp_path / "results"
-        (record,) = Campaign(CELLS[:1], LIMITS, engine, results).run()
-    assert record.status == "ok"
-    assert _runs(results) == [(CELLS[0].seed, workers[1].pid)]
 
 
 def test_workers_started_on_this_machine(tmp_path: Path) -> None:

@@ -182,9 +182,9 @@ def test_an_empty_region(coins: tuple[Path, Path], capsys: pytest.CaptureFixture
 
 
 def test_limits_are_exit_code_1(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    limited = ("bench:engagement(8)", "--time-limit", "1e-9", "--sets", "tied")
+    limited = ("bench:engagement(3)", "--time-limit", "1e-9", "--sets", "tied")
     file = data.parent / "engagement.parquet"
-    assert run(["sample", "bench:engagement(8)", "--episodes", "50", "-o", str(file)]) == 0
+    assert run(["sample", "bench:engagement(3)", "--episodes", "50", "-o", str(file)]) == 0
     capsys.readouterr()
     result = answer(capsys, *limited, "--data", str(file), code=1)
     assert "time limit" in result["status"]

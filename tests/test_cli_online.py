@@ -115,6 +115,7 @@ def test_infinite_guarantees_are_strings(capsys: pytest.CaptureFixture[str]) -> 
     assert first["guarantee"] == "inf" and first["width"] == "inf"
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_an_environment_in_the_loop(
     walk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,6 +169,7 @@ def test_what_means_nothing_is_refused(
     assert message in captured.err and captured.out == ""
 
 
+@pytest.mark.usefixtures("empty_pictures")
 @pytest.mark.parametrize("exists", [False, True])
 @pytest.mark.parametrize(
     ("more", "message"),

@@ -121,7 +121,7 @@ def test_a_reward_that_is_infinite_whatever_the_parameters_is_left_to_the_rectan
 
 
 @pytest.mark.parametrize(
-    "name", ["aircraft(8,4)", "glider(5,5)", "betting(8)", "rover(4,4)", "engagement(8)"]
+    "name", ["aircraft(8,4)", "glider(5,5)", "betting(8)", "rover(4,4)", "engagement(3)"]
 )
 def test_benchmarks_are_inside_the_rectangular_interval_and_contain_the_truth(name: str) -> None:
     case = benchmark(name)

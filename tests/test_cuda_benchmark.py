@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from benchmark_script import run_benchmark
+
+pytestmark = pytest.mark.compiler
 
 
 def test_smoke_run_measures_sweeps_and_compares_solves(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from tightrope.solver.cuda.device import CupyDevice, explain_failures, open_devi
 from tightrope.solver.cuda.layout import distinct_rows, lay_out
 from tightrope.solver.cuda.source import SOURCE, kernel_names
 
+pytestmark = pytest.mark.compiler
+
 
 class _Failure(Exception):
     pass

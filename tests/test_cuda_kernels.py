@@ -25,6 +25,8 @@ from tightrope.solver.rectangular_kernel import RectangularKernel
 from tightrope.solver.system import NORMAL, System
 from tightrope.uncertainty.sets import rectangular
 
+pytestmark = pytest.mark.compiler
+
 MIN, MAX = Direction.MIN, Direction.MAX
 
 

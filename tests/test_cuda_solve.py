@@ -34,6 +34,8 @@ from tightrope.solver.workspace import Workspace
 from tightrope.studies.suite import load, parse_bench, question
 from tightrope.uncertainty.sets import SetsKind, rectangular
 
+pytestmark = pytest.mark.compiler
+
 MIN, MAX = Direction.MIN, Direction.MAX
 
 

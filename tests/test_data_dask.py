@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,15 @@ module walk
 endmodule
 """
 FILES, EPISODES = 16, 60
+
+
+@pytest.fixture(scope="module")
+def two_workers(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """A cluster that does all the counting; the last test that needs it kills one of its workers."""
+    with cluster(tmp_path_factory.mktemp("dask")) as found:
+        yield found
 
 
 @pytest.fixture
@@ -67,24 +78,53 @@ def dataset(tmp_path: Path) -> Path:
     return folder
 
 
+def test_wrong_rows_are_told_and_dropped_as_on_one_machine(
+    two_workers: tuple[str, list[subprocess.Popen[bytes]]],
+    tmp_path: Path,
+    model: ParametricMDP,
+    dataset: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bad = dataset / "part-13.csv"
+    bad.write_text(bad.read_text() + '1,2\n9999,0,2,"fly",3\n')
+    clean, dirty = sorted(dataset.glob("*-0*.parquet"))[:2], sorted(dataset.glob("*.csv"))
+    with pytest.raises(InputError) as here:
+        read_data(dirty, model)
+    address, _ = two_workers
+    with pytest.raises(InputError) as far:
+        read_data(dirty, model, engine="dask", scheduler=address)
+    assert str(far.value) == str(here.value)
+    words: dict[str, Any] = {"engine": "dask", "scheduler": address, "skip_invalid": True}
+    both = read_data([*clean, *dirty], model, **words)
+    asked = ["data", str(dataset), "--model", str(tmp_path / "walk.prism"), "--param", "p=0.1:0.9"]
+    assert run([*asked, "--skip-invalid", "--engine", "dask", "--scheduler", address, "--json"]) == 0
+    assert '"wrong number of fields": 1' in capsys.readouterr().out
+    alone = read_data([*clean, *dirty], model, skip_invalid=True)
+    assert both.counts == alone.counts and both.dropped == alone.dropped
+    assert alone.dropped == {"wrong number of fields": 1, "disabled action": 1}
+
+
 def test_the_counts_are_those_of_one_machine_when_a_worker_is_killed(
-    tmp_path: Path, model: ParametricMDP, dataset: Path, monkeypatch: pytest.MonkeyPatch
+    two_workers: tuple[str, list[subprocess.Popen[bytes]]],
+    tmp_path: Path,
+    model: ParametricMDP,
+    dataset: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tightrope.data.read_plan.PART_ROWS", 50)
     here = read_data(dataset, model, threads=1)
     assert here.counts.batches is not None and here.counts.design.episodes == FILES * EPISODES
-    (tmp_path / "dask").mkdir()
-    with cluster(tmp_path / "dask") as (address, workers):
-        monkeypatch.chdir(tmp_path)  # not where the workers are
-        killed_at: list[int] = []
+    address, workers = two_workers
+    monkeypatch.chdir(tmp_path)  # not where the workers are
+    killed_at: list[int] = []
 
-        def kill_one(progress: ReadProgress) -> None:
-            if not killed_at:
-                killed_at.append(progress.rows)
-                workers[0].kill()
+    def kill_one(progress: ReadProgress) -> None:
+        if not killed_at:
+            killed_at.append(progress.rows)
+            workers[0].kill()
 
-        far = read_data("runs", model, engine="dask", scheduler=address, progress=kill_one)
-        assert workers[0].wait(30) != 0 and workers[1].poll() is None
+    far = read_data("runs", model, engine="dask", scheduler=address, progress=kill_one)
+    assert workers[0].wait(30) != 0 and workers[1].poll() is None
     assert 0 < killed_at[0] < here.rows / 10
     assert far.counts == here.counts
     assert (far.rows, far.dropped) == (here.rows, here.dropped)
@@ -108,28 +148,6 @@ def test_a_scheduler_that_goes_away_is_said_without_a_traceback(
         with pytest.raises(CannotCertify, match="the Dask scheduler went away while the log was counted"):
             read_data(parts, model, engine="dask", scheduler=address, progress=kill)
     assert "Traceback" not in capfd.readouterr().err
-
-
-def test_wrong_rows_are_told_and_dropped_as_on_one_machine(
-    tmp_path: Path, model: ParametricMDP, dataset: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bad = dataset / "part-13.csv"
-    bad.write_text(bad.read_text() + '1,2\n9999,0,2,"fly",3\n')
-    clean, dirty = sorted(dataset.glob("*-0*.parquet"))[:2], sorted(dataset.glob("*.csv"))
-    with pytest.raises(InputError) as here:
-        read_data(dirty, model)
-    with cluster(tmp_path) as (address, _):
-        with pytest.raises(InputError) as far:
-            read_data(dirty, model, engine="dask", scheduler=address)
-        assert str(far.value) == str(here.value)
-        words: dict[str, Any] = {"engine": "dask", "scheduler": address, "skip_invalid": True}
-        both = read_data([*clean, *dirty], model, **words)
-        asked = ["data", str(dataset), "--model", str(tmp_path / "walk.prism"), "--param", "p=0.1:0.9"]
-        assert run([*asked, "--skip-invalid", "--engine", "dask", "--scheduler", address, "--json"]) == 0
-        assert '"wrong number of fields": 1' in capsys.readouterr().out
-    alone = read_data([*clean, *dirty], model, skip_invalid=True)
-    assert both.counts == alone.counts and both.dropped == alone.dropped
-    assert alone.dropped == {"wrong number of fields": 1, "disabled action": 1}
 
 
 @pytest.mark.parametrize("command", ["data", "learn"])

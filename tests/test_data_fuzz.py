@@ -67,7 +67,7 @@ def attempt(path: Path) -> None:
             assert counts.steps >= 0
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_damaged_files(folder: Path, originals: dict[str, bytes], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(originals)))
@@ -106,7 +106,7 @@ HEADERS = st.one_of(
 )
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(header=HEADERS, data=st.data())
 def test_any_text(folder: Path, header: list[str], data: st.DataObject) -> None:
     width = st.just(len(header)) | st.integers(1, 8)
@@ -128,7 +128,7 @@ VALUES = (
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     st.lists(st.dictionaries(st.sampled_from(NAMES.split()), VALUES, max_size=7), max_size=5),
     st.text(max_size=5),
@@ -140,7 +140,7 @@ def test_any_json_lines(folder: Path, rows: list[dict[str, object]], end: str) -
     attempt(path)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-2, 4) | st.floats() | st.sampled_from(["go", "wait", "x"]),

@@ -51,7 +51,7 @@ def mutilated(draw: st.DrawFn, text: str) -> str:
     return text
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data())
 def test_drn(data: st.DataObject) -> None:
     text = data.draw(mutilated(data.draw(st.sampled_from(DRN_TEXTS))))
@@ -67,7 +67,7 @@ def test_drn(data: st.DataObject) -> None:
         assert read_drn(Path(folder) / "n.drn").hash() == model.hash()
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data())
 def test_explicit(data: st.DataObject) -> None:
     texts = dict(EXPLICIT_TEXTS)

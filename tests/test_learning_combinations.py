@@ -22,11 +22,11 @@ from tightrope.uncertainty.sets import SetsKind
 
 DELTA = 0.01
 COSTLY = {
-    ("engagement(8)", RegionKind.LIKELIHOOD),
-    ("parallel(3)", RegionKind.POLYTOPE),
-    ("parallel(3)", RegionKind.LIKELIHOOD),
-    ("engagement(8)", RegionKind.SLAB),
-    ("parallel(3)", RegionKind.SLAB),
+    ("engagement(3)", RegionKind.LIKELIHOOD),
+    ("parallel(2)", RegionKind.POLYTOPE),
+    ("parallel(2)", RegionKind.LIKELIHOOD),
+    ("engagement(3)", RegionKind.SLAB),
+    ("parallel(2)", RegionKind.SLAB),
 }
 """Where coupled sets take seconds: thousands of vertices. The families have them over another region."""
 
@@ -198,9 +198,9 @@ def test_parameter_sets_met_with_the_tied_intervals_are_tighter() -> None:
 
 
 def test_the_published_ellipsoid_is_labelled() -> None:
-    known = case("engagement(8)")
+    known = case("engagement(3)")
     asked = LearnOptions(sets=SetsKind.EXPRESSION, ellipsoid=EllipsoidVersion.PAPER)
-    result = learn(known.problem, counts_of("engagement(8)"), delta=DELTA, **asked.words)
+    result = learn(known.problem, counts_of("engagement(3)"), delta=DELTA, **asked.words)
     assert result.decisions.region is RegionKind.ELLIPSOID
     assert not result.ledger.holds
     assert "unsound" in result.ledger.method

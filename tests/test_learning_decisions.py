@@ -40,7 +40,7 @@ def coin_counts(
 
 
 def test_defaults_of_the_benchmarks() -> None:
-    for name, size in (("betting(8)", 2), ("engagement(8)", 4), ("rover(4,4)", 6), ("parallel(3)", 7)):
+    for name, size in (("betting(8)", 2), ("engagement(3)", 4), ("rover(4,4)", 6), ("parallel(3)", 7)):
         decisions = decide(case(name).model, counts_of(name), LearnOptions())
         assert decisions.sets is SetsKind.RECTANGULAR
         assert decisions.region is RegionKind.LIKELIHOOD

@@ -155,10 +155,10 @@ def test_a_failure_while_writing_leaves_the_old_result(
 
 
 def test_infinite_values_are_strings(tmp_path: Path) -> None:
-    known = case("engagement(8)")
+    known = case("engagement(3)")
     result = learn(known.problem, known.counts(2, 1), delta=0.01, sets="tied")
     assert result.guarantee == math.inf
-    content = written([result], "engagement(8)", tmp_path / "out")
+    content = written([result], "engagement(3)", tmp_path / "out")
     assert content["results"][0]["guarantee"] == "inf"
 
 

@@ -88,7 +88,7 @@ def test_without_data_the_whole_domain_is_possible() -> None:
 
 
 def test_expressions_never_seen_can_make_a_cost_infinite() -> None:
-    known = case("engagement(8)")
+    known = case("engagement(3)")
     counts = known.counts(episodes=2, seed=1)
     unseen = learn(known.problem, counts, delta=0.01, sets="tied", policy=known.policy)
     assert unseen.value is not None
@@ -99,7 +99,7 @@ def test_expressions_never_seen_can_make_a_cost_infinite() -> None:
     bounded = learn(known.problem, counts, delta=0.01, **assumed.words, policy=known.policy)
     assert bounded.value is not None
     assert math.isfinite(bounded.value.interval.upper)
-    assert bounded.value.interval.upper > 100
+    assert bounded.value.interval.upper > 10
     assert any("at least probability 0.2" in note for note in bounded.notes)
 
 
@@ -126,9 +126,9 @@ def test_a_step_bound_makes_the_policy_depend_on_the_step(sets: str) -> None:
 
 @pytest.mark.parametrize("sets", ["expression", "rectangular"])
 def test_a_randomised_policy_lies_between(sets: str) -> None:
-    known = case("engagement(8)")
+    known = case("engagement(3)")
     uniform = Policy.uniform(known.model)
-    counts = counts_of("engagement(8)")
+    counts = counts_of("engagement(3)")
     result = learn(known.problem, counts, delta=0.01, sets=sets, policy=uniform)
     assert result.value is not None
     assert known.value_of(uniform) in result.value.interval
@@ -136,9 +136,9 @@ def test_a_randomised_policy_lies_between(sets: str) -> None:
 
 
 def test_a_time_limit_is_a_status_and_the_bounds_still_hold() -> None:
-    known = case("engagement(8)")
+    known = case("engagement(3)")
     asked = LearnOptions(sets=SetsKind.EXPRESSION, seconds=1e-9)
-    result = learn(known.problem, counts_of("engagement(8)"), delta=0.01, **asked.words)
+    result = learn(known.problem, counts_of("engagement(3)"), delta=0.01, **asked.words)
     assert not result.is_certified
     assert "time limit" in result.status
     assert known.value_of(result.robust.policy) in result.robust.interval

@@ -180,8 +180,8 @@ def test_time_uniform_methods_are_the_default_and_others_are_labelled() -> None:
 
 
 def test_a_guarantee_can_be_infinite_and_the_first_updates_are_quick() -> None:
-    online = learner("engagement(8)", sets="tied")
-    records = list(OnlineRun(online, source("engagement(8)"), 5, truth("engagement(8)")).records())
+    online = learner("engagement(3)", sets="tied")
+    records = list(OnlineRun(online, source("engagement(3)"), 5, truth("engagement(3)")).records())
     assert records[0]["guarantee"] == math.inf and records[0]["holds"] is True
     assert records[0]["width"] == math.inf
     assert all(record["seconds"] < 5 for record in records)

@@ -15,6 +15,7 @@ from tightrope.errors import InputError
 from tightrope.formats.manifest import MANIFEST, Manifest, read_manifest
 from tightrope.formats.output_directory import added_file, claim
 
+pytestmark = pytest.mark.usefixtures("empty_pictures")
 MODEL = "bench:betting(8)"
 
 

@@ -21,6 +21,7 @@ from tightrope.formats.explicit.output import claim_explicit
 from tightrope.formats.output_file import claim_file
 from tightrope.formats.written_by import CERTIFICATE, DATA, DRN, FIGURE, POLICY, REPORT, TABLES, UMB, FileKind
 
+pytestmark = pytest.mark.usefixtures("empty_pictures")
 MODEL = "bench:betting(3)"
 RECORDS = Path(__file__).parent.parent / "docs" / "results"
 

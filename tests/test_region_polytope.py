@@ -67,7 +67,7 @@ def affine_models(draw: st.DrawFn) -> EventIntervals:
     return with_intervals(model, lower, upper, Budget.TIED)
 
 
-@settings(max_examples=70)
+@settings(max_examples=40)
 @given(affine_models(), st.booleans())
 def test_projected_bounds_are_on_the_safe_side_of_exact_rational_programs(
     intervals: EventIntervals, by_programs: bool

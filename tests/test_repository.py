@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "tightrope"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def test_public_names_resolve_and_type_checkers_see_the_same() -> None:
@@ -57,7 +63,7 @@ def test_links_of_the_documents_lead_somewhere() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    silent = [str(path) for path in MODULES if ast.get_docstring(ast.parse(path.read_text())) is None]
+    silent = [str(path) for path in MODULES if ast.get_docstring(tree_of(path)) is None]
     assert silent == []
 
 
@@ -94,7 +100,20 @@ def test_the_layers_are_the_packages() -> None:
 
 
 def test_make_knows_its_targets_and_ci_runs_the_tests() -> None:
-    for target in ("setup", "demo", "test", "docs", "pages", "lint", "bench", "clean"):
+    targets = (
+        "setup",
+        "demo",
+        "test",
+        "quick",
+        "docs",
+        "pages",
+        "lint",
+        "dist",
+        "coverage",
+        "bench",
+        "clean",
+    )
+    for target in targets:
         done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     script = ROOT / ".ci" / "run"
@@ -124,7 +143,7 @@ def test_no_two_files_import_each_other() -> None:
 
 def _imported(path: Path) -> set[str]:
     found: set[str] = set()
-    todo: list[ast.AST] = [ast.parse(path.read_text())]
+    todo: list[ast.AST] = [tree_of(path)]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":

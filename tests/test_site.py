@@ -66,6 +66,7 @@ def test_every_command_option_and_public_name_is_in_the_reference(site: Path) ->
         assert len(re.findall(rf'<dt [^>]*id="tightrope\.{name}"', reference)) == 1, name
 
 
+@pytest.mark.browser
 def test_pages_fit_every_screen_in_light_and_dark(site: Path) -> None:
     pages = ("index.html", "start/five-minutes.html", "tutorials/maintenance.html", "reference/calls.html")
     with browser() as tab:

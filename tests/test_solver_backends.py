@@ -23,6 +23,8 @@ from tightrope.solver import blocks, budget, fixpoint
 from tightrope.solver.solution import widest, width
 from tightrope.solver.solve import Limits, solve
 
+pytestmark = pytest.mark.compiler
+
 MIN, MAX = Direction.MIN, Direction.MAX
 Case = tuple[MDP | IntervalMDP, Objective]
 

@@ -19,7 +19,7 @@ from tightrope.formats.policy import Policy
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.solver import Solution, solve
 
-MODELS = 60
+MODELS = 24
 
 
 @pytest.mark.parametrize("kind", KINDS)

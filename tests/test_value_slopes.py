@@ -73,7 +73,7 @@ def test_slopes_are_those_of_the_coupled_solver(name, other):
         ("glider(4,4)", ""),  # cycles
         ("glider(4,4)", "min"),
         ("glider(4,4)", "discounted"),
-        ("engagement(8)", ""),
+        ("engagement(3)", ""),
         ("parallel(3)", ""),  # layers
         ("aircraft(8,4)", "min"),
         ("rover(4,4)", ""),

@@ -32,19 +32,6 @@ NAMES = (
 )
 
 
-def cases() -> list[tuple[str, str]]:
-    """Every field of the problem, by certificate."""
-    return [
-        (name, path)
-        for name in NAMES
-        for path in Forgery.of(ALL[name].certificate).fields()
-        if path.startswith("problem.") and path not in STATEMENT
-    ]
-
-
-CASES = cases()
-
-
 def changed(value: object) -> object:
     """Another value of the same kind, as close as it gets."""
     if isinstance(value, np.ndarray):
@@ -75,15 +62,19 @@ def changed(value: object) -> object:
     return other.get(str(value), 1)
 
 
-@pytest.mark.parametrize(("name", "path"), CASES, ids=[f"{name}-{path}" for name, path in CASES])
-def test_every_field_of_the_problem_is_compared(name: str, path: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_every_field_of_the_problem_is_compared(name: str, tmp_path: Path) -> None:
     honest = ALL[name]
-    forgery = Forgery.of(honest.certificate)
-    forgery[path] = changed(forgery[path])
-    verdict = verify(forgery.save(tmp_path / "other.cert"), *honest.binding())
-    assert not verdict.accepted
-    if "about another" in verdict.err:
-        assert verdict.code == 1 and path.split(".")[-1] in verdict.err
+    fields = Forgery.of(honest.certificate).fields()
+    paths = [path for path in fields if path.startswith("problem.") and path not in STATEMENT]
+    assert paths
+    for path in paths:
+        forgery = Forgery.of(honest.certificate)
+        forgery[path] = changed(forgery[path])
+        verdict = verify(forgery.save(tmp_path / "other.cert"), *honest.binding())
+        assert not verdict.accepted, path
+        if "about another" in verdict.err:
+            assert verdict.code == 1 and path.split(".")[-1] in verdict.err, path
 
 
 def binding_of(honest: Honest, **other: str) -> list[str]:

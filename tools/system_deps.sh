@@ -1,0 +1,49 @@
+#!/bin/sh
+# The programs that tests need and pip cannot install: a browser for pages, a C++ compiler for the CUDA kernels.
+#
+#   system_deps.sh install   install what is missing (Debian, as root), or name it and exit with 1
+#   system_deps.sh check     name what is missing and exit with 1; silent where nothing is
+#   system_deps.sh markers   what pytest's option -m takes to leave out the tests which cannot run here
+
+has() {
+    for program in "$@"; do
+        command -v "$program" >/dev/null 2>&1 && return 0
+    done
+    return 1
+}
+
+missing() {
+    has chromium chromium-browser google-chrome google-chrome-stable || echo "chromium fonts-dejavu-core"
+    has g++ clang++ c++ || echo "g++"
+}
+
+# shellcheck disable=SC2046,SC2116  # words, on one line
+packages=$(echo $(missing))
+
+case "$1" in
+markers)
+    left_out=""
+    has chromium chromium-browser google-chrome google-chrome-stable || left_out="not browser"
+    has g++ clang++ c++ || left_out="${left_out:+$left_out and }not compiler"
+    echo "$left_out"
+    exit 0
+    ;;
+install | check) ;;
+*)
+    echo "usage: $0 install|check|markers" >&2
+    exit 2
+    ;;
+esac
+
+[ -n "$packages" ] || exit 0
+
+if [ "$1" = install ] && [ "$(id -u)" = 0 ] && has apt-get; then
+    echo "== installing system packages for the tests: $packages"
+    # shellcheck disable=SC2086  # several packages
+    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $packages
+    exit $?
+fi
+echo "missing on this machine: $packages" >&2
+echo "hint: install these packages, or run 'make system-deps' as root; without them the tests of pages (browser)" >&2
+echo "      or of the CUDA kernels (compiler) cannot run" >&2
+exit 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from tightrope import Parameters, build_from_function
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
-from tightrope.learning.learn import learn
+from tightrope.learning.bet_policy import why_no_bets
+from tightrope.learning.learn import learn, learn_all
+from tightrope.learning.online.begin import online
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
@@ -48,6 +51,64 @@ def test_defaults_of_the_benchmarks() -> None:
         assert decisions.reasons[0] == f"sets rectangular: {size} coordinates, the tightest sets, and cheap"
         assert decisions.reasons[1].startswith("region likelihood: ")
         assert len(decisions.reasons) == 2
+
+
+def test_slabs_are_the_default_over_coupled_sets_where_bets_can_be_sized() -> None:
+    known, counts = case("betting(8)"), counts_of("betting(8)")
+    coupled = LearnOptions(sets=SetsKind.COUPLED)
+    found = decide(known.model, counts, coupled, None)
+    assert found.region is RegionKind.SLAB
+    assert found.reasons == (
+        "region slab: the amount of data was planned, and over coupled sets a value follows one direction, "
+        "which can be bet on",
+    )
+    design = counts.design
+    growing = replace(counts, design=replace(design, kind=SamplingKind.ADAPTIVE, anytime=True))
+    assert decide(known.model, growing, coupled, None).reasons == (
+        "region slab: the data are looked at as they come, and over coupled sets a value follows one "
+        "direction, which can be bet on",
+    )
+    unplanned = replace(counts, design=replace(design, kind=SamplingKind.ADAPTIVE, planned=None))
+    late = replace(counts, design=replace(design, late_plan=True))
+    for data, options, no_bets, why in (
+        (counts, coupled, "of this", "of this"),
+        (unplanned, coupled, None, "the amount of data was not planned"),
+        (late, coupled, None, "the amount of data was not planned"),
+        (counts, LearnOptions(), None, "over rectangular sets it may lose 2 %"),
+    ):
+        found = decide(known.model, data, options, no_bets)
+        assert found.region is RegionKind.LIKELIHOOD
+        assert found.reasons[-1].endswith(f"batched in time; no slab, since {why}")
+
+
+def test_what_a_default_may_bet_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A given policy may have been chosen by looking at the data, and then bets on it would be worthless."""
+    known, counts = case("betting(8)"), counts_of("betting(8)")
+    model, objective, given = known.model, known.objective, known.policy
+    assert why_no_bets(model, objective) is None
+    unplanned = "it was not planned to bet on the given policy"
+    assert why_no_bets(model, objective, given, counts.design) == unplanned
+    assert why_no_bets(model, objective, given, replace(counts.design, bet_on=(given.digest,))) is None
+    bounded = replace(case("aircraft(8,4)").objective, upper_steps=5)
+    assert why_no_bets(case("aircraft(8,4)").model, bounded) == "the policy depends on the step"
+    monkeypatch.setattr("tightrope.learning.bet_policy.MOST_CYCLIC", 10)
+    assert why_no_bets(model, objective) is None  # no cycles
+    words = "the model has cycles and more than 10 states"
+    assert why_no_bets(case("glider(5,5)").model, case("glider(5,5)").objective) == words
+
+
+def test_the_default_over_coupled_sets() -> None:
+    known, counts = case("betting(4)"), counts_of("betting(4)")
+    words: dict[str, Any] = {"delta": 0.01, "sets": "coupled"}
+    assert learn(known.problem, counts, **words).decisions.region is RegionKind.SLAB
+    given = learn(known.problem, counts, **words, policy=known.policy)
+    assert given.decisions.region is RegionKind.LIKELIHOOD
+    both = learn_all(known.problem, counts, delta=0.01, kinds=["rectangular", "coupled"])
+    assert {result.decisions.region for result in both.values()} == {RegionKind.LIKELIHOOD}
+    for planned in (None, 50):
+        learner = online(known.problem, sets="coupled", planned_episodes=planned)
+        assert learner.decisions.region is RegionKind.SLAB
+    assert online(known.problem).decisions.region is RegionKind.LIKELIHOOD
 
 
 def test_defaults_of_a_single_coin() -> None:

@@ -211,5 +211,9 @@ def test_planned_episodes_are_kept_and_missed(tmp_path: Path, model: ParametricM
     design = read(tmp_path, model, text, planned_episodes=5).counts.design
     assert design.censored == ("5 episodes were planned, the log has 2",)
     assert SamplingDesign.from_json(design.to_json()) == design
+    design = read(tmp_path, model, text, planned_episodes=1).counts.design
+    assert (design.planned, design.censored) == (1, ())  # going on past a plan leaves nothing out
+    design = read(tmp_path, model, text, design="fixed", planned_episodes=1).counts.design
+    assert design.censored == ("1 episodes were planned, the log has 2",)
     with pytest.raises(InputError, match="'clever' is no sampling design"):
         read(tmp_path, model, text, design="clever")

@@ -65,6 +65,16 @@ def test_the_ledger_says_how_delta_is_split_and_what_is_assumed():
     assert ledger.holds
 
 
+def test_the_ledger_says_where_bets_are_missing(monkeypatch):
+    known = case("glider(4,4)")
+    monkeypatch.setattr("tightrope.numerics.value_slopes.MOST_CYCLIC", 3)
+    found = learn(known.problem, counts_of("glider(4,4)"), delta=DELTA, region="slab", sets="rectangular")
+    due = len(found.region.slab.plan.placed)
+    assert f"no bets were placed {due} of the {due} times they were due" in "\n".join(found.ledger.lines)
+    assert any(remark.startswith("bets were placed 0 times") for remark in found.region.remarks)
+    assert found.ledger.holds
+
+
 def test_a_policy_that_was_planned_needs_no_assumption():
     known, counts = case(NAME), counts_of(NAME)
     digest = known.policy.digest
@@ -103,7 +113,17 @@ def test_a_plan_that_contradicts_the_data_is_late():
     assert (told.planned, told.late_plan, told.censored) == (3000, False, ())
     other = _with_design(counts, ReadOptions(planned_episodes=5000)).design
     assert (other.planned, other.late_plan) == (5000, True)
-    assert other.censored == ("5,000 episodes were planned, the log has 3,000",)
+    assert other.censored == (
+        "5,000 episodes were planned, the log has 3,000",
+        "the plan of 5,000 episodes came late: the data record one of 3,000",
+    )
+    watched = replace(counts, design=replace(counts.design, kind=SamplingKind.ADAPTIVE, anytime=True))
+    later = _with_design(watched, ReadOptions(planned_episodes=2000))
+    assert later.design.late_plan
+    assert later.design.censored == ("the plan of 2,000 episodes came late: the data record one of 3,000",)
+    assert not learn(
+        case(NAME).problem, later, delta=DELTA, region="likelihood", sets="expression"
+    ).ledger.holds
 
 
 def online_learner(planned):

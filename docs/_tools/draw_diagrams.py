@@ -126,7 +126,7 @@ def draw_decisions():
         560,
         "Which region, which sets?",
         "Two decision paths. Region: if the rows have no order in time, take polytope; if at least eight "
-        "probabilities are unknown, likelihood; for the value of one policy that was fixed before the data, slab. Sets: if you doubt that "
+        "probabilities are unknown, likelihood; over coupled sets with a planned amount of data, or for the value of one policy that was fixed before the data, slab. Sets: if you doubt that "
         "equal formulas mean equal probabilities, untied; if you trust that but not the formulas, tied; with up to seven coordinates "
         "rectangular, else expression; coupled where the same parameters hold for the whole run and you can wait.",
     )
@@ -142,7 +142,7 @@ def draw_decisions():
         (215, "Are 8 or more probabilities unknown?", ("no", "polytope\nthe default for few of them"), BLUE),
         (
             335,
-            "Do you want the value of one policy,\nfixed before the data were seen?",
+            "Coupled sets and a planned amount of data,\nor one policy, fixed before the data?",
             ("no", "likelihood\nthe default for many"),
             BLUE,
         ),

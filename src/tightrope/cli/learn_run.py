@@ -180,6 +180,7 @@ def run(asked: Request) -> None:
             options=options,
             policy=given.policy if given is not None else None,
             progress=progress,
+            together=asked.compares,
         )
         try:
             results = _results(learner, options, asked.compares)

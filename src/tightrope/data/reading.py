@@ -301,10 +301,15 @@ def _with_design(counts: Counts, asked: ReadOptions) -> Counts:
         held = replace(held, kind=stated)
     if asked.planned_episodes is not None:
         missing = held.censored
-        if held.episodes is not None and held.episodes != asked.planned_episodes:
-            missing += (f"{asked.planned_episodes:,} episodes were planned, the log has {held.episodes:,}",)
-        late = held.late_plan or (held.planned is not None and held.planned != asked.planned_episodes)
-        held = replace(held, planned=asked.planned_episodes, censored=missing, late_plan=late)
+        plan, seen = asked.planned_episodes, held.episodes
+        went_on = seen is not None and seen > plan and held.kind is SamplingKind.ADAPTIVE
+        if seen is not None and seen != plan and not went_on:
+            missing += (f"{plan:,} episodes were planned, the log has {seen:,}",)
+        contradicted = held.planned is not None and held.planned != plan
+        if contradicted:
+            missing += (f"the plan of {plan:,} episodes came late: the data record one of {held.planned:,}",)
+        late = held.late_plan or contradicted
+        held = replace(held, planned=plan, censored=missing, late_plan=late)
     return replace(counts, design=held)
 
 

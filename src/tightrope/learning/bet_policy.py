@@ -21,8 +21,29 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics import betting
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.question import Question
+from tightrope.numerics.value_slopes import MOST_CYCLIC
 from tightrope.statistics.bets import Ends
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+
+
+def why_no_bets(
+    model: ParametricMDP,
+    objective: Objective,
+    given: Policy | None = None,
+    design: SamplingDesign | None = None,
+) -> str | None:
+    """Why a slab is not what to learn with unless it is asked for, in words; None where it is.
+
+    Decided from model, question and design. A given policy must not have been chosen by looking at the data,
+    which no other region needs, so bets on it are for those who ask for them or have planned them.
+    """
+    if given.depends_on_step if given is not None else depends_on_step(objective):
+        return "the policy depends on the step"
+    if given is not None and (design is None or given.digest not in design.bet_on):
+        return "it was not planned to bet on the given policy"
+    if model.states > MOST_CYCLIC and question_of(model, objective).layers is None:
+        return f"the model has cycles and more than {MOST_CYCLIC:,} states"
+    return None
 
 
 class BetPolicy:

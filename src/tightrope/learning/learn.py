@@ -21,7 +21,7 @@ from tightrope.data.reading import Reading, ReadWords, read_data
 from tightrope.errors import InputError, check_type, chosen, described
 from tightrope.formats.controller import Controller
 from tightrope.formats.policy import Policy, PolicyGiven, as_policy
-from tightrope.learning.bet_policy import BetPolicy
+from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.binding import binding_events
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.options import LearnOptions, LearnWords, decide
@@ -131,7 +131,7 @@ def learn_all(
     wanted = comparable_kinds(asked) if kinds is None else [chosen("kinds", SetsKind, kind) for kind in kinds]
     found = learnable(problem)
     counts = counts_of(data, base_of(found))
-    learner = Learner(found, counts, delta, options=asked, policy=policy, progress=progress)
+    learner = Learner(found, counts, delta, options=asked, policy=policy, progress=progress, together=True)
     return {kind: learner.result(asked.with_sets(kind)) for kind in wanted}
 
 
@@ -173,7 +173,9 @@ class Learner:
         policy: PolicyGiven | Controller | None = None,
         progress: Progress | bool | None = None,
         predictions: Predictions | None = None,
+        together: bool = False,
     ):
+        """`together`: results over several kinds of sets are wanted, and share a region."""
         model = parametric(problem)
         self.problem, self.objective = problem, problem.objective
         told = progress_of(progress)
@@ -189,6 +191,7 @@ class Learner:
         self.policy = as_policy(model, policy)
         self.stages = Stages(model, counts, delta, options, told, predictions)
         self.betted: BetPolicy | None = None
+        self._together = together
 
     def bet_on(self, policy: BetPolicy | None) -> None:
         """What a slab bets on, where that is known from an earlier look at the same data."""
@@ -197,7 +200,7 @@ class Learner:
     def result(self, options: LearnOptions) -> LearningResult:
         """The result for these options, which may differ from the learner's in the kind of sets."""
         stages = self.stages
-        decisions = decide(stages.model, stages.counts, options)
+        decisions = decide(stages.model, stages.counts, options, self._no_bets(options))
         deadline = time.perf_counter() + options.seconds
         if decisions.region is RegionKind.SLAB and self.betted is None:
             self.bet_on(BetPolicy(stages.model, self.objective, self.policy, stages.counts.design))
@@ -244,6 +247,12 @@ class Learner:
             notes=notes,
             synthesis=synthesis,
         )
+
+    def _no_bets(self, options: LearnOptions) -> str | None:
+        """Why a slab may not be chosen; None where it may."""
+        if options.sets is not SetsKind.COUPLED or self._together:
+            return "several kinds of sets share a region"
+        return why_no_bets(self.stages.model, self.objective, self.policy, self.stages.counts.design)
 
     def _solved(
         self, prepared: Prepared, options: LearnOptions, deadline: float

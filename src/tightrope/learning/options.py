@@ -17,6 +17,7 @@ from tightrope.errors import InputError, checked_words, chosen
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.region.build import RegionOptions
 from tightrope.region.region import RegionKind
+from tightrope.statistics.bet_schedule import planned_episodes
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
@@ -186,8 +187,16 @@ class Decisions:
         return RegionOptions(interval=self.interval, budget=options.budget, ellipsoid=options.ellipsoid)
 
 
-def decide(model: ParametricMDP, counts: Counts, options: LearnOptions) -> Decisions:
-    """Fill in what `options` leaves open. Reads the model and the sampling design only."""
+def decide(
+    model: ParametricMDP,
+    counts: Counts,
+    options: LearnOptions,
+    no_bets: str | None = "nothing is named to bet on",
+) -> Decisions:
+    """Fill in what `options` leaves open. Reads the model and the sampling design only.
+
+    `no_bets` says why no slab may be chosen, None where one may (`tightrope.learning.bet_policy`).
+    """
     reasons: list[str] = []
     sets = options.sets
     if sets is None:
@@ -198,7 +207,9 @@ def decide(model: ParametricMDP, counts: Counts, options: LearnOptions) -> Decis
         _refuse_region(sets, region)
         region = None
     elif region is None:
-        region, reason = _default_region(model, counts, options)
+        if sets is not SetsKind.COUPLED:
+            no_bets = f"over {sets.value} sets it may lose 2 %"
+        region, reason = _default_region(model, counts, options, no_bets)
         reasons.append(reason)
     _refuse_combinations(sets, region, options)
     interval = options.interval
@@ -218,7 +229,9 @@ def _default_sets(model: ParametricMDP) -> tuple[SetsKind, str]:
     return kind, f"sets {kind.value}: {size} coordinate{'' if size == 1 else 's'}, {why}"
 
 
-def _default_region(model: ParametricMDP, counts: Counts, options: LearnOptions) -> tuple[RegionKind, str]:
+def _default_region(
+    model: ParametricMDP, counts: Counts, options: LearnOptions, no_bets: str | None
+) -> tuple[RegionKind, str]:
     if options.ellipsoid is EllipsoidVersion.PAPER:
         return RegionKind.ELLIPSOID, "region ellipsoid: the published ellipsoid is asked for"
     if options.intersect:
@@ -232,10 +245,20 @@ def _default_region(model: ParametricMDP, counts: Counts, options: LearnOptions)
     if unknown < MANY_EXPRESSIONS:
         few = "one unknown expression" if unknown == 1 else f"only {unknown} unknown expressions"
         return RegionKind.POLYTOPE, f"region polytope: {few}, so the union bound costs little"
+    watched = counts.design.anytime
+    if no_bets is None and not (watched or planned_episodes(counts) is not None):
+        no_bets = "the amount of data was not planned"
+    if no_bets is None:
+        amount = "the data are looked at as they come" if watched else "the amount of data was planned"
+        return (
+            RegionKind.SLAB,
+            f"region slab: {amount}, and over coupled sets a value follows one direction, "
+            "which can be bet on",
+        )
     return (
         RegionKind.LIKELIHOOD,
         f"region likelihood: {unknown} unknown expressions would share δ in a union bound, "
-        "and the counts are batched in time",
+        f"and the counts are batched in time; no slab, since {no_bets}",
     )
 
 

@@ -24,7 +24,7 @@ from tightrope.numerics.question import NEVER, Question, layers_of, reached, spr
 _MOST_STORED = 50_000_000
 """Values kept while a step-bounded objective is unrolled; beyond that it has no slopes."""
 
-_MOST_CYCLIC = 300_000
+MOST_CYCLIC = 300_000
 """States of a chain with cycles whose equations are solved."""
 
 _ROUNDS = 200
@@ -259,7 +259,7 @@ class Solved:
         free, values = np.flatnonzero(~chain.fixed), np.where(chain.fixed, chain.value, 0.0)
         moves = ~chain.fixed[chain.row] & (chain.column >= 0)
         layer = layers_of(len(values), chain.row[moves], chain.column[moves])
-        if layer is None and len(free) > _MOST_CYCLIC:
+        if layer is None and len(free) > MOST_CYCLIC:
             return None
         if layer is not None:  # the matrix is triangular in this order
             free = free[np.argsort(layer[free], kind="stable")]

@@ -237,6 +237,7 @@ def slab_region(
         levels.note(),
         slab.plan.note(),
         gradient.words,
+        *slab.missing,
         *(f"guard, {note}" for note in guard.ledger.notes),
     )
     ledger = replace(

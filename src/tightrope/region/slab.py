@@ -71,7 +71,7 @@ def enclose_slab(
         before, width = width, float(high[0] - low[0])
         if width >= (1.0 - _ENOUGH) * before:
             break
-    remark = f"bets were placed {len(slab.plan.placed)} times; {rounds} rounds of rows"
+    remark = f"bets were placed {len(slab.plan.placed) - slab.without} times; {rounds} rounds of rows"
     if not slab.plan.placed:
         remark = "no data after the pilot of the bets: the guard alone"
     return replace(region, kind=RegionKind.SLAB, ledger=ledger, remarks=(*guard.remarks, remark), slab=slab)

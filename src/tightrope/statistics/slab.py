@@ -31,6 +31,7 @@ from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.betting import Table
 from tightrope.numerics.rounding import UNIT, down, up
+from tightrope.numerics.value_slopes import MOST_CYCLIC
 from tightrope.statistics.bet_schedule import Schedule, schedule
 from tightrope.statistics.bets import Bets, EarlierBets, Ends, Gradient, Wagers, parts_seen
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -88,6 +89,7 @@ class Slab:
 
     The sides are the lower and the upper end of the value; a side that nobody bets on has no wagers. `rows`
     are where each row of an enclosure is tight, and its shares of the scales: by round, then by side.
+    `without` counts how often bets were due and there was no telling how the value changes.
     """
 
     plan: Schedule
@@ -96,11 +98,24 @@ class Slab:
     price: tuple[float, float]
     levels: Levels
     rows: tuple[tuple[FloatArray, FloatArray], ...] = ()
+    without: int = 0
 
     @property
     def sides(self) -> tuple[int, ...]:
         """The sides that are bet on: 0 for the lower end, 1 for the upper one."""
         return tuple(side for side, wagers in enumerate(self.wagers) if wagers)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """A line where bets are missing."""
+        due = len(self.plan.placed)
+        if not self.without:
+            return ()
+        return (
+            f"no bets were placed {self.without} of the {due} times they were due, and the guard stands "
+            "alone: the value to bet on is infinite there, or its equations are singular or too many (cycles "
+            f"among more than {MOST_CYCLIC:,} states)",
+        )
 
 
 def place_bets(
@@ -125,7 +140,7 @@ def place_bets(
     table = Table(maximiser.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
     informative = ~outcomes.model.expressions.is_constant
     size = len(maximiser.functions)
-    weight, done = np.zeros(size), 0
+    weight, done, without = np.zeros(size), 0, 0
     bets: list[list[list[Bets]]] = [[[] for _ in every] for _ in range(2)]
     t = maximiser.start
     for batch, so_far in zip(plan.placed, plan.so_far, strict=True):
@@ -137,6 +152,7 @@ def place_bets(
         t = known.estimates[batch]
         share = None if plan.planned is None else so_far / (plan.planned + plan.so_far[0])
         along = gradient(maximiser.lifted(t), share)
+        without += along is None
         slope = np.zeros(len(t)) if along is None else along @ maximiser.jacobian(t)
         for number, scale in enumerate(every):
             for side, wanted in enumerate((slope, -slope)):
@@ -152,4 +168,4 @@ def place_bets(
         tuple(Wagers(tuple(placed), seen) for placed in side) if math.isfinite(cost) else ()
         for side, cost in zip(bets, price, strict=True)
     )
-    return Slab(plan, every, (low, high), (price[0], price[1]), levels)
+    return Slab(plan, every, (low, high), (price[0], price[1]), levels, without=without)

@@ -38,7 +38,7 @@ from tightrope.data.state_form import StateForm, state_form
 from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.policy import Policy
-from tightrope.learning.bet_policy import BetPolicy
+from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.learn import Learner, parametric, progress_of
 from tightrope.learning.online.certified import Computed, certify_robust, digest_of, middle, near_of
 from tightrope.learning.online.designer import REDESIGN, Designer
@@ -124,7 +124,9 @@ class OnlineLearner:
         self._begun_with = None if data is None else data.design
         if data is not None:
             self.data.begin_with(data)
-        self.decisions = decide(model, self.data.counts(), self.options)
+        coupled = self.options.sets is SetsKind.COUPLED
+        no_bets = why_no_bets(model, self.objective) if coupled else "sets are not coupled"
+        self.decisions = decide(model, self.data.counts(), self.options, no_bets)
         self.last_update: Update | None = None
         self.ledger: Ledger | None = None
         self._states = state_form(states)

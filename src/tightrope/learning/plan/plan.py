@@ -7,6 +7,7 @@ under any adaptive policy, and what comes out is certified by `learn` on the dat
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 from tightrope.data.counts import Counts
@@ -104,7 +105,9 @@ def plan(
     found = learnable(problem)
     counts = counts_of(data, found.model)
     options = LearnOptions(**given)
-    _refuse(found, counts, decide(parametric(found), counts, options))
+    decisions = decide(parametric(found), counts, options, "how it narrows is not forecast")
+    _refuse(found, counts, decisions)
+    options = replace(options, region=decisions.region)
     learner = Learner(found, counts, delta, options=options, policy=policy, progress=progress)
     result = learner.result(options)
     if result.verdict is not None:

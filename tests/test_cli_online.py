@@ -82,6 +82,7 @@ def test_a_table_and_a_directory(walk: str, tmp_path: Path, capsys: pytest.Captu
     command = asked(walk, "--at", "p=0.6,q=0.8", "--episodes", "200", "-o", str(output))
     assert run(command) == 0
     shown = capsys.readouterr().out
+    assert "best so far" in shown
     assert "guarantee" in shown and "beta-binomial" in shown and "at all times at once" in shown
     names = {path.name for path in output.iterdir()}
     figures = {f"learning-curve.{suffix}" for suffix in ("pdf", "svg", "png")}

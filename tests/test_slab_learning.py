@@ -149,10 +149,12 @@ def test_updates_over_slabs_say_what_learn_says(planned):
     assert learner.preview().guarantee == pytest.approx(fresh.guarantee, rel=1e-9)
     best = [record["best_guarantee"] for record in records]
     assert best == [max(r["guarantee"] for r in records[: k + 1]) for k in range(len(records))]
+    assert learner.best_guarantee == max(r["guarantee"] for r in records if not r["final"])
     resumed = online_learner(7)  # goes on with the plan that it began with
     resumed.restore(learner.state())
-    assert resumed.data.planned == planned
+    assert resumed.data.planned == planned and resumed.best_guarantee is None
     assert resumed.preview().guarantee == pytest.approx(fresh.guarantee, rel=1e-9)
+    assert resumed.best_guarantee == learner.best_guarantee
 
 
 def test_plans_of_data_that_are_looked_at_fix_no_pilot():

@@ -65,12 +65,15 @@ def print_run(
 ) -> None:
     """Some of the records, and what they add up to."""
     known = any(record["performance"] is not None for record in records)
-    columns = ["episode", "steps", "guarantee", *(["performance"] if known else []), "optimistic", "seconds"]
+    together = any(record.get("best_guarantee") is not None for record in records)
+    columns = ["episode", "steps", "guarantee", *(["best so far"] if together else [])]
+    columns += [*(["performance"] if known else []), "optimistic", "seconds"]
     rows = [
         [
             grouped(record["episode"]),
             grouped(record["steps"]),
             _number(record["guarantee"]),
+            *([_number(record.get("best_guarantee"))] if together else []),
             *([_number(record["performance"])] if known else []),
             _number(record["optimistic"]),
             f"{record['elapsed']:.3g}",

@@ -12,7 +12,6 @@ cuts to make, which bets to place), and no bound rests on it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,8 @@ from tightrope.coupled.linear_systems import weighted_matrix
 from tightrope.formats.policy import Policy
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.value_slopes import Solved
 from tightrope.statistics.coordinates import AffineFunctions
 
 _MOST_STORED = 50_000_000
@@ -68,12 +68,12 @@ class ValueGradient:
         chain = self.chain
         probability = np.clip(self.functions.linear @ x + self.functions.constant, 0.0, 1.0)
         matrix = weighted_matrix(chain, chain.weight * probability[chain.expression])
-        base = None if chain.start is not None else _Equations.of(chain, matrix)
+        base = None if chain.start is not None else _solved(chain, matrix)
         first = chain.start if base is None else base.values
         return None if first is None else self._terms(matrix, base, first)
 
     def _terms(
-        self, matrix: Any, base: _Equations | None, first: FloatArray
+        self, matrix: Any, base: Solved | None, first: FloatArray
     ) -> Iterator[tuple[FloatArray, FloatArray]]:
         chain = self.chain
         values: list[FloatArray] = [first]
@@ -102,35 +102,6 @@ class ValueGradient:
         return found.astype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class _Equations:
-    """V = r + P·V on the rows that are not fixed, solved."""
-
-    free: OffsetArray
-    factor: Any
-    values: FloatArray
-
-    @staticmethod
-    def of(chain: Chain, matrix: Any) -> _Equations | None:
-        from scipy.sparse import eye_array
-        from scipy.sparse.linalg import splu
-
-        free = np.flatnonzero(~chain.fixed)
-        values = np.where(chain.fixed, chain.value, 0.0)
-        inner = matrix[free]
-        system = (eye_array(len(free), format="csc") - inner[:, free]).tocsc()
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                factor = splu(system, permc_spec="NATURAL" if chain.acyclic else "COLAMD")
-            except (RuntimeError, Warning):
-                return None
-        values[free] = factor.solve(chain.reward[free] + inner @ values)
-        return _Equations(free, factor, values)
-
-    def visits(self, weight: FloatArray) -> FloatArray:
-        """Expected visits of every row where the rows are begun from with these weights; fixed ones end."""
-        result = np.zeros(len(weight))
-        if len(self.free):
-            result[self.free] = self.factor.solve(weight[self.free], trans="T")
-        return result
+def _solved(chain: Chain, matrix: Any) -> Solved | None:
+    known = np.where(chain.fixed, chain.value, 0.0)
+    return Solved.of(matrix, chain.reward, known, np.flatnonzero(~chain.fixed), chain.acyclic)

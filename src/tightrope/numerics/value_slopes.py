@@ -45,7 +45,7 @@ def best_policy(
     policy = _ending(question) if start is None else start
     for _ in range(_ROUNDS):
         chain = Chain.of(question, _taken(question, policy), everywhere=True)
-        solved = None if chain is None else chain.solved(probability)
+        solved = None if chain is None else chain.solved(chain.matrix(probability))
         if chain is None or solved is None:
             return None
         values = sign * solved.values
@@ -180,16 +180,24 @@ class Chain:
         data = self.chance * probability[self.transition]
         return csr_array((data[inside], (self.row[inside], self.column[inside])), shape=(size, size))
 
-    def solved(self, probability: FloatArray) -> Solved | None:
-        """The values where nothing bounds the steps."""
-        return Solved.of(self, self.matrix(probability))
+    def solved(self, matrix: Any) -> Solved | None:
+        """The values where nothing bounds the steps; None where the equations are singular, or too many."""
+        free = np.flatnonzero(~self.fixed)
+        moves = ~self.fixed[self.row] & (self.column >= 0)
+        layer = layers_of(len(self.fixed), self.row[moves], self.column[moves])
+        if layer is None and len(free) > MOST_CYCLIC:
+            return None
+        if layer is not None:
+            free = free[np.argsort(layer[free], kind="stable")]
+        known = np.where(self.fixed, self.value, 0.0)
+        return Solved.of(matrix, self.reward, known, free, layer is not None)
 
     def slopes(self, probability: FloatArray) -> tuple[OffsetArray, FloatArray] | None:
         """∂value/∂probability of every transition that is met."""
         phases, first, matrix = self._phases(), self._first(), self.matrix(probability)
         if sum(steps for steps, _, _ in phases) * len(self.reward) > _MOST_STORED:
             return None
-        base = Solved.of(self, matrix) if first is None else None
+        base = self.solved(matrix) if first is None else None
         if first is None:
             if base is None:
                 return None
@@ -251,28 +259,26 @@ class Solved:
     values: FloatArray
 
     @staticmethod
-    def of(chain: Chain, matrix: Any) -> Solved | None:
-        """None where the equations are singular, or too many."""
+    def of(
+        matrix: Any, reward: FloatArray, known: FloatArray, free: OffsetArray, ordered: bool
+    ) -> Solved | None:
+        """The rows `free`, the others being `known`; None where the equations are singular.
+
+        `ordered`: every row leads to fixed ones and to earlier ones of `free`.
+        """
         from scipy.sparse import eye_array
         from scipy.sparse.linalg import splu
 
-        free, values = np.flatnonzero(~chain.fixed), np.where(chain.fixed, chain.value, 0.0)
-        moves = ~chain.fixed[chain.row] & (chain.column >= 0)
-        layer = layers_of(len(values), chain.row[moves], chain.column[moves])
-        if layer is None and len(free) > MOST_CYCLIC:
-            return None
-        if layer is not None:  # the matrix is triangular in this order
-            free = free[np.argsort(layer[free], kind="stable")]
-        inner = matrix[free]
+        values, inner = known.copy(), matrix[free]
         system = (eye_array(len(free), format="csc") - inner[:, free]).tocsc()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
-                factor = splu(system, permc_spec="COLAMD" if layer is None else "NATURAL")
+                factor = splu(system, permc_spec="NATURAL" if ordered else "COLAMD")
             except (RuntimeError, Warning):
                 return None
         if len(free):
-            values[free] = factor.solve(chain.reward[free] + inner @ values)
+            values[free] = factor.solve(reward[free] + inner @ values)
         return Solved(free, factor, values)
 
     def visits(self, weight: FloatArray) -> FloatArray:

@@ -128,6 +128,7 @@ class OnlineLearner:
         no_bets = why_no_bets(model, self.objective) if coupled else "sets are not coupled"
         self.decisions = decide(model, self.data.counts(), self.options, no_bets)
         self.last_update: Update | None = None
+        self._best: float | None = None
         self.ledger: Ledger | None = None
         self._states = state_form(states)
         self._reader: StepReader | None = None
@@ -179,6 +180,13 @@ class OnlineLearner:
         return by_choice, self.target is not None or not by_choice
 
     @property
+    def best_guarantee(self) -> float | None:
+        """The best one of all updates so far; None where they need not hold together."""
+        alarmed = self.guard is not None and bool(self.guard.monitor.alarm)
+        together = self.ledger is not None and self.ledger.holds_at_all_times and not alarmed
+        return self._best if together else None
+
+    @property
     def is_reached(self) -> bool:
         """Whether the last update's gap is as small as was asked for."""
         return self.reaches(self.last_update)
@@ -224,7 +232,7 @@ class OnlineLearner:
             before = (data.number, data.before[1] + data.steps)
             self._collect_into(GrowingCounts(self.model, plan, *self.looks, before))
             self._predictions, self._intervals, self._near, self._betted = Predictions(), None, None, None
-            self._values, self._digest, self._designed_at = {}, "", 0
+            self._values, self._digest, self._designed_at, self._best = {}, "", 0, None
         return answer
 
     def update(self) -> Update:
@@ -233,6 +241,9 @@ class OnlineLearner:
         self.data.look()
         self.last_update, self._values = self._explored(found.update), found.values
         self._digest, self._near = found.digest, found.near
+        new = self.last_update.guarantee
+        best = max if maximises(self.objective) else min
+        self._best = new if self._best is None else best(self._best, new)
         return self.last_update
 
     def preview(self) -> Update:
@@ -263,6 +274,7 @@ class OnlineLearner:
             **{f"near_{name}": a for name, a in (self._near.state() if self._near else {}).items()},
             **{f"update_{name}": array for name, array in update.state().items()},
             "designed_at": np.array([self._designed_at]),
+            "best": np.array([self._best], dtype=np.float64),
             "digest": np.frombuffer(self._digest.encode(), dtype=np.uint8),
             **{f"guard_{name}": a for name, a in (self.guard.state() if self.guard else {}).items()},
         }
@@ -278,6 +290,7 @@ class OnlineLearner:
         self.last_update = Update.restored(self.model.structure, _part(state, "update_"))
         self._digest = bytes(state["digest"]).decode()
         self._designed_at = int(state["designed_at"][0])
+        self._best = float(state["best"][0])
         self._predictions, self._intervals = Predictions(), None
 
     def _computed(self) -> Computed:

@@ -252,6 +252,8 @@ class Learner:
         """Why a slab may not be chosen; None where it may."""
         if options.sets is not SetsKind.COUPLED or self._together:
             return "several kinds of sets share a region"
+        if self.evaluation is not None:
+            return "a given controller and the robust one share a region"
         return why_no_bets(self.stages.model, self.objective, self.policy, self.stages.counts.design)
 
     def _solved(

@@ -21,7 +21,7 @@ import numpy as np
 
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray, FloatArray
-from tightrope.numerics.rounding import product_error, up
+from tightrope.numerics.rounding import error_factor, product_error, up
 from tightrope.region.envelopes import envelope_rows
 from tightrope.region.tangent_cuts import LogLikelihood
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
@@ -60,7 +60,7 @@ class BestFit:
         return found
 
     @cached_property
-    def _rows(self) -> tuple[FloatArray, FloatArray]:
+    def rows(self) -> tuple[FloatArray, FloatArray]:
         """All rows A·x ≤ c of the domain: constraints, envelopes of products, and the box."""
         box = self.coordinates
         matrix, bound, _ = box.domain_rows()
@@ -102,18 +102,18 @@ class BestFit:
         """Coordinates near the maximum of the likelihood, strictly inside."""
         used = np.flatnonzero(weight * self.informative > 0.0)
         linear, constant, count = self.functions.linear[used], self.functions.constant[used], weight[used]
-        rows, bound = self._rows
+        rows, bound = self.rows
         x = self.centre if start is None or not self._is_inside(start, linear, constant) else start
         for _ in range(_STEPS):
             chance, room = linear @ x + constant, bound - rows @ x
             gradient = linear.T @ (count / chance) - BARRIER * (rows.T @ (1.0 / room))
             scaled = linear * (np.sqrt(count) / chance)[:, None]
             fenced = rows / room[:, None]
-            step = _solve(scaled.T @ scaled + BARRIER * (fenced.T @ fenced), gradient)
+            step = solve_step(scaled.T @ scaled + BARRIER * (fenced.T @ fenced), gradient)
             rise = float(gradient @ step)
             if not rise > _CLOSE:
                 break
-            length = _longest(chance, linear @ step, room, rows @ step)
+            length = longest_step(chance, linear @ step, room, rows @ step)
             if rise < _NEARBY:  # what is left to gain is below the rounding of the objective
                 moved = x + length * step
                 if not self._is_inside(moved, linear, constant):
@@ -136,28 +136,40 @@ class BestFit:
             x = moved
         return x
 
-    def upper(self, weight: FloatArray, x: FloatArray) -> float:
-        """An upper bound on the log-likelihood of these counts over the domain, tight where x is best."""
+    def upper(
+        self, weight: FloatArray, x: FloatArray, tilt: FloatArray | None = None, level: float = 0.0
+    ) -> float:
+        """An upper bound on the log-likelihood of these counts over the domain, tight where x is best.
+
+        With `tilt`: on the log-likelihood plus level + Σ tilt·f over the expressions f, for tilt ≥ 0.
+        """
         box = self.coordinates
-        rows, bound = self._rows
+        rows, bound = self.rows
         likelihood = LogLikelihood(self.functions, weight, 0.0)
         minus, intercept = likelihood.cut(x, box.lower, box.upper)
-        gradient = -minus
+        gradient, steepness = -minus, np.abs(minus)
+        if tilt is not None:
+            linear, constant = self.functions.linear, self.functions.constant
+            gradient, steepness = gradient + tilt @ linear, steepness + tilt @ np.abs(linear)
+            most = float(tilt @ (np.abs(constant) + self.functions.slack))
+            intercept += level + float(tilt @ constant) + float(tilt @ self.functions.slack)
+            intercept += error_factor(len(tilt) + 8) * (most + abs(level) + abs(intercept))
         price = BARRIER / np.maximum(bound - rows @ x, 1e-300)
         rest = gradient - price @ rows
         reach = np.maximum(np.abs(box.lower), np.abs(box.upper))
-        fuzz = product_error(price[None, :], rows, 4)[0] + 4.0 * np.finfo(float).eps * np.abs(gradient)
+        slack = 4.0 * np.finfo(float).eps if tilt is None else error_factor(len(tilt) + 8)
+        fuzz = product_error(price[None, :], rows, 4)[0] + slack * steepness
         largest = np.maximum(rest * box.lower, rest * box.upper)
         spread = float(np.abs(largest).sum() + price @ np.abs(bound)) * (len(bound) + box.size + 8) * 2.0**-52
         total = intercept + float(price @ bound) + float(largest.sum()) + float(fuzz @ reach) * (1.0 + 1e-9)
         return up(total + spread + 4.0 * np.finfo(float).eps * abs(intercept))
 
     def _is_inside(self, x: FloatArray, linear: FloatArray, constant: FloatArray) -> bool:
-        rows, bound = self._rows
+        rows, bound = self.rows
         return bool(np.all(bound - rows @ x > 1e-14) and np.all(linear @ x + constant > 0.0))
 
 
-def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
+def solve_step(matrix: FloatArray, right: FloatArray) -> FloatArray:
     try:
         found = np.linalg.solve(matrix, right)
     except np.linalg.LinAlgError:
@@ -165,7 +177,7 @@ def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     return found.astype(np.float64, copy=False)
 
 
-def _longest(chance: FloatArray, slope: FloatArray, room: FloatArray, narrowing: FloatArray) -> float:
+def longest_step(chance: FloatArray, slope: FloatArray, room: FloatArray, narrowing: FloatArray) -> float:
     """The part of a step, at most all of it, that stays inside."""
     with np.errstate(divide="ignore", invalid="ignore"):
         first = np.where(slope < 0.0, -chance / slope, np.inf).min(initial=np.inf)

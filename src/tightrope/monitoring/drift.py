@@ -1,33 +1,28 @@
 """Parameters that change at an unknown time: predictions that begin anew.
 
-Let M = q(past)/p_θ*(past) be how much better the model's own predictions did than the truth up to an event j,
-and N = q_j(since)/p_θ*(since) the same for predictions that begin anew at j. Both are non-negative
-supermartingales that begin at 1, one after the other. So M^λ·N is a supermartingale for every λ in [0, 1]
-(Jensen's inequality for M^λ up to j; from j on M^λ is fixed and N goes on), and
-
-    E_jλ = exp( λ·log q(past) + log q_j(since) − max_θ [ λ·ℓ_past(θ) + ℓ_since(θ) ] ) ≤ M^λ·N
-
-whatever θ* is: evidence that what came since j does not fit the parameters of what came before. With λ = 1
-this is the likelihood ratio of "one change at j" to "no change", which pays (d/2)·log n for not knowing the
-past parameters; a smaller λ pays λ times that, and ties the parameters to the past less firmly, which hardly
-matters while the past is much longer than what came since.
+Let P_λ be how much better the model's own predictions of the past up to an event j did than the truth, to the
+power λ and compensated for it (`compensation`): a martingale that begins at 1. Let N_j = q_j(since)/p_θ*(since)
+be the same for predictions that begin anew at j, without a power. One after the other, P_λ·N_j is a
+non-negative supermartingale that begins at 1 whatever θ* is: evidence that what came since j does not fit the
+parameters of what came before, once its least value over all θ is taken (`joint_bound`). A λ near 1 pays for
+not knowing the past parameters, about λ²·(d/2)·log n; a small one ties parameters to the past less
+firmly, which hardly matters while the past is much longer than what came since.
 
 q_j is a mixture of d + 1 predictions: in one all parameters begin anew, which pays about (d/2)·log of the
 events since; in each of the others one parameter moves alone and the rest stays at the estimate of the past,
-which pays ½·log and log 2d for not knowing which. All of them have the same denominator.
+which pays ½·log and log 2d for not knowing which.
 
-A mixture over j and a few λ, with weights that sum to at most 1 and are fixed in advance, is evidence, too,
-and leaving terms out only lowers it. So candidates are kept at ages that grow geometrically (of those that
-are close the one with the most evidence stays), one λ per candidate is computed, and none where it does not
-promise much. Candidates are numbered in the order in which they begin, and their weights follow from the
-number alone: that of a candidate that never begins, or is dropped, is wasted, not given to others.
+A mixture over j and λ, with weights that sum to at most 1 and are fixed in advance, is evidence, too, and
+leaving terms out only lowers it. So candidates are kept at ages that grow geometrically (of those that are
+close the one with the most evidence stays). Candidates are numbered in the order in which they begin, and
+their weights follow from the number alone: that of a candidate that never begins, or is dropped, is wasted,
+not given to others.
 
-Beside the mixture there is a detector without weights, R = Σ_j E_jλ·β^λ. Let C_j be the parameters with
-ℓ_past(θ) ≥ log q(past) − log(1/β): by Ville's inequality θ* is in all of them with probability ≥ 1 − β, and
-then E_jλ·β^λ ≤ N_j for every λ, chosen however. One N_j begins at 1 with every look, so that Σ_j N_j plus the
-number of looks that are left until the t-th is a non-negative supermartingale that begins at t: R reaches 1/α
-within the first t looks with probability at most α·t + β. That is a rate of false alarms, not a probability,
-and many nats faster (an e-detector: Shin, Ramdas and Rinaldo 2024).
+Beside the mixture there is a detector without weights, R = Σ_j P_λ(j)·N_j, averaged over λ. One candidate begins with
+every look, and P_λ(j) expects to stay where it is, so R plus P_λ times the number of looks that are left until
+the t-th is a non-negative supermartingale that begins at t: R reaches 1/α within the first t looks with
+probability at most α·t. That is a rate of false alarms, not a probability, and many nats faster (an
+e-detector: Shin, Ramdas and Rinaldo 2024).
 
 The first estimates after j lean on the data before it, tempered to the weight of about as many events as lie
 between two looks: where nothing has changed little is lost, and where something has new data take over soon.
@@ -42,9 +37,12 @@ from typing import Any
 import numpy as np
 
 from tightrope.monitoring.best_fit import BestFit
+from tightrope.monitoring.compensation import FIRMNESS, POWERS, Compensation
+from tightrope.monitoring.joint_bound import JointTerms, weighed
 from tightrope.monitoring.predicting import log_chances_of
 from tightrope.monitoring.refit import refit
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.statistics.outcomes import Outcomes
 
 TEMPERED = (16.0, 1.0 / 256.0)
 """All data before a candidate count for so many events in its estimates, or for this part of them."""
@@ -55,31 +53,28 @@ SPACING = 1.4
 REFRESH = 1.5
 """A candidate's estimate is renewed when the events since it was made have grown by this factor."""
 
-TIES: FloatArray = np.array([1.0, 3.0 / 8.0, 1.0 / 8.0, 1.0 / 32.0])
-"""The powers λ that the mixture is over, with equal weights; their products with counts are exact."""
-
-FREE_TIES: FloatArray = np.ldexp(1.0, -np.arange(7))
-"""The powers λ that the detector takes the best of."""
-
 ALONE = 16
 """With more parameters than this none is tried alone."""
 
-COMPUTED = 4
-"""Evidence is computed for so many candidates, those that promise most."""
+NAMED = 4
+"""So many candidates, those that promise most, are compared when the strongest is asked for."""
+
+WITHIN = 12.0
+"""Candidates that promise so much less than the best, in nats, are left out of a sum."""
 
 _SPARE = 1e-11
-_KEPT = ("number", "event", "before", "length", "lean", "estimated_at", "past", "points", "log_chance", "own")
+_KEPT = (
+    *("number", "event", "before", "length", "lean", "closed", "estimated_at"),
+    *("past", "points", "log_chance", "own"),
+)
 
 
 def log_weight(number: FloatArray) -> FloatArray:
     """The logarithm of the weight of candidates by number, 1, 2, …: those of all sum to less than 1.
 
-    w = 1/(k·log k·(log log k)²) for k = number + 15, a convex function whose sum is at most its integral from
-    15.5 on, 1/log log 15.5 < 0.992.
+    w = ¼·128.5^¼·k^(−5/4) for k = number + 128, a convex function whose sum is at most its integral from 128.5 on.
     """
-    k = number + 15.0
-    log_k = np.log(k)
-    found: FloatArray = -(log_k + np.log(log_k) + 2.0 * np.log(np.log(log_k)))
+    found: FloatArray = math.log(0.25) + 0.25 * math.log(128.5) - 1.25 * np.log(number + 128.0) - 1e-12
     return found
 
 
@@ -88,12 +83,15 @@ class DriftEvidence:
 
     Of the candidate in a slot: `before` is the model's log-prediction of the `past` (events per expression,
     `length` together), own[slot, k] that of its k-th prediction since, which began `lean`ing on so many
-    events of the past and was `estimated_at` so many events since. Prediction 0 moves all parameters, the
+    events of the past and was `estimated_at` so many events since. When it began, `closed` periods of the
+    model's own predictions were over. Prediction 0 moves all parameters, the
     others one each.
     """
 
-    def __init__(self, fit: BestFit):
+    def __init__(self, fit: BestFit, outcomes: Outcomes):
         self.fit = fit
+        self.compensation = Compensation(fit, outcomes)
+        self._given: FloatArray | None = None
         self.made = 0
         self.order: list[int] = []
         free = len(fit.coordinates.free)
@@ -124,14 +122,16 @@ class DriftEvidence:
     before: FloatArray
     length: FloatArray
     lean: FloatArray
+    closed: FloatArray
     estimated_at: FloatArray
     past: FloatArray
     points: FloatArray
     log_chance: FloatArray
     own: FloatArray
 
-    def add(self, seen: FloatArray) -> None:
-        """Events per expression since the last call; predictions were fixed before them."""
+    def add(self, seen: FloatArray, transition: OffsetArray, count: OffsetArray) -> None:
+        """Events per expression since the last call, and per transition; predictions were fixed before them."""
+        self.compensation.add(transition, count)
         self.own += self.log_chance @ seen
         self.total += seen
 
@@ -143,73 +143,69 @@ class DriftEvidence:
         found: FloatArray = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1)) - 1e-9
         return found
 
-    def promises(
-        self, log_chance: FloatArray, ties: FloatArray, price: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """What log E_jλ − λ·price may be for the best λ, slot by slot, and that λ.
+    def close(self, log_chance: FloatArray) -> None:
+        """The model's own predictions, so far with these logarithms, are about to change."""
+        self.compensation.close(log_chance)
+        self._given = None
 
-        `log_chance` are predictions of any parameters of the domain, best of the present estimate. The
-        maximum over θ exceeds what they explain; by how much is guessed, from how firmly λ holds them.
+    def _promises(self, log_chance: FloatArray) -> FloatArray:
+        """What log P_λ·N_j may be for its worst θ [slot, λ], a guess; −∞ for slots that are not used.
+
+        `log_chance` are the model's present predictions. The maximum over θ exceeds what they explain; by how
+        much is guessed, from how firmly λ holds them.
         """
+        if self._given is None:
+            self._given = self.compensation.given_back(np.exp(log_chance))
         explained = self.past @ log_chance
         since = float(self.total @ log_chance) - explained
-        ahead = self._since() - since
-        events = self.total.sum() - self.length
-        tied = self.length[:, None] * ties
-        regained = np.maximum(ahead, 0.0)[:, None] * (events[:, None] / (tied + events[:, None] + 1.0))
-        found = (self.before - explained - price)[:, None] * ties + ahead[:, None] - regained
-        best = found.argmax(axis=1)
-        chosen: FloatArray = found[np.arange(len(best)), best]
-        return chosen, ties[best]
-
-    def weighed(self, log_chance: FloatArray, start: FloatArray, floor: float) -> FloatArray:
-        """log(w_j·E_jλ) of a few candidates, those that promise the most and more than `floor`."""
-        slots = self._best(*self.promises(log_chance, TIES, 0.0), floor, True)
-        found: FloatArray = self.log_evidence(slots, start)
-        for place, (slot, _) in enumerate(slots):
-            found[place] += self._log_weight(slot)
+        ahead = (self._since() - since)[:, None]
+        events = (self.total.sum() - self.length)[:, None]
+        regained = np.maximum(ahead, 0.0) * (events / (self.length[:, None] * FIRMNESS + events + 1.0))
+        found = (self.before - explained)[:, None] * POWERS + ahead - regained
+        found += self._given[self.closed.astype(np.int64)]
+        unused = np.ones(len(found), dtype=np.bool_)
+        unused[self.order] = False
+        found[unused] = -math.inf
         return found
 
-    def detected(self, log_chance: FloatArray, start: FloatArray, floor: float, price: float) -> FloatArray:
-        """log(E_jλ·β^λ), the same way; `price` is log 1/β."""
-        slots = self._best(*self.promises(log_chance, FREE_TIES, price), floor, False)
-        found: FloatArray = self.log_evidence(slots, start)
-        for place, (_, tie) in enumerate(slots):
-            found[place] -= price * tie
-        return found
+    def promise(self, log_chance: FloatArray) -> tuple[float, float]:
+        """A guess of what `weigh` finds."""
+        found = self._promises(log_chance) - math.log(len(POWERS))
+        both = (found + log_weight(np.maximum(self.number, 1.0))[:, None], found)
+        return _log_sum(both[0]), _log_sum(both[1])
 
-    def may_matter(self, log_chance: FloatArray, floor: float, bare: float, price: float) -> bool:
-        """Whether `weighed` or `detected` may find something beyond `floor` or `bare`."""
-        weighed = self._best(*self.promises(log_chance, TIES, 0.0), floor, True)
-        return bool(weighed or self._best(*self.promises(log_chance, FREE_TIES, price), bare, False))
+    def weigh(self, log_chance: FloatArray, start: FloatArray) -> tuple[float, float]:
+        """log of the mixture and log of the detector, rounded down; `start` is near the best fit."""
+        promised = self._promises(log_chance)
+        least = max(float(promised.max()) - WITHIN, -1e200)
+        slots = np.flatnonzero(promised.max(axis=1) > least)
+        if not len(slots):
+            return -math.inf, -math.inf
+        shares, most, base = self._bounded(slots, promised[slots], start)
+        weight = log_weight(self.number[slots])[:, None]
+        return weighed(shares, base + weight, most), weighed(shares, base, most)
+
+    def _bounded(
+        self, slots: OffsetArray, promised: FloatArray, start: FloatArray
+    ) -> tuple[FloatArray, float, FloatArray]:
+        """Shares of the terms, an upper bound on what they are divided by, and their numerators [slot, λ]."""
+        past = self.past[slots]
+        closed = self.closed[slots].astype(np.int64)
+        terms = JointTerms(self.fit, self.compensation, past, self.total - past, closed)
+        base = POWERS * self.before[slots][:, None] + self._since()[slots][:, None]
+        base = base - math.log(len(POWERS)) - 1e-12
+        shares, most, _ = terms.bound(base, promised, start)
+        return shares, most, base
 
     def best(self, log_chance: FloatArray, start: FloatArray) -> tuple[int, float] | None:
         """The slot with the most evidence of its own, and that evidence."""
-        slots = self._best(*self.promises(log_chance, TIES, 0.0), -math.inf, False)
-        found = self.log_evidence(slots, start)
-        return (slots[int(found.argmax())][0], float(found.max())) if slots else None
-
-    def _best(
-        self, promised: FloatArray, tie: FloatArray, floor: float, is_weighed: bool
-    ) -> list[tuple[int, float]]:
-        """A few slots and their λ, those that promise the most first."""
-        if is_weighed:
-            promised = promised + log_weight(np.maximum(self.number, 1.0)) - math.log(len(TIES))
-        found = sorted((s for s in self.order if promised[s] > floor), key=lambda slot: -promised[slot])
-        return [(slot, float(tie[slot])) for slot in found[:COMPUTED]]
-
-    def _log_weight(self, slot: int) -> float:
-        """The weight of E_jλ in the mixture over candidates and λ."""
-        return float(log_weight(self.number[slot])) - math.log(len(TIES)) - 1e-12
-
-    def log_evidence(self, slots: list[tuple[int, float]], start: FloatArray) -> FloatArray:
-        """log E_jλ of slots with their λ, rounded down; `start` is near the best fit."""
-        since = self._since()
-        found = np.empty(len(slots))
-        for place, (slot, tie) in enumerate(slots):
-            weight = tie * self.past[slot] + (self.total - self.past[slot])
-            most = self.fit.upper(weight, self.fit.search(weight, start))
-            found[place] = tie * float(self.before[slot]) + float(since[slot]) - most - 1e-9
+        promised = self._promises(log_chance)
+        found: tuple[int, float] | None = None
+        for slot in sorted(self.order, key=lambda slot: -float(promised[slot].max()))[:NAMED]:
+            shares, most, base = self._bounded(np.array([slot]), promised[[slot]], start)
+            value = weighed(shares, base, most)
+            if found is None or value > found[1]:
+                found = (slot, value)
         return found
 
     def moved_alone(self, slot: int) -> int | None:
@@ -224,14 +220,14 @@ class DriftEvidence:
         """
         self._renew()
         if self.order:
-            self._thin(event, self.promises(log_chance, TIES, 0.0)[0])
+            self._thin(event, self._promises(log_chance).max(axis=1))
         self.made += 1
         slot = next((slot for slot in range(len(self.number)) if slot not in self.order), len(self.number))
         if slot == len(self.number):
             self._grow(2 * slot)
         self.number[slot], self.event[slot], self.before[slot] = self.made, event, before
         self.length[slot], self.lean[slot] = self.total.sum(), max(TEMPERED[0], TEMPERED[1] * event)
-        self.estimated_at[slot], self.own[slot] = 0.0, 0.0
+        self.estimated_at[slot], self.own[slot], self.closed[slot] = 0.0, 0.0, self.compensation.closed
         self.past[slot], self.points[slot], self.log_chance[slot] = self.total, point, log_chance
         self.order.append(slot)
 
@@ -266,6 +262,7 @@ class DriftEvidence:
     def state(self) -> dict[str, Any]:
         """Everything, slot by slot: the arithmetic of a monitor that goes on is the same to the last bit."""
         found: dict[str, Any] = {f"drift_{name}": np.array(getattr(self, name)) for name in _KEPT}
+        found |= self.compensation.state()
         found["drift_total"] = self.total.copy()
         found["drift_order"] = np.array([self.made, *self.order], dtype=np.int64)
         return found
@@ -273,5 +270,12 @@ class DriftEvidence:
     def restore(self, state: Mapping[str, Any]) -> None:
         for name in _KEPT:
             setattr(self, name, np.array(state[f"drift_{name}"], dtype=np.float64))
+        self.compensation.restore(state)
+        self._given = None
         self.total = np.array(state["drift_total"], dtype=np.float64)
         self.made, *self.order = (int(number) for number in state["drift_order"])
+
+
+def _log_sum(terms: FloatArray) -> float:
+    largest = float(terms.max(initial=-math.inf))
+    return largest + math.log(float(np.exp(terms - largest).sum())) if math.isfinite(largest) else largest

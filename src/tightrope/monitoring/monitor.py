@@ -103,7 +103,7 @@ class Monitor:
         self._fit = BestFit.of(found)
         self._by_signature = PartEvidence(Parts.signatures(self._outcomes))
         self._by_choice = PartEvidence(Parts.choices(self._outcomes))
-        self._drift = DriftEvidence(self._fit)
+        self._drift = DriftEvidence(self._fit, self._outcomes)
         self._seen = np.zeros(len(found.expressions))
         self._total = 0.0
         self._total_size = 0.0
@@ -136,7 +136,7 @@ class Monitor:
     def warning(self) -> bool:
         """Whether a change of the parameters is suspected: earlier, but with a rate of false alarms only.
 
-        Under the model it comes within the first t looks with probability at most α·(t + 1).
+        Under the model it comes within the first t looks with probability at most α·t.
         """
         return self.first_warning is not None
 
@@ -254,7 +254,7 @@ class Monitor:
         self._seen += seen
         for evidence in (self._by_signature, self._by_choice):
             evidence.add(index, number, self._log_chance)
-        self._drift.add(seen)
+        self._drift.add(seen, index, number)
 
     def _look(self) -> None:
         """Judge the evidence, renew the model's predictions, and begin a candidate for a change.
@@ -264,6 +264,7 @@ class Monitor:
         if not self.alarm and self._may_matter():
             self._judge(*self._weigh())
         if self.events >= 1.1 * self._estimated_at:
+            self._drift.close(self._log_chance)
             point = self._fit.maximiser.estimate(self._seen * self._fit.informative, self._point)
             chances = log_chances(self._fit, point)
             if chances is not None:
@@ -282,7 +283,8 @@ class Monitor:
         for evidence in (self._by_signature, self._by_choice):
             if surplus + _log_sum(evidence.departures()) - math.log(max(len(evidence.parts), 1)) > FLOOR:
                 return True
-        return self._drift.may_matter(self._log_chance, FLOOR, self._level - NEARLY, self._level)
+        evidence, detected = self._drift.promise(self._log_chance)
+        return evidence > FLOOR or detected > self._level - NEARLY
 
     @property
     def _lower_total(self) -> float:
@@ -290,11 +292,10 @@ class Monitor:
 
     def _weigh(self) -> tuple[float, float]:
         """log E_n and the detector's log R_n, on the safe side."""
-        terms, drift = self._terms(), self._drift
-        weighed = math.log(SHARES["drift"]) + drift.weighed(self._log_chance, self._best, FLOOR)
-        near = self._level - NEARLY
-        detected = drift.detected(self._log_chance, self._best, near, self._level)
-        return _log_sum(np.concatenate([*terms.values(), weighed])), _log_sum(detected)
+        terms = self._terms()
+        drift, detected = self._drift.weigh(self._log_chance, self._best)
+        weighed = np.array([drift + math.log(SHARES["drift"])])
+        return _log_sum(np.concatenate([*terms.values(), weighed])), detected
 
     def _terms(self) -> dict[str, FloatArray]:
         """log(w_k·E_k) of the departures of signatures and choices, rounded down."""

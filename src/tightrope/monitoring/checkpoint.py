@@ -19,7 +19,7 @@ from tightrope.formats.atomic import atomic_write_bytes
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import PromiseWatch
 
-FORMAT = "tightrope monitor 2"
+FORMAT = "tightrope monitor 3"
 
 
 def save_monitor(

@@ -44,7 +44,7 @@ from tightrope.monitoring.refit import refit
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes
 
-TEMPERED = (16.0, 1.0 / 256.0)
+TEMPERED = (16.0, 1.0 / 512.0)
 """All data before a candidate count for so many events in its estimates, or for this part of them."""
 
 SPACING = 1.4

@@ -40,7 +40,7 @@ DEFAULT_ALPHA = 0.001
 SHARES = {"signature": 0.3, "choice": 0.2, "drift": 0.5}
 """How the mixture is divided among kinds of departures; what a model does not have is left unused."""
 
-_KEPT = ("seen", "total", "total_size", "point", "best", "log_chance", "estimated_at", "look_at")
+_KEPT = ("seen", "total", "total_size", "point", "best", "log_chance", "estimated_at", "look_at", "begin_at")
 _NOTHING: OffsetArray = np.empty(0, dtype=np.int64)
 
 FIRST_CANDIDATE = 64
@@ -63,6 +63,20 @@ def next_look(events: int) -> int:
     if events < 256:
         return events + max(4, events // 4)
     return events + min(max(events // 256, 64), 65536)
+
+
+GLANCES = 4
+"""Between two looks that are far apart the evidence for a change is glanced at, so many times with the look."""
+
+
+def next_glance(events: int, look_at: int) -> int:
+    """The number of events after which evidence is looked at, or glanced at, again.
+
+    >>> [next_glance(n, next_look(n)) for n in (40, 1000, 10**6)], next_glance(1_000_976, 1_003_906)
+    ([50, 1064, 1000976], 1001952)
+    """
+    gap = (next_look(events) - events) // GLANCES
+    return min(events + gap, look_at) if gap >= FIRST_CANDIDATE else look_at
 
 
 @dataclass(frozen=True)
@@ -112,6 +126,7 @@ class Monitor:
         self._log_chance = self._chances(self._point)
         self._estimated_at = 0
         self._look_at = next_look(0)
+        self._begin_at = self._look_at
         self._waiting: list[OffsetArray] = []
         self._reader: StepReader | None = None
 
@@ -159,7 +174,10 @@ class Monitor:
             position = end
             if self.events == self._look_at:
                 self._take_waiting()
-                self._look()
+                if self.events >= self._begin_at:
+                    self._look()
+                else:
+                    self._glance()
 
     def look(self) -> bool:
         """Judge the evidence now, between the looks that are made anyway; whether there is an alarm."""
@@ -187,6 +205,7 @@ class Monitor:
         self.first_alarm = self.first_alarm or self.events
         self.largest = math.inf
         self._look_at = max(self._look_at, self.events + 1)
+        self._begin_at = max(self._begin_at, self._look_at)
 
     def explain(self, most: int = 5) -> list[Suspect]:
         """What the data contradict most, the strongest evidence first; not empty even where the model fits.
@@ -270,9 +289,19 @@ class Monitor:
             if chances is not None:
                 self._point, self._log_chance = point, chances
             self._estimated_at = self.events
-        self._look_at = next_look(self.events)
+        self._begin_at = next_look(self.events)
+        self._look_at = next_glance(self.events, self._begin_at)
         if self.events >= FIRST_CANDIDATE:
             self._drift.look(self.events, self._lower_total, self._point, self._log_chance)
+
+    def _glance(self) -> None:
+        """Judge the evidence if a change seems to be about to be found."""
+        if not self.alarm:
+            evidence, detected = self._drift.promise(self._log_chance)
+            is_warned = self.first_warning is not None
+            if max(evidence, -math.inf if is_warned else detected) > self._level - NEARLY:
+                self._judge(*self._weigh())
+        self._look_at = next_glance(self.events, self._begin_at)
 
     def _may_matter(self) -> bool:
         """Whether the evidence can be worth computing: the present estimate is no better than the best fit.

@@ -2,7 +2,7 @@
 
 With M how much better the model's own predictions did than the truth up to the end of a batch j, and N the
 same for predictions that begin anew there, M^λ·N is a supermartingale for λ in [0, 1] whatever the truth is
-(Jensen's inequality; `tightrope.monitoring.drift` says more). Its smallest value over all parameters,
+(Jensen's inequality). Its smallest value over all parameters,
 
     exp( λ·log q(past) + log q_j(since) − max_θ [ λ·ℓ_past(θ) + ℓ_since(θ) ] ),
 
@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.monitoring.best_fit import BestFit
-from tightrope.monitoring.predicting import log_chances
+from tightrope.monitoring.predicting import log_chances_of
+from tightrope.monitoring.refit import refit
 from tightrope.numerics.arrays import FloatArray
 
 TIES = (1.0, 1.0 / 16.0)
@@ -35,9 +36,6 @@ TEMPERED = 16.0
 
 REFRESH = 1.5
 """A candidate's estimate is renewed when the events since it was made have grown by this factor."""
-
-ROUGHLY = 1e-3
-"""How close estimates come to their maximum, in nats: none is worth more while it is being renewed."""
 
 PROMISING = -2.0
 """Evidence that cannot exceed this, a logarithm, is not computed."""
@@ -81,17 +79,16 @@ class Change:
         self.size += float(np.abs(terms).sum())
         self.seen = self.seen + seen
 
-    def renew(self, fit: BestFit) -> None:
-        """Estimate the parameters anew, where there is more to learn from."""
-        events = float(self.seen.sum())
-        if events < REFRESH * self.estimated_at:
-            return
-        self.estimated_at = events
-        leaning = self.past * min(1.0, TEMPERED / max(float(self.past.sum()), 1.0))
-        point = fit.maximiser.search.maximise(self.point, (self.seen + leaning) * fit.informative, ROUGHLY)
-        found = log_chances(fit, point)
-        if found is not None:
-            self.point, self.log_chance = point, found
+    @property
+    def is_stale(self) -> bool:
+        """Whether there is more to learn from since the last estimate."""
+        return float(self.seen.sum()) >= REFRESH * self.estimated_at
+
+    @property
+    def leaning(self) -> FloatArray:
+        """What the next estimate is made from."""
+        found: FloatArray = self.seen + self.past * min(1.0, TEMPERED / max(float(self.past.sum()), 1.0))
+        return found
 
     def promise(self, log_chance: FloatArray) -> float:
         """About an upper bound on the logarithm of its part of the sum, from predictions that fit well."""
@@ -117,20 +114,32 @@ class Changes:
         for candidate in self.candidates:
             candidate.add(seen)
 
-    def begin(self, event: int, total: float, seen: FloatArray, point: FloatArray) -> None:
+    def begin(
+        self, event: int, total: float, seen: FloatArray, point: FloatArray, log_chance: FloatArray
+    ) -> None:
         """Renew estimates, and add a candidate after `event`.
 
-        `total` is the model's log-prediction so far, `point` its estimate.
+        `total` is the model's log-prediction so far, `point` its estimate, with `log_chance`.
         """
-        for candidate in self.candidates:
-            candidate.renew(self.fit)
-        chances = log_chances(self.fit, point)
-        if chances is None:
-            return
-        self._thin(event, chances)
+        self._renew()
+        self._thin(event, log_chance)
         self.made += 1
         nothing = np.zeros_like(seen)
-        self.candidates.append(Change(self.made, event, total, seen.copy(), nothing, point, chances))
+        self.candidates.append(Change(self.made, event, total, seen.copy(), nothing, point, log_chance))
+
+    def _renew(self) -> None:
+        """Estimate the parameters anew of candidates that have more to learn from."""
+        due = [candidate for candidate in self.candidates if candidate.is_stale]
+        if not due:
+            return
+        points = np.stack([candidate.point for candidate in due])[:, None, :]
+        weight = np.stack([candidate.leaning for candidate in due])
+        refit(self.fit, weight, points, np.array([0]), np.array([points.shape[2]]))
+        inside, found = log_chances_of(self.fit, points[:, 0])
+        for number, candidate in enumerate(due):
+            candidate.estimated_at = float(candidate.seen.sum())
+            if inside[number]:
+                candidate.point, candidate.log_chance = points[number, 0], found[number]
 
     def weighed(self, log_chance: FloatArray, start: FloatArray) -> list[tuple[float, Change]]:
         """log(w·E) of the candidates that promise something."""

@@ -28,11 +28,12 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.batch_changes import ROUGHLY, Change, Changes
+from tightrope.monitoring.batch_changes import Change, Changes
 from tightrope.monitoring.batch_choices import SPARE, ChoiceEvidence
 from tightrope.monitoring.best_fit import BestFit
 from tightrope.monitoring.departures import free_prediction
 from tightrope.monitoring.predicting import log_chances
+from tightrope.monitoring.refit import estimate
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes
 
@@ -96,8 +97,7 @@ class BatchTest:
 
     def predict(self) -> None:
         """Renew the estimate."""
-        weight = self.seen * self.fit.informative
-        point = self.fit.maximiser.search.maximise(self.point, weight, ROUGHLY)
+        point = estimate(self.fit, self.seen, self.point)
         chances = log_chances(self.fit, point)
         if chances is not None:
             self.point, self.log_chance = point, chances
@@ -105,7 +105,7 @@ class BatchTest:
     def begin_change(self) -> None:
         """Let a change of the parameters begin here."""
         if self.events >= FIRST_CHANGE:
-            self.changes.begin(self.events, self._total, self.seen, self.point)
+            self.changes.begin(self.events, self._total, self.seen, self.point, self.log_chance)
 
     def log_evidence(self, briefly: bool = False) -> float:
         """log E now, rounded down; `briefly` leaves out what is much work and next to no evidence."""

@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.refit import climb
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rounding import error_factor, product_error, up
 from tightrope.region.envelopes import envelope_rows
@@ -104,6 +105,12 @@ class BestFit:
         linear, constant, count = self.functions.linear[used], self.functions.constant[used], weight[used]
         rows, bound = self.rows
         x = self.centre if start is None or not self._is_inside(start, linear, constant) else start
+        if not self.coordinates.products:
+            x = x.copy()
+            nothing = np.empty((0, 2), dtype=np.int64)
+            how = (BARRIER, _CLOSE, _NEARBY)
+            climb((linear, constant, nothing), (rows, bound), count, x, (0, len(x)), how)
+            return x
         for _ in range(_STEPS):
             chance, room = linear @ x + constant, bound - rows @ x
             gradient = linear.T @ (count / chance) - BARRIER * (rows.T @ (1.0 / room))

@@ -4,10 +4,11 @@ With q_i the model's own prediction of event i, fixed before it, and p_θ the tr
 
     P_λ = Π_i (q_i/p_θ)^λ / A_i(θ),     A_i(θ) = Σ over outcomes of q_i^λ·p_θ^(1−λ) ≤ 1,
 
-is a martingale that begins at 1 for every λ in (0, 1), because A_i is the expectation of (q_i/p_θ)^λ given the
-past and the choice. Without its denominator it is the supermartingale of Jensen's inequality, which loses
-−log A_i, (1 − λ) times a Rényi divergence, at every event. S_λ(θ) = −Σ log A_i(θ) gives that back: near the truth
-about 1 − λ of the price of not knowing the parameters, and the more the further θ is from what was predicted.
+is a martingale that begins at 1 for every λ in (0, 1), because A_i is the expectation of (q_i/p_θ)^λ given
+the past and the choice. Without its denominator it is the supermartingale of Jensen's inequality, which loses
+−log A_i, (1 − λ) times a Rényi divergence, at every event. S_λ(θ) = −Σ log A_i(θ) gives that back: near the
+truth about 1 − λ of the price of not knowing the parameters, and more the further θ is from what was
+predicted.
 
 A_i is a concave function of the probabilities f of the outcomes, which are affine in the coordinates, so S is
 convex, and for any positive numbers c in the place of f

@@ -1,11 +1,11 @@
 """Parameters that change at an unknown time: predictions that begin anew.
 
 Let P_λ be how much better the model's own predictions of the past up to an event j did than the truth, to the
-power λ and compensated for it (`compensation`): a martingale that begins at 1. Let N_j = q_j(since)/p_θ*(since)
-be the same for predictions that begin anew at j, without a power. One after the other, P_λ·N_j is a
-non-negative supermartingale that begins at 1 whatever θ* is: evidence that what came since j does not fit the
-parameters of what came before, once its least value over all θ is taken (`joint_bound`). A λ near 1 pays for
-not knowing the past parameters, about λ²·(d/2)·log n; a small one ties parameters to the past less
+power λ and compensated for it (`compensation`): a martingale that begins at 1. Let N_j be the ratio
+q_j(since)/p_θ*(since) for predictions that begin anew at j, without a power. One after the other, P_λ·N_j is
+a non-negative supermartingale that begins at 1 whatever θ* is: evidence that what came since j does not fit
+the parameters of what came before, once its least value over all θ is taken (`joint_bound`). A λ near 1 pays
+for not knowing the past parameters, about λ²·(d/2)·log n; a small one ties parameters to the past less
 firmly, which hardly matters while the past is much longer than what came since.
 
 q_j is a mixture of d + 1 predictions: in one all parameters begin anew, which pays about (d/2)·log of the
@@ -18,11 +18,11 @@ close the one with the most evidence stays). Candidates are numbered in the orde
 their weights follow from the number alone: that of a candidate that never begins, or is dropped, is wasted,
 not given to others.
 
-Beside the mixture there is a detector without weights, R = Σ_j P_λ(j)·N_j, averaged over λ. One candidate begins with
-every look, and P_λ(j) expects to stay where it is, so R plus P_λ times the number of looks that are left until
-the t-th is a non-negative supermartingale that begins at t: R reaches 1/α within the first t looks with
-probability at most α·t. That is a rate of false alarms, not a probability, and many nats faster (an
-e-detector: Shin, Ramdas and Rinaldo 2024).
+Beside the mixture there is a detector without weights, R = Σ_j P_λ(j)·N_j, averaged over λ. One candidate
+begins with every look, and P_λ is expected to stay where it is, so R plus P_λ times the number of looks that
+are left until the t-th is a non-negative supermartingale that begins at t: R reaches 1/α within the first t
+looks with probability at most α·t. That is a rate of false alarms, not a probability, and many nats faster
+(an e-detector: Shin, Ramdas and Rinaldo 2024).
 
 The first estimates after j lean on the data before it, tempered to the weight of about as many events as lie
 between two looks: where nothing has changed little is lost, and where something has new data take over soon.
@@ -72,7 +72,8 @@ _KEPT = (
 def log_weight(number: FloatArray) -> FloatArray:
     """The logarithm of the weight of candidates by number, 1, 2, …: those of all sum to less than 1.
 
-    w = ¼·128.5^¼·k^(−5/4) for k = number + 128, a convex function whose sum is at most its integral from 128.5 on.
+    w = ¼·128.5^¼·k^(−5/4) for k = number + 128, a convex function, so that their sum is at most the integral
+    from 128.5 on, which is 1.
     """
     found: FloatArray = math.log(0.25) + 0.25 * math.log(128.5) - 1.25 * np.log(number + 128.0) - 1e-12
     return found
@@ -130,7 +131,7 @@ class DriftEvidence:
     own: FloatArray
 
     def add(self, seen: FloatArray, transition: OffsetArray, count: OffsetArray) -> None:
-        """Events per expression since the last call, and per transition; predictions were fixed before them."""
+        """Events since the last call, per expression and per transition, all predicted before they came."""
         self.compensation.add(transition, count)
         self.own += self.log_chance @ seen
         self.total += seen
@@ -161,7 +162,7 @@ class DriftEvidence:
         ahead = (self._since() - since)[:, None]
         events = (self.total.sum() - self.length)[:, None]
         regained = np.maximum(ahead, 0.0) * (events / (self.length[:, None] * FIRMNESS + events + 1.0))
-        found = (self.before - explained)[:, None] * POWERS + ahead - regained
+        found: FloatArray = (self.before - explained)[:, None] * POWERS + ahead - regained
         found += self._given[self.closed.astype(np.int64)]
         unused = np.ones(len(found), dtype=np.bool_)
         unused[self.order] = False

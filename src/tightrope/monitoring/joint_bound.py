@@ -145,7 +145,7 @@ def weighed(shares: FloatArray, base: FloatArray, most: float) -> float:
 
 def _shares(logits: FloatArray) -> FloatArray:
     """Shares in proportion to exp(logits); tiny ones are left out."""
-    found = np.exp(logits - logits.max())
+    found: FloatArray = np.exp(logits - logits.max())
     found[found < 1e-6] = 0.0
     found /= found.sum()
     return found

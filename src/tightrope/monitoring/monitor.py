@@ -31,6 +31,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.best_fit import BestFit
 from tightrope.monitoring.departures import PartEvidence, Parts
 from tightrope.monitoring.drift import DriftEvidence
+from tightrope.monitoring.looks import FIRST_CANDIDATE, next_glance, next_look
 from tightrope.monitoring.predicting import log_chances
 from tightrope.monitoring.suspects import Suspect, drift_suspect, part_suspects
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -43,40 +44,11 @@ SHARES = {"signature": 0.3, "choice": 0.2, "drift": 0.5}
 _KEPT = ("seen", "total", "total_size", "point", "best", "log_chance", "estimated_at", "look_at", "begin_at")
 _NOTHING: OffsetArray = np.empty(0, dtype=np.int64)
 
-FIRST_CANDIDATE = 64
-"""Events before which no change of the parameters is looked for."""
-
-
 FLOOR = -2.0
 """Candidates for a change whose evidence stays below this (a logarithm) are not computed."""
 
 NEARLY = 3.0
 """… unless they come so close to the level of a warning."""
-
-
-def next_look(events: int) -> int:
-    """The number of events after which evidence is looked at again.
-
-    >>> [next_look(n) for n in (0, 3, 40, 1000, 10**6, 10**8)]
-    [4, 7, 50, 1064, 1003906, 100065536]
-    """
-    if events < 256:
-        return events + max(4, events // 4)
-    return events + min(max(events // 256, 64), 65536)
-
-
-GLANCES = 4
-"""Between two looks that are far apart the evidence for a change is glanced at, so many times with the look."""
-
-
-def next_glance(events: int, look_at: int) -> int:
-    """The number of events after which evidence is looked at, or glanced at, again.
-
-    >>> [next_glance(n, next_look(n)) for n in (40, 1000, 10**6)], next_glance(1_000_976, 1_003_906)
-    ([50, 1064, 1000976], 1001952)
-    """
-    gap = (next_look(events) - events) // GLANCES
-    return min(events + gap, look_at) if gap >= FIRST_CANDIDATE else look_at
 
 
 @dataclass(frozen=True)
@@ -312,8 +284,8 @@ class Monitor:
         for evidence in (self._by_signature, self._by_choice):
             if surplus + _log_sum(evidence.departures()) - math.log(max(len(evidence.parts), 1)) > FLOOR:
                 return True
-        evidence, detected = self._drift.promise(self._log_chance)
-        return evidence > FLOOR or detected > self._level - NEARLY
+        weighed, detected = self._drift.promise(self._log_chance)
+        return weighed > FLOOR or detected > self._level - NEARLY
 
     @property
     def _lower_total(self) -> float:

@@ -9,16 +9,28 @@ detection only: any point of the domain is a sound prediction of what comes afte
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from tightrope.monitoring.best_fit import BestFit
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.smoothed_likelihood import SMOOTHING
 
-_STEPS = 25
+if TYPE_CHECKING:
+    from tightrope.monitoring.best_fit import BestFit
+
+_STEPS = 40
 _CLOSE = 1e-3
 """What is left to gain, in nats, at which an estimate is good enough."""
+
+
+def estimate(fit: BestFit, weight: FloatArray, start: FloatArray) -> FloatArray:
+    """All parameters for the events in `weight`, from `start` on."""
+    points = start.copy()[None, None, :]
+    refit(fit, weight[None, :], points, np.array([0]), np.array([len(start)]))
+    found: FloatArray = points[0, 0]
+    return found
 
 
 def refit(
@@ -31,37 +43,44 @@ def refit(
     used = np.flatnonzero((weight > 0.0).any(axis=0) & (fit.informative > 0.0))
     linear, constant = functions.linear[used], functions.constant[used]
     count = np.ascontiguousarray(weight[:, used])
+    roughly = (SMOOTHING, _CLOSE, _CLOSE)
     for row in range(len(points)):
         for kind in range(len(first)):
-            _climb(
+            climb(
                 (linear, constant, products),
                 (faces, bounds),
                 count[row],
                 points[row, kind],
-                int(first[kind]),
-                int(last[kind]),
+                (int(first[kind]), int(last[kind])),
+                roughly,
             )
 
 
 @kernel
-def _climb(
+def climb(
     functions: tuple[FloatArray, FloatArray, OffsetArray],
     domain: tuple[FloatArray, FloatArray],
     count: FloatArray,
     t: FloatArray,
-    first: int,
-    last: int,
+    moved: tuple[int, int],
+    how: tuple[float, float, float],
 ) -> None:
-    """Newton's method in t[first:last], in place."""
+    """Newton's method in t[first:last], in place.
+
+    `how`: the weight of the barrier, what may be left to gain in the end, in nats, and what is so little that
+    rounding hides whether a step gains.
+    """
     linear, constant, products = functions
     faces, bounds = domain
+    first, last = moved
+    barrier, close, little = how
     size, width = len(t), last - first
     x = np.empty(linear.shape[1])
     slope_of = np.zeros((linear.shape[1], width))
     gradient, bend, slope = np.empty(width), np.empty((width, width)), np.empty(width)
     step = np.empty(width)
     trial = t.copy()
-    value = _objective(functions, domain, count, t, x)
+    value = _objective(functions, domain, count, t, x, barrier)
     if value == -np.inf:
         return
     for _ in range(_STEPS):
@@ -90,7 +109,7 @@ def _climb(
             for c in range(size):
                 room -= faces[row, c] * t[c]
             slope[:] = faces[row, first:last]
-            _add(gradient, bend, slope, -SMOOTHING / room, SMOOTHING / (room * room))
+            _add(gradient, bend, slope, -barrier / room, barrier / (room * room))
         step[:] = gradient
         _solve(bend, step)
         rise = 0.0
@@ -102,15 +121,15 @@ def _climb(
         while True:
             for i in range(width):
                 trial[first + i] = t[first + i] + length * step[i]
-            reached = _objective(functions, domain, count, trial, x)
-            if reached >= value + 0.1 * length * rise or (rise <= _CLOSE and reached > -np.inf):
+            reached = _objective(functions, domain, count, trial, x, barrier)
+            if reached >= value + 0.1 * length * rise or (rise <= little and reached > -np.inf):
                 break
             length *= 0.5
             if length < 1e-9:
                 return
         t[:] = trial
         value = reached
-        if rise <= _CLOSE:
+        if rise <= close:
             return
 
 
@@ -153,6 +172,7 @@ def _objective(
     count: FloatArray,
     t: FloatArray,
     x: FloatArray,
+    barrier: float,
 ) -> float:
     linear, constant, products = functions
     faces, bounds = domain
@@ -163,7 +183,7 @@ def _objective(
             room -= faces[row, c] * t[c]
         if room <= 1e-13 * (1.0 + abs(bounds[row])):
             return -np.inf
-        total += SMOOTHING * np.log(room)
+        total += barrier * np.log(room)
     _lift(t, products, x)
     for e in range(len(count)):
         if count[e] > 0.0:

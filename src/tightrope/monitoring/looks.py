@@ -35,7 +35,7 @@ def next_glance(events: int, look_at: int) -> int:
     """The number of events after which evidence is looked at, or glanced at, again.
 
     >>> [next_glance(n, next_look(n)) for n in (40, 1000, 10**6)], next_glance(1_000_976, 1_003_906)
-    ([50, 1064, 1000976], 1001952)
+    ([50, 1064, 1000976], 1001953)
     """
     gap = (next_look(events) - events) // GLANCES
     return min(events + gap, look_at) if gap >= FIRST_CANDIDATE else look_at

@@ -20,6 +20,13 @@ def test_widths_are_measured_once(tmp_path: Path) -> None:
     assert output.read_text(encoding="utf-8") == lines
 
 
+def test_pilots_of_several_shares_are_compared() -> None:
+    finished = run_benchmark("pilot_shares.py", "--smoke")
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    name, *columns = finished.stdout.splitlines()[-1].split()
+    assert name == "betting(8)" and 0.5 < float(columns[1]) < 0.95  # 10 % of a plan, beside no plan
+
+
 def test_intervals_of_a_few_replications_hold() -> None:
     """At δ = 0.1 more than half of three misses in one regime is no accident."""
     finished = run_benchmark("slab_coverage.py", "--smoke", "planned", "rare")

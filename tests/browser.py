@@ -78,6 +78,15 @@ class Browser:
 
     def open(self, page: Path, width: int = 1280, height: int = 900, scheme: str = "light") -> None:
         """Load a page as a screen of that size shows it, with a light or a dark scheme."""
+        self.show(width, height, scheme)
+        self.events.clear()
+        self.tab("Page.navigate", url=page.resolve().as_uri())
+        self.wait(
+            lambda: self.evaluate("document.readyState") == "complete" and self.saw("Page.loadEventFired")
+        )
+
+    def show(self, width: int, height: int, scheme: str) -> None:
+        """From now on as a screen of that size shows pages; the one that is open is laid out anew."""
         self.tab(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -86,11 +95,6 @@ class Browser:
             mobile=width < 600,
         )
         self.tab("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.events.clear()
-        self.tab("Page.navigate", url=page.resolve().as_uri())
-        self.wait(
-            lambda: self.evaluate("document.readyState") == "complete" and self.saw("Page.loadEventFired")
-        )
 
     def wait(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + SECONDS

@@ -121,8 +121,7 @@ def explore_slowly(program: Program) -> Reference:
     parameters = {name: Polynomial.variable(i) for i, name in enumerate(program.parameters)}
     booleans = {v.name for v in program.variables if v.type is Type.BOOL}
     result = Reference()
-    initial = tuple(variable.initial for variable in program.variables)
-    queue, seen = [initial], {initial}
+    queue, seen = list(program.initial_values), set(program.initial_values)
     while queue:
         state = queue.pop()
         scope: dict[str, Any] = {

@@ -28,7 +28,7 @@ def assert_same_model(ours: Any, other: Any) -> None:
 def assert_same_structure(ours: Any, other: Any) -> None:
     for name in ("choice_start", "transition_start", "successor"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(other, name))
-    assert ours.initial == other.initial
+    assert ours.initial_states == other.initial_states
     assert action_names(ours) == action_names(other)
     assert list_of(ours.labels) == list_of(other.labels)
     assert list(ours.valuations) == list(other.valuations)

@@ -64,7 +64,7 @@ class PlainModel:
     """See the module's docstring. `labels` and `state_rewards` go by valuation."""
 
     variables: tuple[str, ...]
-    initial: Valuation
+    initial: frozenset[Valuation]
     labels: Mapping[str, frozenset[Valuation]]
     state_rewards: Mapping[str, Mapping[Valuation, str]]
     choices: Mapping[Valuation, Counter[Choice]]
@@ -137,9 +137,9 @@ def plain_from_storm(model: Any, point: Mapping[str, Fraction]) -> PlainModel:
         label: frozenset(valuations[s] for s in _members(model, label))
         for label in model.labeling.get_labels()
     }
-    (initial,) = model.initial_states
+    initial = frozenset(valuations[s] for s in model.initial_states)
     counts = (model.nr_states, model.nr_choices, model.nr_transitions)
-    return PlainModel(variables, valuations[initial], labels, state_rewards, choices, counts)
+    return PlainModel(variables, initial, labels, state_rewards, choices, counts)
 
 
 def _members(model: Any, label: str) -> list[int]:
@@ -228,7 +228,8 @@ def plain_from_tightrope(
         for name, members in structure.labels.items()
     }
     counts = (structure.states, structure.choices, structure.transitions)
-    return PlainModel(names, valuations[structure.initial], labels, state_rewards, choices, counts)
+    initial = frozenset(valuations[s] for s in structure.initial_states)
+    return PlainModel(names, initial, labels, state_rewards, choices, counts)
 
 
 def _texts(rewards: Any, size: int) -> Sequence[str]:

@@ -217,6 +217,6 @@ def test_structures_are_read_only_and_checked():
     with pytest.raises(InputError, match="choice_start must rise from 0"):
         Structure(np.array([0, 2]), np.array([0, 1]), np.array([0]))
     with pytest.raises(InputError, match="initial state is 3"):
-        Structure(np.array([0, 1]), np.array([0, 1]), np.array([0]), initial=3)
+        Structure(np.array([0, 1]), np.array([0, 1]), np.array([0]), initial_states=(3,))
     with pytest.raises(InputError, match="label 'x' has 2 entries"):
         Structure(np.array([0, 1]), np.array([0, 1]), np.array([0]), labels={"x": np.ones(2, bool)})

@@ -259,23 +259,39 @@ def test_interval_models_are_recognised() -> None:
 )
 def test_init_determines_one_state(predicate: str, state: tuple[int, ...]) -> None:
     built = program(f"mdp module m x:[0..5]; y:[0..5]; b:bool; endmodule init {predicate} endinit")
-    assert tuple(v.initial for v in built.variables) == state
+    assert built.initial_values == (state,)
 
 
 @pytest.mark.parametrize(
     ("predicate", "message"),
     [
-        ("x=3 & y=0", "several initial states are not supported: 'b' can have any value"),
-        ("x>=4 & y=0 & b", r"\(x=4\) and \(x=5\) both satisfy it"),
         ("x=3 & x=4 & y=0 & b", "no state satisfies"),
         ("x=7 & y=0 & b", "no state satisfies"),
         ("x*x=2 & y=0 & b", "no state satisfies"),
         ("false", "no state satisfies"),
     ],
 )
-def test_init_must_determine_one_state(predicate: str, message: str) -> None:
+def test_init_must_hold_somewhere(predicate: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         program(f"mdp module m x:[0..5]; y:[0..5]; b:bool; endmodule init {predicate} endinit")
+
+
+@pytest.mark.parametrize(
+    ("predicate", "states"),
+    [
+        ("x=3 & y=0", [(3, 0, 0), (3, 0, 1)]),
+        ("x>=4 & y=x-4 & b", [(4, 0, 1), (5, 1, 1)]),
+        ("(b & x=y & x<2) | (!b & x+y=10)", [(0, 0, 1), (1, 1, 1), (5, 5, 0)]),
+    ],
+)
+def test_init_with_several_states(predicate: str, states: list[tuple[int, ...]]) -> None:
+    built = program(f"mdp module m x:[0..5]; y:[0..5]; b:bool; endmodule init {predicate} endinit")
+    assert list(built.initial_values) == states
+
+
+def test_init_with_millions_of_states_is_refused() -> None:
+    with pytest.raises(InputError, match="holds in 1,002,001 states: x, y can have any value"):
+        program("mdp module m x:[0..1000]; y:[0..1000]; endmodule init true endinit")
 
 
 def test_init_over_too_many_states_is_refused() -> None:

@@ -45,14 +45,13 @@ UNSUPPORTED = [
     ("¦smg player p1 m endplayer", "stochastic games (smg) are not supported"),
     ("mdp ¦player p1 m endplayer", "players (stochastic games) are not supported"),
     (
-        "mdp module m x:bool; endmodule ¦system m endsystem",
-        "system … endsystem compositions are not supported",
+        'mdp module m x:bool; endmodule system ¦"s" m endsystem',
+        'the composition has the name "s": only one without a name is read',
     ),
     ("mdp module m x : ¦clock; endmodule", "clocks (timed automata) are not supported"),
     ("mdp module m x:bool; ¦invariant x endinvariant endmodule", "invariants (timed automata)"),
     ('mdp ¦observable "o" = x; module m x:bool; endmodule', "observables (partially observable models)"),
     ("mdp ¦rate r = 2; module m x:bool; endmodule", "rates are not supported"),
-    ("mdp module m x : ¦int init 0; endmodule", "unbounded variables are not supported"),
     ("mdp module m x : ¦double; endmodule", "a state has bool and integer variables only"),
 ]
 
@@ -121,7 +120,7 @@ TYPES = [
     (command("[] !¦x -> true;"), "'!' wants a bool"),
     (command("[] -¦b=1 -> true;"), "'-' wants numbers"),
     ("mdp const int N = ¦1.5; module m x:bool; endmodule", "the value of int constant 'N' must be an int"),
-    ("mdp module m x:[0..¦2.5]; endmodule", "a bound of the range of 'x' must be an int"),
+    ("mdp module m x:[0..¦2.5]; endmodule", "a bound of the range of 'x' must be whole, but this is 5/2"),
     ("mdp module m x:bool init ¦1; endmodule", "the initial value of 'x' must be a bool"),
     ('mdp module m x:[0..1]; endmodule label "l" = ¦x+1;', 'label "l" must be a bool, but this is an int'),
     ("mdp module m x:bool; endmodule rewards x : ¦x; endrewards", "a reward must be a number"),
@@ -156,7 +155,7 @@ VARIABLES = [
     ("mdp module m x:[0..3] init ¦4; endmodule", "the initial value 4 of 'x' is outside its range [0..3]"),
     ("mdp module m x:[0..¦3000000000]; endmodule", "beyond 32-bit integers"),
     ("mdp module m x:[0..3]; y:[0..¦x]; endmodule", "must be constant, but depends on variable 'x'"),
-    ("mdp module m x:[0..¦1/0]; endmodule", "a bound of the range of 'x' must be an int"),
+    ("mdp module m x:[0..¦1/0]; endmodule", "division by zero"),
     ("mdp module m x:[0..floor(¦1/0)]; endmodule", "division by zero"),
     ("mdp const int N = ¦mod(3,0); module m x:bool; endmodule", "mod needs a positive divisor, not 0"),
     ("mdp const int N = ¦pow(2,-1); module m x:bool; endmodule", "pow of two ints needs a natural exponent"),
@@ -210,7 +209,7 @@ def test_wrong_models(text: str, message: str) -> None:
     check(caught.value, message, place, "m.prism")
 
 
-OPEN = "mdp const int N; const bool b; const double p; const int K = 2; module m x:[0..1]; endmodule"
+OPEN = "mdp const int N; const bool b; const double p; const int K = 2; module m x:[0..b ? N : 1]; endmodule"
 
 
 @pytest.mark.parametrize(

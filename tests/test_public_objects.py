@@ -253,7 +253,7 @@ def test_equality_tells_apart() -> None:
     assert result() == tr.learn(base.problem(GOAL), counts(), delta=0.1, sets="expression")
     assert result() != result("tied")
     assert tr.Parameters.box(p=(0, 1)) != tr.Parameters.box(p=(0, 0.5))
-    assert base.structure != replace(base.structure, initial=1)
+    assert base.structure != replace(base.structure, initial_states=(1,))
     assert base.structure != replace(base.structure, action_names=("b", "a", ""))
     nan = replace(base.rewards["steps"], state=np.array([np.nan]))
     assert nan == replace(base.rewards["steps"], state=np.array([np.nan]))

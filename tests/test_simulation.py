@@ -53,7 +53,7 @@ def walk(cells: int = 8) -> MDP:
         np.array(choice_start),
         np.array(transition_start),
         np.array(successor, dtype=np.int32),
-        initial=cells // 2,
+        initial_states=(cells // 2,),
         action=np.array(action, dtype=np.int32),
         action_names=("stay", "slow", "fast"),
         valuations={"x": np.arange(cells, dtype=np.int32)},

@@ -121,8 +121,11 @@ def test_negative_rewards_only_where_every_play_stops() -> None:
     lingering = model_of([[(0, 0.5, 0.5), (1, 0.5, 0.5)], [(0, 1.0, 1.0)]], sink(1))
     with pytest.raises(InputError, match="every policy reaches"):
         solve(lingering, replace(objective, reward=reward))
-    with pytest.raises(InputError, match="not negative"):
-        solve(model, Objective(ObjectiveKind.TOTAL, MAX, MIN, reward=reward))
+    total = Objective(ObjectiveKind.TOTAL, MAX, MIN, reward=reward)
+    solution = solve(model, total)
+    assert solution.lower[0] <= -2 <= solution.upper[0] and solution.is_certified
+    with pytest.raises(InputError, match="rewards may go on for ever"):
+        solve(lingering, total)
 
 
 def test_total_and_discounted_rewards() -> None:

@@ -57,7 +57,7 @@ def interval_model(random: np.random.Generator) -> IntervalMDP:
         choice_start=np.concatenate([[0], np.cumsum(choices)]).astype(np.int64),
         transition_start=np.array(start, dtype=np.int64),
         successor=np.array(successor, dtype=np.int32),
-        initial=0,
+        initial_states=(0,),
     )
     return IntervalMDP(structure, np.array(lower), np.array(upper))
 

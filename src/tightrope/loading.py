@@ -4,6 +4,7 @@
 |---|---|
 | `file.prism`, `.nm`, `.pm`, `.sm` | a PRISM program |
 | `file.drn` | Storm's explicit format |
+| `file.prism.gz`, `file.drn.gz`, … | the same, compressed |
 | `file.umb` | the binary exchange format of model checkers (needs the package umbi) |
 | `file.tra`, or `file` where `file.tra` exists | PRISM's explicit files with that base name |
 | `bench:NAME(ARGS)` | an instance of a benchmark family |
@@ -25,6 +26,7 @@ from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters
 from tightrope.model.region_text import Ranges, box_text, parse_box, parse_domain
 from tightrope.numerics.record import Record
+from tightrope.numerics.text_reading import GZIP, plain_suffix
 from tightrope.problem import Model, Problem, constant_texts
 
 if TYPE_CHECKING:
@@ -112,22 +114,23 @@ def read_model(
         return ReadModel(build(instance, progress), instance)
     path = _existing(request.source)
     box, domain = box_text(request.params), request.domain
-    if path.suffix in PRISM_SUFFIXES:
+    kind = plain_suffix(path)
+    if kind in PRISM_SUFFIXES:
         from tightrope.prism.load import read_prism
 
         read = read_prism(path, request.constants, box, domain, progress, warn, request.boundary)
         return ReadModel(read.model, is_partial=read.is_partial)
     if request.constants:
         raise InputError(f"`const` does not go with {path.name}: only PRISM models have constants")
-    if path.suffix == ".drn":
+    if kind == ".drn":
         from tightrope.formats.drn import read_drn
 
         return ReadModel(read_drn(path, box=box, domain=domain, progress=progress))
     for argument, given in (("params", request.params), ("domain", domain)):
         if given is not None:
-            kind = "UMB" if path.suffix == ".umb" else "explicit"
-            raise InputError(f"`{argument}` does not go with {path.name}: {kind} files have no parameters")
-    if path.suffix == ".umb":
+            shown = "UMB" if kind == ".umb" else "explicit"
+            raise InputError(f"`{argument}` does not go with {path.name}: {shown} files have no parameters")
+    if kind == ".umb":
         from tightrope.formats.umb_read import read_umb
 
         return ReadModel(read_umb(path))
@@ -227,7 +230,12 @@ def _existing(source: str) -> Path:
         if path.exists():
             raise InputError(f"{source} is not a regular file", hint=ACCEPTED)
         raise InputError(f"there is no file {source}", hint=_similar(path) or ACCEPTED)
-    if path.suffix not in SUFFIXES:
+    if path.suffix == GZIP and plain_suffix(path) not in (*PRISM_SUFFIXES, ".drn"):
+        raise InputError(
+            f"cannot tell what {source} is: only PRISM and DRN files are read compressed",
+            hint="name it m.prism.gz or m.drn.gz, or decompress it",
+        )
+    if plain_suffix(path) not in SUFFIXES:
         ending = f"files ending in '{path.suffix}'" if path.suffix else "files without an ending"
         raise InputError(f"cannot tell what {source} is: {ending} are not known", hint=ACCEPTED)
     if not os.access(path, os.R_OK):

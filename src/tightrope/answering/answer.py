@@ -14,6 +14,7 @@ import numpy as np
 from tightrope.answering.evaluate import Effort, Evaluation
 from tightrope.answering.values import Bounds, Truth
 from tightrope.errors import InputError, ReadingWarning, check_number, check_type, checked_words
+from tightrope.model.initial_values import InitialValues, verdict_of
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -95,19 +96,18 @@ class Answer(Record):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Those of the initial state; None where the formula is true or false."""
+        """Those of the initial state, or over all of several; None where the formula is true or false."""
         if self.lower is None or self.upper is None:
             return None
-        initial = self.structure.initial
-        return float(self.lower[initial]), float(self.upper[initial])
+        found = InitialValues.of(self.structure, self.lower, self.upper)
+        return found.lower, found.upper
 
     @property
     def verdict(self) -> str | None:
-        """'true', 'false' or 'not certified' for the initial state; None for a number."""
+        """'true', 'false' or 'not certified' for all initial states; None for a number."""
         if self.holds is None or self.fails is None:
             return None
-        initial = self.structure.initial
-        return "true" if self.holds[initial] else "false" if self.fails[initial] else "not certified"
+        return verdict_of(self.structure, self.holds, self.fails)
 
     @property
     def is_certified(self) -> bool:
@@ -197,8 +197,8 @@ def answer_property(
     gap = 0.0
     if isinstance(value, Bounds):
         lower, upper = value.lower, value.upper
-        at = slice(model.structure.initial, model.structure.initial + 1)
-        gap = float(width(lower[at], upper[at], effort.relative, value.unit)[0])
+        at = list(model.structure.initial_states)
+        gap = float(width(lower[at], upper[at], effort.relative, value.unit).max())
         if isinstance(formula, Filter) and formula.kind == "range":
             gap = _range_gap(formula, evaluation, effort.relative)
     else:

@@ -213,9 +213,11 @@ class Evaluation:
         return bounds, threshold
 
     def _starts(self, operator: ValueOperator) -> OffsetArray:
-        """The states from which a product is built: all, or the initial one where it alone is asked for."""
+        """The states from which a product is built: all, or the initial ones where only they count."""
         return (
-            np.array([self.structure.initial]) if operator is self._top else np.arange(self.structure.states)
+            np.array(self.structure.initial_states)
+            if operator is self._top
+            else np.arange(self.structure.states)
         )
 
     def _reward(

@@ -202,7 +202,7 @@ def _with_stops(model: MDP | IntervalMDP, component: IndexArray, wins: FloatArra
         choice_start=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=states + 2))]),
         transition_start=np.concatenate([[0], np.cumsum(sizes[order])]),
         successor=successor[taken].astype(np.int32),
-        initial=structure.initial,
+        initial_states=structure.initial_states,
         declared_mdp=True,
     )
     return IntervalMDP(built, lower[taken], upper[taken])

@@ -274,7 +274,7 @@ def _chain(policy: Policy) -> MDP:
         choice_start=np.arange(structure.states + 1),
         transition_start=start,
         successor=structure.successor[taken],
-        initial=structure.initial,
+        initial_states=structure.initial_states,
     )
     return every_transition(built)
 

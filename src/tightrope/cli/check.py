@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec import UNSET, structs
+from msgspec import structs
 
 from tightrope import __version__
+from tightrope.cli.check_answer import PlainAnswer
 from tightrope.cli.check_composed import ComposedAnswer, SolveOptions, answer_composed, refuse_composed
 from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
 from tightrope.cli.model_source import LoadedModel, load_model
@@ -42,7 +42,7 @@ from tightrope.cli.phases import phase_progress
 from tightrope.cli.questions import read_properties
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
-from tightrope.formats.documents.answers import Built, CheckAnswer, PropertyAnswer, StateValue
+from tightrope.formats.documents.answers import Built, CheckAnswer
 from tightrope.formats.output_file import OutputFile, claim_file, refuse_same
 from tightrope.formats.policy import Policy
 from tightrope.formats.written_by import CERTIFICATE, POLICY
@@ -51,7 +51,6 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.prism.properties.question import Question
 from tightrope.prism.properties.resolve import resolve
-from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.workspace import Workspace
 
@@ -189,7 +188,7 @@ def check(
     limits = Limits() if time_limit is None else Limits(seconds=time_limit)
     workspace = Workspace(device.value, threads)
     how = SolveOptions(precision, not absolute, limits, threads, device.value, assume_support, ltl_translator)
-    answers: list[_Answer | ComposedAnswer] = []
+    answers: list[PlainAnswer | ComposedAnswer] = []
     for question in questions:
         begin = time.perf_counter()
         with phase_progress() as progress:
@@ -207,7 +206,7 @@ def check(
                 limits=limits,
                 workspace=workspace,
             )
-        answers.append(_Answer(question, solution, time.perf_counter() - begin, all_states))
+        answers.append(PlainAnswer(question, solution, time.perf_counter() - begin, all_states))
     for answered in answers:
         if isinstance(answered, ComposedAnswer):
             for reading in answered.answer.readings:
@@ -215,7 +214,7 @@ def check(
     _report(model, loaded, answers, json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     first = answers[0]
-    if proof_file is not None and isinstance(first, _Answer):
+    if proof_file is not None and isinstance(first, PlainAnswer):
         from tightrope.proof.certificate_file import save_certificate
         from tightrope.proof.problem import to_problem
         from tightrope.proof.solved import to_certificate
@@ -235,86 +234,10 @@ def check(
         proof = to_certificate(problem, first.solution, given, about)
         proof_file.check()
         save_certificate(proof, proof_file.path)
-    if policy_file is not None and isinstance(first, _Answer):
+    if policy_file is not None and isinstance(first, PlainAnswer):
         _write_policy(policy_file, loaded, first, given, workspace)
     if not all(answer.is_answered for answer in answers):
         raise CannotCertify("; ".join(answer.trouble for answer in answers if not answer.is_answered))
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """A question with its solution."""
-
-    question: Question
-    solution: Solution
-    seconds: float
-    of_all_states: bool = False
-
-    @property
-    def text(self) -> str:
-        return self.question.text
-
-    @property
-    def value(self) -> tuple[float, float]:
-        initial = self.solution.kernel.structure.initial
-        return float(self.solution.lower[initial]), float(self.solution.upper[initial])
-
-    @property
-    def verdict(self) -> str | None:
-        return self.question.answer(*self.value) if self.question.is_threshold else None
-
-    @property
-    def is_answered(self) -> bool:
-        """A threshold is answered by any bounds that decide it, a number only by close ones."""
-        if self.verdict is not None:
-            return self.verdict != "not certified"
-        return self._status is Status.CERTIFIED
-
-    @property
-    def _status(self) -> Status:
-        """That of what was asked: the initial state, or all of them."""
-        return self.solution.status if self.of_all_states else self.solution.initial_status
-
-    @property
-    def status(self) -> str:
-        return self._status.name.lower().replace("_", "-")
-
-    @property
-    def trouble(self) -> str:
-        return f"{self.question.text}: {self._status.value}"
-
-    def record(self) -> PropertyAnswer:
-        lower, upper = self.value
-        reading = self.question.reading
-        return PropertyAnswer(
-            question=self.question.text,
-            name=self.question.name or UNSET,
-            read_as=UNSET if reading is None else reading.taken,
-            robust_form=UNSET if reading is None else reading.robust,
-            lower=lower,
-            upper=upper,
-            status=self.status,
-            answer=UNSET if self.verdict is None else self.verdict,
-            iterations=self.solution.iterations,
-            states=_all_states(self) if self.of_all_states else UNSET,
-        )
-
-    def facts(self) -> list[tuple[str, str]]:
-        """What is printed of the initial state."""
-        lower, upper = self.value
-        facts = [("value", f"[{lower:.9g}, {upper:.9g}]"), ("status", self.status)]
-        if (reading := self.question.reading) is not None:
-            facts.insert(0, ("read as", f"{reading.taken}: nature for the agent; robust: {reading.robust}"))
-        if self.verdict is not None:
-            facts.insert(0, ("answer", self.verdict))
-        return facts
-
-    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]] | None:
-        """Columns and rows of all states, where they were asked for."""
-        if not self.of_all_states:
-            return None
-        rows = [(row.state, f"{row.lower:.9g}", f"{row.upper:.9g}", row.action) for row in _all_states(self)]
-        return ("state", "lower", "upper", "action"), list(rows)
 
 
 def _check_options(precision: float, assume_support: float | None, time_limit: float | None) -> None:
@@ -338,7 +261,7 @@ def _subject(loaded: LoadedModel, at: str | None) -> tuple[MDP | IntervalMDP, Se
 
 
 def _write_policy(
-    target: OutputFile, loaded: LoadedModel, answer: _Answer, given: Policy | None, workspace: Workspace
+    target: OutputFile, loaded: LoadedModel, answer: PlainAnswer, given: Policy | None, workspace: Workspace
 ) -> None:
     """The policy with the interval that it attains, computed anew."""
     from tightrope.formats.documents.files import CertifiedFacts
@@ -361,7 +284,7 @@ def _write_policy(
 
 
 def _report(
-    source: str, loaded: LoadedModel, answers: Sequence[_Answer | ComposedAnswer], as_json: bool
+    source: str, loaded: LoadedModel, answers: Sequence[PlainAnswer | ComposedAnswer], as_json: bool
 ) -> None:
     if as_json:
         results = [answer.record() for answer in answers]
@@ -383,16 +306,3 @@ def _report(
         print_facts(answer.text, facts)
         if (table := answer.table()) is not None:
             print_table("", *table)
-
-
-def _all_states(answer: _Answer) -> list[StateValue]:
-    structure, solution = answer.solution.kernel.structure, answer.solution
-    return [
-        StateValue(
-            structure.state_name(s),
-            float(solution.lower[s]),
-            float(solution.upper[s]),
-            structure.action_name(int(c)) if (c := solution.choice[s]) >= 0 else "",
-        )
-        for s in range(structure.states)
-    ]

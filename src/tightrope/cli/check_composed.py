@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import UNSET
 
+from tightrope.cli.check_answer import initial_facts, initial_record
 from tightrope.errors import InputError
 from tightrope.formats.documents.answers import PropertyAnswer, StateValue
+from tightrope.model.initial_values import InitialValues
 from tightrope.numerics.rounding import text_above, text_below
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ class ComposedAnswer:
             name=self.name or UNSET,
             lower=UNSET if bounds is None else bounds[0],
             upper=UNSET if bounds is None else bounds[1],
+            initial=UNSET if self._initial is None else initial_record(self._initial),
             status=answer.status,
             answer=answer.verdict or UNSET,
             iterations=answer.iterations,
@@ -83,12 +86,20 @@ class ComposedAnswer:
         )
 
     def facts(self) -> list[tuple[str, str]]:
-        """What is printed of the initial state."""
-        answer, bounds = self.answer, self.answer.bounds
+        """What is printed of the initial states."""
+        answer = self.answer
         facts = [("note", reading) for reading in answer.readings]
-        if bounds is None:
+        if self._initial is None:
             return [*facts, ("answer", answer.verdict or ""), ("status", answer.status)]
-        return [*facts, ("value", _span(*bounds)), ("status", answer.status)]
+        return [*facts, *initial_facts(self._initial), ("status", answer.status)]
+
+    @property
+    def _initial(self) -> InitialValues | None:
+        """The values of the initial states; None where they are verdicts."""
+        answer = self.answer
+        if answer.lower is None or answer.upper is None:
+            return None
+        return InitialValues.of(answer.structure, answer.lower, answer.upper)
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]] | None:
         """Columns and rows of the states that are shown."""
@@ -148,7 +159,3 @@ def answer_composed(
     )
     shown = np.ones(model.states, np.bool_) if all_states else found.listed
     return ComposedAnswer(found, asked.what.name, shown)
-
-
-def _span(lower: float, upper: float) -> str:
-    return f"[{lower:.9g}, {upper:.9g}]"

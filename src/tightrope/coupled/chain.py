@@ -144,7 +144,7 @@ class _Graph:
             choice_start=np.arange(structure.states + 1, dtype=np.int64),
             transition_start=row_start,
             successor=successor,
-            initial=structure.initial,
+            initial_states=structure.initial_states,
         )
         every = np.ones(len(successor))
         return _Graph(Support(chain, every, every), structure.initial)

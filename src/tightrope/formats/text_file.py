@@ -1,4 +1,4 @@
-"""Text files of other tools: opening them, and errors that point into them.
+"""Text files of other tools: errors that point into them.
 
 Readers go through a file once, line by line, and keep only arrays. Where something turns out wrong
 later (a state that does not exist, probabilities that do not sum to 1), `line_number` goes through
@@ -7,24 +7,12 @@ the file a second time for the place; a good file never pays for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import NoReturn
 
 from tightrope.errors import InputError, Location
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[TextIO]:
-    """The file as UTF-8 text; what goes wrong with it becomes an `InputError` that names it."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            yield file
-    except UnicodeDecodeError as error:
-        raise InputError("this is not a text file in UTF-8", Location(str(path))) from error
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+from tightrope.numerics.text_reading import reading
 
 
 def fail(

@@ -69,7 +69,7 @@ class _Writer:
                 time="discrete",
                 num_players=0 if structure.is_chain else 1,
                 num_states=structure.states,
-                num_initial_states=1,
+                num_initial_states=len(structure.initial_states),
                 num_choices=structure.choices,
                 num_choice_actions=0 if structure.is_chain else len(structure.action_names),
                 num_branches=structure.transitions,
@@ -96,7 +96,7 @@ class _Writer:
     def _add_graph(self, model: MDP | IntervalMDP) -> None:
         structure = model.structure
         initial = np.zeros(structure.states, np.bool_)
-        initial[structure.initial] = True
+        initial[list(structure.initial_states)] = True
         self.files["state-is-initial.bin"] = _bits(initial)
         self.files["state-to-choices.bin"] = _packed(structure.choice_start, "<u8")
         self.files["choice-to-branches.bin"] = _packed(structure.transition_start, "<u8")

@@ -42,10 +42,8 @@ def read_umb(path: str | Path) -> MDP | IntervalMDP:
         raise InputError(f"its time is {system.time}, and only discrete time is read", Location(str(path)))
     if system.num_players > 1:
         raise InputError(f"it is a game of {system.num_players} players, not an MDP", Location(str(path)))
-    if sum(archive.state_is_initial) != 1:
-        raise InputError(
-            f"it has {sum(archive.state_is_initial)} initial states, and a model has one", Location(str(path))
-        )
+    if not sum(archive.state_is_initial):
+        raise InputError("it has no initial state", Location(str(path)))
     with _refusing(path):
         return _model(archive, _structure(archive, path))
 
@@ -90,7 +88,7 @@ def _structure(archive: Any, path: str | Path) -> Structure:
         np.array(starts, np.int64),
         np.array(branches, np.int64),
         np.array(archive.branch_to_target or [], np.int32),
-        int(np.flatnonzero(archive.state_is_initial)[0]),
+        tuple(np.flatnonzero(archive.state_is_initial).tolist()),
         np.array(action, np.int32),
         names or (UNLABELLED,),
         {"deadlock": _no_states(states), **labels},

@@ -125,7 +125,7 @@ def _plain(
         np.r_[0, np.cumsum(np.bincount(taken[:, 0], minlength=size))],
         np.r_[first, len(choice)],
         successor.astype(np.int32),
-        initial,
+        (initial,),
         taken[:, 1].astype(np.int32),
         tuple(names),
         given,

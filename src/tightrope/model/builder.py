@@ -228,7 +228,7 @@ class _Skeleton:
             np.r_[0, np.cumsum(count)],
             np.r_[0, np.cumsum(self.size, dtype=np.int64)],
             np.array(self.successor, dtype=np.int32),
-            initial,
+            (initial,),
             np.array(self.action, dtype=np.int32),
             tuple(self.names) or ("",),
             bitmaps,

@@ -31,7 +31,9 @@ def structure_facts(structure: Structure) -> list[tuple[str, str]]:
         facts.append(("variables", listed(structure.valuations)))
     elif structure.own_states is not None:
         facts.append(("states", structure.own_states.listing()))
-    facts.append(("initial", structure.state_name(structure.initial)))
+    starts = structure.initial_states
+    shown = structure.state_name(starts[0])
+    facts.append(("initial", shown if len(starts) == 1 else f"{len(starts):,} states, such as {shown}"))
     if names := [name for name in structure.action_names if name]:
         facts.append(("actions", listed(names)))
     if structure.labels:

@@ -76,7 +76,7 @@ class Structure(Record):
     choice_start: OffsetArray
     transition_start: OffsetArray
     successor: IndexArray
-    initial: int = 0
+    initial_states: tuple[int, ...] = (0,)
     action: IndexArray | None = None
     action_names: tuple[str, ...] = (UNLABELLED,)
     labels: Mapping[str, BoolArray] = field(default_factory=dict)
@@ -89,6 +89,7 @@ class Structure(Record):
     """The constants and formulas of the file it was built from, which properties may use by name."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "initial_states", tuple(int(s) for s in self.initial_states))
         action = self.action if self.action is not None else np.zeros(self.choices, np.int32)
         for name, value in {
             "choice_start": frozen_array(self.choice_start, np.int64),
@@ -124,8 +125,13 @@ class Structure(Record):
                 f"{self.choice_name(choice)} leads to state {int(self.successor[bad])}, "
                 f"but the states are 0..{states - 1}"
             )
-        if not 0 <= self.initial < states:
-            raise InputError(f"the initial state is {self.initial}, but the states are 0..{states - 1}")
+        if not self.initial_states:
+            raise InputError("a model needs an initial state")
+        if len(set(self.initial_states)) < len(self.initial_states):
+            raise InputError("an initial state is given twice")
+        for state in self.initial_states:
+            if not 0 <= state < states:
+                raise InputError(f"the initial state is {state}, but the states are 0..{states - 1}")
         action = self.action_of_choice
         if len(action) != self.choices or (
             len(action) and not 0 <= action.min() <= action.max() < len(self.action_names)
@@ -145,7 +151,7 @@ class Structure(Record):
         named = (dict(self.labels), dict(self.rewards), dict(self.valuations))
         arrays = (self.choice_start, self.transition_start, self.successor)
         own = (self.own_states, self.declared_mdp, self.definitions)
-        return Structure, (*arrays, self.initial, self.action, self.action_names, *named, *own)
+        return Structure, (*arrays, self.initial_states, self.action, self.action_names, *named, *own)
 
     def _title_(self) -> str:
         return f"Structure: {sizes(self)}"
@@ -183,6 +189,17 @@ class Structure(Record):
     @property
     def transitions(self) -> int:
         return len(self.successor)
+
+    @property
+    def initial(self) -> int:
+        """The initial state. An error where there are several: what is about one of them cannot be asked."""
+        if len(self.initial_states) > 1:
+            raise InputError(
+                f"the model has {len(self.initial_states):,} initial states, and this is about one",
+                hint="`check` answers for all of them; for more, let one state be initial: init … endinit "
+                "that holds there only",
+            )
+        return self.initial_states[0]
 
     @property
     def action_of_choice(self) -> IndexArray:
@@ -238,7 +255,8 @@ class Structure(Record):
         """What the identity of a model rests on: transitions, actions, labels and rewards."""
         for array in (self.choice_start, self.transition_start, self.successor, self.action_of_choice):
             digest.update(array.tobytes())
-        digest.update(f"{self.initial}|{self.action_names}".encode())
+        starts = self.initial_states[0] if len(self.initial_states) == 1 else self.initial_states
+        digest.update(f"{starts}|{self.action_names}".encode())
         for name in sorted(self.labels):
             digest.update(name.encode() + np.packbits(self.labels[name]).tobytes())
         for name in sorted(self.rewards):
@@ -279,6 +297,10 @@ class Structured(Record):
     @property
     def initial(self) -> int:
         return self.structure.initial
+
+    @property
+    def initial_states(self) -> tuple[int, ...]:
+        return self.structure.initial_states
 
     @property
     def labels(self) -> Mapping[str, BoolArray]:

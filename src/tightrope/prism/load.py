@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tightrope.errors import InputError
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.region_text import parse_box, parse_domain
+from tightrope.numerics.text_reading import reading
 from tightrope.prism.expand.model import expand
 from tightrope.prism.explore.search import Progress, Warn, explore_until
 from tightrope.prism.parse.parser import parse_model
@@ -57,12 +57,8 @@ def read_prism(
     `warn(text)` for deadlocks and the like. States on the `boundary` of a question are not explored further.
     """
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{file} is not a text file in UTF-8") from None
+    with reading(file) as opened:
+        text = opened.read()
     return read_prism_text(text, str(file), constants, box, domain, progress, warn, boundary)
 
 

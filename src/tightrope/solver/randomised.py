@@ -96,7 +96,7 @@ def mixed(kernel: IntervalKernel, weights: FloatArray) -> Mixture:
         choice_start=np.arange(len(origin) + 1, dtype=np.int64),
         transition_start=start,
         successor=successor,
-        initial=structure.initial,
+        initial_states=structure.initial_states,
     )
     lower.flags.writeable = upper.flags.writeable = False
     if kernel.is_plain:

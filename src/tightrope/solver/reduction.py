@@ -3,7 +3,8 @@ ever".
 
 Refused, with the reason: rewards that are negative where a play might go on for ever. A negative reward
 until a target is fine if every play reaches the target (all policies, all of nature's answers): then the
-equations have one solution. Terminal rewards may have any sign, discounted rewards too.
+equations have one solution. A total reward of both signs is one until the states that earn nothing any more,
+if every play comes to them. Terminal rewards may have any sign, discounted rewards too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.model.graph.qualitative import almost_sure
+from tightrope.model.graph.reachability import backward_reachable
 from tightrope.model.graph.support import Support
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
@@ -53,11 +55,11 @@ def equations_of(
         return Equations(system, fixed, value, Meaning.REWARD)
     if objective.kind is ObjectiveKind.TOTAL:
         if _has_negative(structure, reward, enabled):
-            raise InputError(
-                "total rewards need rewards that are not negative: "
-                "sums of both signs over an infinite run have no order",
-                hint="use a `discount` factor, or a reward until a target: R=? [ F … ]",
-            )
+            fixed = _quiet_states(support, reward, enabled)
+            _require_end(support, fixed, enabled)
+            unit = _size(reward, value)
+            system = _system(objective, structure, enabled, reward, nothing, -np.inf, np.inf, unit)
+            return Equations(system, fixed, value, Meaning.REWARD)
         system = _system(objective, structure, enabled, reward, nothing, 0.0, np.inf, 0.0)
         return Equations(system, fixed, value, Meaning.TOTAL)
     assert objective.discount is not None
@@ -114,6 +116,26 @@ def _has_negative(structure: Structure, reward: FloatArray, counted: BoolArray) 
 
 def _size(reward: FloatArray, terminal: FloatArray) -> float:
     return float(max(np.abs(reward).max(initial=0.0), np.abs(terminal).max(initial=0.0)))
+
+
+def _quiet_states(support: Support, reward: FloatArray, enabled: BoolArray) -> BoolArray:
+    """The states from which nothing is ever earned or lost, whoever decides what."""
+    structure = support.structure
+    earning = np.zeros(structure.states, np.bool_)
+    earning[structure.choice_state[enabled & (reward != 0)]] = True
+    return ~backward_reachable(support, earning)
+
+
+def _require_end(support: Support, quiet: BoolArray, enabled: BoolArray) -> None:
+    """Then the total is a finite sum almost surely: the reward until a quiet state."""
+    sure = almost_sure(support, quiet, agent_reaches=False, nature_reaches=False, choices=enabled).states
+    if not sure.all():
+        state = support.structure.state_name(int(np.argmin(sure)))
+        raise InputError(
+            "a total reward of both signs is defined where every policy comes to states that earn nothing "
+            f"any more, but from state {state} rewards may go on for ever",
+            hint="use a `discount` factor, or a reward until a target: R=? [ F … ]",
+        )
 
 
 def _require_absorption(support: Support, target: BoolArray, enabled: BoolArray) -> None:

@@ -57,6 +57,7 @@ import numpy as np
 
 from tightrope.formats.policy import Policy, policy_of
 from tightrope.formats.table.frames import action_column, to_pandas, with_nulls, with_states
+from tightrope.model.initial_values import InitialValues
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -138,10 +139,15 @@ class Solution(Record):
 
     @property
     def initial_status(self) -> Status:
-        """The status of the initial state's bounds alone: other states may be the ones that miss."""
-        at = slice(self.kernel.structure.initial, self.kernel.structure.initial + 1)
-        gap = float(width(self.lower[at], self.upper[at], self.relative, self.unit)[0])
+        """The status of the bounds of initial states alone: other states may be the ones that miss."""
+        at = list(self.kernel.structure.initial_states)
+        gap = float(width(self.lower[at], self.upper[at], self.relative, self.unit).max())
         return Status.CERTIFIED if gap <= self.precision else self.status
+
+    @property
+    def at_initial_states(self) -> InitialValues:
+        """The bounds of the initial state, or of the least and the greatest value where there are several."""
+        return InitialValues.of(self.kernel.structure, self.lower, self.upper)
 
     @property
     def is_initial_certified(self) -> bool:
@@ -151,9 +157,9 @@ class Solution(Record):
         freeze_fields(self)
 
     def _title_(self) -> str:
-        initial = self.kernel.structure.initial
-        lower, upper = float(self.lower[initial]), float(self.upper[initial])
-        return f"Solution: [{text_below(lower)}, {text_above(upper)}] at the initial state"
+        found = self.at_initial_states
+        where = "at the initial state" if found.states == 1 else f"over {found.states:,} initial states"
+        return f"Solution: [{text_below(found.lower)}, {text_above(found.upper)}] {where}"
 
     def _facts_(self) -> Facts:
         objective = self.objective

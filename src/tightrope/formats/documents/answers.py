@@ -56,10 +56,19 @@ class StateValue(msgspec.Struct, frozen=True):
     action: str
 
 
+class InitialFacts(msgspec.Struct, frozen=True):
+    """Several initial states: how many, and bounds on the least and on the greatest of their values."""
+
+    states: int
+    least: Span
+    greatest: Span
+
+
 class PropertyAnswer(msgspec.Struct, kw_only=True):
     """The value of one property; `answer` where it asks whether something is true.
 
-    `verdicts` are such answers state by state, `notes` how the property was read.
+    `verdicts` are such answers state by state, `notes` how the property was read. Where there are several
+    `initial` states, the values of all of them lie between `lower` and `upper`.
     """
 
     question: str | UnsetType = msgspec.field(default=UNSET, name="property")
@@ -68,6 +77,7 @@ class PropertyAnswer(msgspec.Struct, kw_only=True):
     robust_form: str | UnsetType = UNSET
     lower: Real | UnsetType = UNSET
     upper: Real | UnsetType = UNSET
+    initial: InitialFacts | UnsetType = UNSET
     status: str | UnsetType = UNSET
     answer: str | UnsetType = UNSET
     iterations: int | UnsetType = UNSET

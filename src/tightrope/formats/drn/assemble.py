@@ -50,7 +50,7 @@ class _Assembly:
                 choice_start=self.choice_start,
                 transition_start=self.transition_start,
                 successor=self.successor,
-                initial=self.initial(labels),
+                initial_states=self.initial_states(labels),
                 action=action_of_entry[self.choice_entry],
                 action_names=tuple(self.body.actions),
                 labels=labels,
@@ -109,19 +109,11 @@ class _Assembly:
             has[list(numbers), entry] = True
         return {name: has[number][self.state_entry] for name, number in self.body.labels.items()}
 
-    def initial(self, labels: dict[str, BoolArray]) -> int:
+    def initial_states(self, labels: dict[str, BoolArray]) -> tuple[int, ...]:
         starts = np.flatnonzero(labels["init"]) if "init" in labels else np.zeros(0, np.int64)
         if len(starts) == 0:
             raise InputError("no state has the label 'init', so the initial state is not known")
-        if len(starts) > 1:
-            fail_at_nth(
-                self.body.path,
-                int(starts[1]),
-                is_state_line,
-                "a second initial state; models with several are not supported",
-                self.body.header.model_line,
-            )
-        return int(starts[0])
+        return tuple(starts.tolist())
 
     def rewards(self) -> dict[str, RewardStructure]:
         """A part in which every number is 0 is left out, unless the file notes that it is there."""

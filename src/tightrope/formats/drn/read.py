@@ -10,9 +10,9 @@ from tightrope.formats.drn.body import Body, Progress
 from tightrope.formats.drn.header import Header, read_header
 from tightrope.formats.drn.values import ExactValues, Model, Values
 from tightrope.formats.number_values import NumberValues
-from tightrope.formats.text_file import reading
 from tightrope.model.parameters import Parameters
 from tightrope.model.region_text import parse_box, parse_domain
+from tightrope.numerics.text_reading import reading
 
 
 def read_drn(

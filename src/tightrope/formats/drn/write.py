@@ -184,7 +184,7 @@ def _cells(columns: Sequence[FloatArray | None], size: int) -> Callable[[int], s
 def _labels(structure: Structure) -> dict[str, BoolArray]:
     """The model's, and always "init", by which a file names the initial state."""
     start = np.zeros(structure.states, dtype=np.bool_)
-    start[structure.initial] = True
+    start[list(structure.initial_states)] = True
     return {**structure.labels, "init": start}
 
 

@@ -20,7 +20,7 @@ from tightrope.numerics.arrays import BoolArray
 def read_explicit(path: str | Path) -> MDP | IntervalMDP:
     """The model in `path.tra` and the files beside it that share its base name.
 
-    The labels file names the initial state; without one it is state 0.
+    The labels file names the initial states; without one it is state 0.
     """
     base = explicit_base(path)
     transitions = read_transitions(_with(base, ".tra"))
@@ -31,7 +31,7 @@ def read_explicit(path: str | Path) -> MDP | IntervalMDP:
         choice_start=transitions.choice_start,
         transition_start=transitions.transition_start,
         successor=transitions.successor,
-        initial=initial,
+        initial_states=initial,
         action=transitions.action,
         action_names=transitions.action_names,
         labels=labels,
@@ -77,20 +77,17 @@ def _with(base: Path, suffix: str) -> Path:
     return base.with_name(base.name + suffix)
 
 
-def _labels(path: Path, states: int) -> tuple[dict[str, BoolArray], int]:
+def _labels(path: Path, states: int) -> tuple[dict[str, BoolArray], tuple[int, ...]]:
     nowhere = np.zeros(states, dtype=np.bool_)
     if not path.exists():
         first = nowhere.copy()
         first[0] = True
-        return {"init": first, "deadlock": nowhere}, 0
+        return {"init": first, "deadlock": nowhere}, (0,)
     labels = read_labels(path, states)
     starts = np.flatnonzero(labels.get("init", nowhere))
-    if len(starts) != 1:
-        problem = (
-            "no state has the label 'init'" if len(starts) == 0 else "several states have the label 'init'"
-        )
-        raise InputError(problem, Location(str(path)), hint="a model has one initial state")
-    return labels, int(starts[0])
+    if len(starts) == 0:
+        raise InputError("no state has the label 'init'", Location(str(path)))
+    return labels, tuple(starts.tolist())
 
 
 def _rewards(base: Path, transitions: Transitions) -> dict[str, RewardStructure]:

@@ -5,14 +5,16 @@
     0 1.5                    state, reward             0 0 1 2          from, choice, to, reward
 
 States and transitions that are not listed earn 0. Our models hold rewards of choices, not of single
-transitions: a `.trew` file is folded into them, and refused where the transitions of a choice earn
-different rewards, since their expectation would depend on probabilities that may be unknown.
+transitions: a `.trew` file is folded into them. Where the transitions of a choice earn different rewards, it
+earns their expectation, on which alone values depend; that of an interval model depends on what nature picks,
+and is refused.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,9 @@ import numpy as np
 from tightrope.errors import InputError, Location
 from tightrope.formats.explicit.transitions import Transitions, counts_line, is_content
 from tightrope.formats.number_text import nearest_double
-from tightrope.formats.text_file import fail, reading, shortened
+from tightrope.formats.text_file import fail, shortened
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.text_reading import reading
 
 _NAME = re.compile(r'#\s*Reward structure\s*:?\s*"([^"]*)"')
 
@@ -68,17 +71,24 @@ def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str |
     _check_entries(path, len(place), entries)
     start = transitions.transition_start
     low, high = np.minimum.reduceat(rewards, start[:-1]), np.maximum.reduceat(rewards, start[:-1])
-    if (low != high).any():
-        choice = int(np.argmax(low != high))
-        for transition in range(start[choice], start[choice + 1]):
-            if transition in place:
-                fail(
-                    path,
-                    *place[transition],
-                    "the transitions of this choice earn different rewards, which is not supported",
-                    hint="give the reward to the choice: the same number on all of its transitions",
-                )
+    for choice in np.flatnonzero(low != high).tolist():
+        own = range(start[choice], start[choice + 1])
+        if transitions.has_intervals:
+            fail(
+                path,
+                *next(place[transition] for transition in own if transition in place),
+                "the transitions of this choice earn different rewards, so what it earns depends on "
+                "probabilities that are intervals; that is not supported",
+                hint="give the reward to the choice, or to states: the same number on all of its transitions",
+            )
+        low[choice] = _expected(transitions.lower[own.start : own.stop], rewards[own.start : own.stop])
     return name, low
+
+
+def _expected(probability: FloatArray, reward: FloatArray) -> float:
+    """Σ probability · reward, the nearest double of the exact sum: values depend on nothing else."""
+    pairs = zip(probability.tolist(), reward.tolist(), strict=True)
+    return float(sum((Fraction(p) * Fraction(r) for p, r in pairs), Fraction(0)))
 
 
 class _TransitionIndex:

@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.explicit.transitions import is_content
-from tightrope.formats.text_file import fail, reading, shortened
+from tightrope.formats.text_file import fail, shortened
 from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.text_reading import reading
 
 _DECLARATION = re.compile(r'\s*([0-9]{1,9})="([^"]*)"')
 _BOOLEAN = {"true": True, "false": False}

@@ -32,8 +32,9 @@ from tightrope.formats.row_checks import (
     first_unknown_state,
     first_wrong_sum,
 )
-from tightrope.formats.text_file import fail, fail_at_nth, reading, shortened
+from tightrope.formats.text_file import fail, fail_at_nth, shortened
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.text_reading import reading
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ def _label_lines(structure: Structure) -> Iterator[str]:
     """A model without the label "init" gets it, since the initial state is known by it."""
     labels = dict(structure.labels)
     start = np.zeros(structure.states, dtype=np.bool_)
-    start[structure.initial] = True
+    start[list(structure.initial_states)] = True
     labels["init"] = start
     yield " ".join(f'{number}="{name}"' for number, name in enumerate(labels))
     members = np.stack(list(labels.values()), axis=1)

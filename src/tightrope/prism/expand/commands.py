@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from tightrope.prism.expand.expressions import Expander
-from tightrope.prism.expand.program import StateVariable
+from tightrope.prism.expand.program import StateVariable, Synchronisation
 from tightrope.prism.parse.diagnostics import Complaint, suggestion
 from tightrope.prism.parse.syntax import (
     Assignment,
@@ -22,17 +22,27 @@ from tightrope.prism.parse.syntax import (
 class CommandExpander:
     """Expands the commands of all modules of one model."""
 
-    def __init__(self, modules: Sequence[Module], variables: Sequence[StateVariable], expander: Expander):
+    def __init__(
+        self,
+        modules: Sequence[Module],
+        variables: Sequence[StateVariable],
+        expander: Expander,
+        synchronisations: Sequence[Synchronisation],
+    ):
         self._expander = expander
         self._variables = {variable.name: variable for variable in variables}
-        self._modules_of_action: dict[str, list[str]] = {}
-        self._is_interval = False
-        for module in modules:
-            for action in {command.action for command in module.commands if command.action}:
-                self._modules_of_action.setdefault(action, []).append(module.name)
-            self._is_interval |= any(
-                update.upper is not None for command in module.commands for update in command.updates
-            )
+        self._moving_together: dict[tuple[str, str | None], list[str]] = {}
+        for one in synchronisations:
+            if len(one.parts) > 1:
+                names = [modules[number].name for number, _ in one.parts]
+                for number, action in one.parts:
+                    self._moving_together.setdefault((modules[number].name, action), names)
+        self._is_interval = any(
+            update.upper is not None
+            for module in modules
+            for command in module.commands
+            for update in command.updates
+        )
 
     def module(self, module: Module) -> Module:
         """The module with expanded commands."""
@@ -76,7 +86,7 @@ class CommandExpander:
                 suggestion(assignment.name, self._variables, "variables"),
             )
         if variable.module is None:
-            self._check_global(variable, assignment, command)
+            self._check_global(variable, assignment, command, module)
         elif variable.module != module.name:
             raise Complaint(
                 f"module '{module.name}' may not assign '{variable.name}', a variable of module"
@@ -88,9 +98,11 @@ class CommandExpander:
         value = self._expander.plain(assignment.value, variable.type, what, "an update")
         return Assignment(assignment.name, value, assignment.position)
 
-    def _check_global(self, variable: StateVariable, assignment: Assignment, command: Command) -> None:
-        sharing = self._modules_of_action.get(command.action or "", [])
-        if len(sharing) > 1:
+    def _check_global(
+        self, variable: StateVariable, assignment: Assignment, command: Command, module: Module
+    ) -> None:
+        sharing = self._moving_together.get((module.name, command.action))
+        if sharing is not None:
             raise Complaint(
                 f"global variable '{variable.name}' may not be assigned in a synchronised command: action"
                 f" '{command.action}' belongs to modules {', '.join(sharing)}",

@@ -2,13 +2,13 @@
 
 Constants may refer to each other in any order. An undefined double that `--const` leaves open is
 a parameter; what is defined in terms of a parameter stays an expression and is written out where
-it is used. Every other undefined constant must be given.
+it is used. Every other undefined constant that is used must be given.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -48,18 +48,19 @@ def resolve_constants(
     variables: Scope,
     outer: Mapping[str, Literal] | None = None,
     parameters_allowed: bool = True,
+    used: Collection[str] | None = None,
 ) -> Constants:
     """Values for `declared` from their definitions and `given` texts.
 
     `outer` are constants already known (those of the model, for a property file), `variables` the
-    state variables, which no constant may depend on.
+    state variables, which no constant may depend on. Only constants in `used` need a value, if it is given.
     """
     values = dict(outer or {})
     types = {name: value.type for name, value in values.items()}
     types.update({constant.name: constant.type for constant in declared})
     by_name = {constant.name: constant for constant in declared}
     _check_given(given, by_name)
-    parameters = _check_missing(declared, given, parameters_allowed)
+    parameters = _check_missing(declared, given, parameters_allowed, used)
     definitions = {
         constant.name: formulas.inline(constant.value) for constant in declared if constant.value is not None
     }
@@ -111,11 +112,18 @@ def _check_given(given: Mapping[str, str], declared: Mapping[str, Constant]) -> 
 
 
 def _check_missing(
-    declared: Sequence[Constant], given: Mapping[str, str], parameters_allowed: bool
+    declared: Sequence[Constant],
+    given: Mapping[str, str],
+    parameters_allowed: bool,
+    used: Collection[str] | None,
 ) -> tuple[str, ...]:
     """The parameters; complains about other constants without a value, all at once."""
     undefined = [c for c in declared if c.value is None and c.name not in given]
-    missing = [c for c in undefined if not (parameters_allowed and c.type is Type.DOUBLE)]
+    missing = [
+        c
+        for c in undefined
+        if not (parameters_allowed and c.type is Type.DOUBLE) and (used is None or c.name in used)
+    ]
     if missing:
         listed = ", ".join(f"{c.type.value} {c.name}" for c in missing)
         raise Complaint(
@@ -123,7 +131,7 @@ def _check_missing(
             missing[0].position,
             "give a value:  `const={" + ", ".join(f'"{c.name}": …' for c in missing) + "}`",
         )
-    return tuple(c.name for c in undefined)
+    return tuple(c.name for c in undefined if c.type is Type.DOUBLE)
 
 
 def _given_value(constant: Constant, text: str) -> Literal:

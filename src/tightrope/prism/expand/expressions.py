@@ -11,7 +11,7 @@ from tightrope.prism.expand.fold import fold, value_of
 from tightrope.prism.expand.inline import Inliner
 from tightrope.prism.expand.parametric import check_polynomial, refuse_parameters
 from tightrope.prism.expand.traverse import names
-from tightrope.prism.parse.diagnostics import Complaint
+from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.syntax import Expression, Type
 
 
@@ -42,6 +42,19 @@ class Expander:
             raise Complaint(f"{what} must be constant, but depends on variable '{name.name}'", name.position)
         value = value_of(expanded)
         return Fraction(value) if type_ is Type.DOUBLE else value
+
+    def whole(self, expression: Expression, what: str, where: str) -> int:
+        """The value of an expression that must be a constant whole number, such as N/2 for an even N."""
+        if type_of(self._formulas.inline(expression), self._scope) is not Type.DOUBLE:
+            return int(self.constant(expression, Type.INT, what, where))
+        value = Fraction(self.constant(expression, Type.DOUBLE, what, where))
+        if value.denominator != 1:
+            raise Complaint(
+                f"{what} must be whole, but this is {value}",
+                position_of(expression),
+                "floor(…), ceil(…) and round(…) turn a double into an int",
+            )
+        return int(value)
 
     def formula(self, expression: Expression) -> Expression:
         """The content of a formula, of whatever type it is."""

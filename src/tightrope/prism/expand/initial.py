@@ -1,16 +1,14 @@
-"""The one state that satisfies `init … endinit`.
+"""The states that satisfy `init … endinit`.
 
 Conjuncts of the form `x = 3`, `b` or `!b` fix a variable at once; their values are put into the
 other conjuncts, again and again. What then remains is decided by trying all values of the
-variables it mentions, as long as they are not too many. PRISM allows several initial states; a
-model of ours has one.
+variables it mentions, as long as they are not too many. Variables that nothing speaks of may have any value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import islice, product
+from itertools import product
 from math import prod
 
 from tightrope.prism.expand.fold import fold, value_of
@@ -20,10 +18,11 @@ from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.syntax import Binary, Expression, Literal, Name, Type, Unary
 
 _MOST_CANDIDATES = 200_000
+_MOST_STATES = 1_000_000
 
 
-def initial_state(predicate: Expression, variables: Sequence[StateVariable]) -> tuple[StateVariable, ...]:
-    """The variables with the initial values that the predicate determines."""
+def initial_states(predicate: Expression, variables: Sequence[StateVariable]) -> tuple[tuple[int, ...], ...]:
+    """The values of all variables in every state in which the predicate holds, the smallest first."""
     by_name = {variable.name: variable for variable in variables}
     fixed = {v.name: _literal(v, v.low) for v in variables if v.low == v.high}
     conjuncts = _conjuncts(predicate)
@@ -40,11 +39,28 @@ def initial_state(predicate: Expression, variables: Sequence[StateVariable]) -> 
     open_conjuncts = [c for c in conjuncts if not (isinstance(c, Literal) and c.value is True)]
     if any(isinstance(conjunct, Literal) for conjunct in open_conjuncts):
         raise _none(predicate)
-    fixed.update(_tried(open_conjuncts, by_name, predicate))
-    for variable in variables:
-        if variable.name not in fixed:
-            raise _several(f"'{variable.name}' can have any value", predicate)
-    return tuple(replace(v, initial=int(fixed[v.name].value)) for v in variables)
+    mentioned, tried = _tried(open_conjuncts, by_name, predicate)
+    free = [v for v in variables if v.name not in fixed and v.name not in mentioned]
+    number = len(tried) * prod(variable.high - variable.low + 1 for variable in free)
+    if number > _MOST_STATES:
+        raise Complaint(
+            f"init … endinit holds in {number:,} states: "
+            f"{', '.join(v.name for v in free)} can have any value",
+            position_of(predicate),
+            f"at most {_MOST_STATES:,} initial states are read; fix variables: x=3 & !b",
+        )
+    known = [fixed[v.name].value if v.name in fixed else None for v in variables]
+    spans = [range(v.low, v.high + 1) for v in free]
+    place = {variable.name: i for i, variable in enumerate(variables)}
+    open_places = [place[name] for name in mentioned] + [place[v.name] for v in free]
+    states = []
+    for some in tried:
+        for others in product(*spans):
+            values = list(known)
+            for at, value in zip(open_places, (*some, *others), strict=True):
+                values[at] = value
+            states.append(tuple(int(value or 0) for value in values))
+    return tuple(sorted(states))
 
 
 def _conjuncts(predicate: Expression) -> list[Expression]:
@@ -68,11 +84,9 @@ def _equation(conjunct: Expression) -> tuple[str, int] | None:
 
 def _tried(
     conjuncts: list[Expression], variables: dict[str, StateVariable], predicate: Expression
-) -> dict[str, Literal]:
-    """The only values of the variables in the conjuncts that satisfy them all."""
+) -> tuple[list[str], list[tuple[int, ...]]]:
+    """The variables in the conjuncts, and their values that satisfy them all."""
     mentioned = [variables[n] for n in dict.fromkeys(name.name for c in conjuncts for name in names(c))]
-    if not mentioned:
-        return {}
     candidates = prod(variable.high - variable.low + 1 for variable in mentioned)
     if candidates > _MOST_CANDIDATES:
         raise Complaint(
@@ -80,19 +94,14 @@ def _tried(
             position_of(predicate),
             "fix the variables one by one: x=3 & y=0 & !b",
         )
-    choices = product(*([_literal(v, k) for k in range(v.low, v.high + 1)] for v in mentioned))
-    assignments = (dict(zip((v.name for v in mentioned), choice, strict=True)) for choice in choices)
-    solutions = (a for a in assignments if all(value_of(fold(conjunct, a)) for conjunct in conjuncts))
-    first_two = list(islice(solutions, 2))
-    if not first_two:
+    found = []
+    for values in product(*(range(v.low, v.high + 1) for v in mentioned)):
+        literals = {v.name: _literal(v, k) for v, k in zip(mentioned, values, strict=True)}
+        if all(value_of(fold(conjunct, literals)) for conjunct in conjuncts):
+            found.append(values)
+    if not found:
         raise _none(predicate)
-    if len(first_two) > 1:
-        shown = " and ".join(
-            "(" + ",".join(f"{name}={_text(value)}" for name, value in solution.items()) + ")"
-            for solution in first_two
-        )
-        raise _several(f"{shown} both satisfy it", predicate)
-    return first_two[0]
+    return [variable.name for variable in mentioned], found
 
 
 def _literal(variable: StateVariable, value: int) -> Literal:
@@ -100,17 +109,5 @@ def _literal(variable: StateVariable, value: int) -> Literal:
     return Literal(bool(value) if is_bool else value, variable.type, variable.position)
 
 
-def _text(value: Literal) -> str:
-    return str(value.value).lower()
-
-
 def _none(predicate: Expression) -> Complaint:
     return Complaint("no state satisfies init … endinit", position_of(predicate))
-
-
-def _several(reason: str, predicate: Expression) -> Complaint:
-    return Complaint(
-        f"several initial states are not supported: {reason}",
-        position_of(predicate),
-        "make the condition between init and endinit true for one state only",
-    )

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tightrope.prism.expand.commands import CommandExpander
+from tightrope.prism.expand.composition import actions_of, compose
 from tightrope.prism.expand.constants import resolve_constants
-from tightrope.prism.expand.declarations import check_file, check_variables, state_variable
+from tightrope.prism.expand.declarations import check_file, check_variables, state_variable, used_names
 from tightrope.prism.expand.expressions import Expander
-from tightrope.prism.expand.initial import initial_state
+from tightrope.prism.expand.initial import initial_states
 from tightrope.prism.expand.inline import Inliner
-from tightrope.prism.expand.program import Program, StateVariable
+from tightrope.prism.expand.program import Program, StateVariable, Synchronisation
 from tightrope.prism.expand.renaming import copy_out
 from tightrope.prism.parse.diagnostics import Complaint, Source, suggestion
 from tightrope.prism.parse.syntax import (
@@ -48,19 +49,21 @@ def _expand(model: Model, given: Mapping[str, str]) -> Program:
         for variables in (model.globals, *(module.variables for module in modules))
         for variable in variables
     }
-    constants = resolve_constants(model.constants, given, formulas, variable_types)
+    used = used_names(model, modules)
+    constants = resolve_constants(model.constants, given, formulas, variable_types, used=used)
     scope = {**constants.types, **variable_types}
     expander = Expander(formulas, constants, scope)
     expanded_formulas = {formula.name: expander.formula(formula.expression) for formula in model.formulas}
     variables = _variables(model, modules, expander)
-    expanded = _modules(model, modules, variables, expander)
+    synchronisations = compose(modules, model.system)
+    expanded = _modules(model, modules, variables, expander, synchronisations)
     return Program(
         type=model.type,
         parameters=constants.parameters,
         variables=variables,
         modules=expanded,
         labels=tuple(_label(label, expander) for label in model.labels),
-        rewards=_rewards(model, expanded, expander),
+        rewards=_rewards(model, actions_of(synchronisations), expander),
         constants=MappingProxyType(constants.plain()),
         is_interval=any(
             update.upper is not None
@@ -70,6 +73,8 @@ def _expand(model: Model, given: Mapping[str, str]) -> Program:
         ),
         source=model.source,
         file=model.file,
+        synchronisations=synchronisations,
+        initial_values=_initial_values(model, variables, expander),
         formulas=MappingProxyType(expanded_formulas),
     )
 
@@ -83,18 +88,28 @@ def _variables(model: Model, modules: tuple[Module, ...], expander: Expander) ->
         ]
     if not variables:
         raise Complaint("the model has no variables", modules[0].position)
+    return tuple(variables)
+
+
+def _initial_values(
+    model: Model, variables: tuple[StateVariable, ...], expander: Expander
+) -> tuple[tuple[int, ...], ...]:
     if model.init is None:
-        return tuple(variables)
+        return (tuple(variable.initial for variable in variables),)
     predicate = expander.plain(
         model.init, Type.BOOL, "the condition between init and endinit", "init … endinit"
     )
-    return initial_state(predicate, variables)
+    return initial_states(predicate, variables)
 
 
 def _modules(
-    model: Model, modules: tuple[Module, ...], variables: tuple[StateVariable, ...], expander: Expander
+    model: Model,
+    modules: tuple[Module, ...],
+    variables: tuple[StateVariable, ...],
+    expander: Expander,
+    synchronisations: tuple[Synchronisation, ...],
 ) -> tuple[Module, ...]:
-    commands = CommandExpander(modules, variables, expander)
+    commands = CommandExpander(modules, variables, expander, synchronisations)
     result = []
     for written, module in zip(model.modules, modules, strict=True):
         try:
@@ -112,9 +127,7 @@ def _label(label: LabelDefinition, expander: Expander) -> LabelDefinition:
     return LabelDefinition(label.name, expression, label.position)
 
 
-def _rewards(model: Model, modules: tuple[Module, ...], expander: Expander) -> tuple[Rewards, ...]:
-    actions = {command.action for module in modules for command in module.commands if command.action}
-
+def _rewards(model: Model, actions: frozenset[str], expander: Expander) -> tuple[Rewards, ...]:
     def item_of(item: RewardItem) -> RewardItem:
         if item.action is not None and item.action not in actions:
             raise Complaint(

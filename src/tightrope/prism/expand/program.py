@@ -33,7 +33,7 @@ Value = int | Fraction | bool
 class StateVariable:
     """A variable with its range and initial value as integers; a bool ranges over 0..1.
 
-    `module` is None for a global variable.
+    `module` is None for a global variable. An unbounded int ranges over what states can hold.
     """
 
     name: str
@@ -43,6 +43,18 @@ class StateVariable:
     initial: int
     module: str | None
     position: Position
+    is_unbounded: bool = False
+
+
+@dataclass(frozen=True)
+class Synchronisation:
+    """Modules that move together under a visible action (None: unlabelled).
+
+    `parts` gives each by its number, with the action that its own commands have (None: the unlabelled).
+    """
+
+    action: str | None
+    parts: tuple[tuple[int, str | None], ...]
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,15 @@ class Program:
     is_interval: bool
     source: str
     file: str
+    synchronisations: tuple[Synchronisation, ...]
+    initial_values: tuple[tuple[int, ...], ...]
+    """The initial states, each as the values of all variables."""
     formulas: Mapping[str, Expression] = field(default_factory=dict)
+
+    @property
+    def has_unbounded(self) -> bool:
+        """Whether a variable has no range of its own, so that nothing bounds the number of states."""
+        return any(variable.is_unbounded for variable in self.variables)
 
     def location(self, position: Position | None) -> Location:
         """The place in the source, with its line of text."""

@@ -107,6 +107,8 @@ class CompiledAssignment:
         value = int(values[np.flatnonzero(outside)[0]])
         name = self._variable.name
         message = f"{self._command}: '{name}' becomes {value}, outside its range {low}..{high},"
+        if self._variable.is_unbounded:
+            message = f"{self._command}: '{name}' becomes {value}, beyond what a state can hold,"
         frame.fail(message, self._position, outside)
 
 

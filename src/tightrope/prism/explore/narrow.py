@@ -82,8 +82,10 @@ class NarrowSearch:
         states: KeyIndex,
         assembler: Assembler,
         stop: Boolean | None,
+        most: int | None,
     ):
-        """Raises `Untranslatable` for programs that only whole frames can run."""
+        """Raises `Untranslatable` for programs that only whole frames can run. `most`: a limit of states."""
+        self._most = most
         self._states = states
         self._assembler = assembler
         if not isinstance(assembler.probabilities, PolynomialProbabilities):
@@ -121,7 +123,7 @@ class NarrowSearch:
             self._move(int(position[STATES]), int(position[CHOICES]), int(position[TRANSITIONS]))
             if reason == FULL:
                 self._states.grow()
-            elif reason != WRITTEN:
+            elif reason != WRITTEN or (self._most is not None and len(self._states) > self._most):
                 return self._assembler.rows_done - begin
 
     def _move(self, states: int, choices: int, transitions: int) -> None:

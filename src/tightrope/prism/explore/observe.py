@@ -67,7 +67,7 @@ def observe(
             members[name][part] = condition.value(frame)
         for reward in rewards:
             reward.observe(frame, part)
-    members.setdefault("init", np.arange(states) == 0)
+    members.setdefault("init", np.arange(states) < len(program.initial_values))
     members.setdefault("deadlock", rows.deadlock)
     return Observations(
         members,

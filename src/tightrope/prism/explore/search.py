@@ -57,6 +57,9 @@ _WORTH = 256
 
 _PROGRESS_SECONDS = 0.1
 
+_MOST_UNBOUNDED = 10_000_000
+"""States of a program with unbounded variables, which may have infinitely many."""
+
 
 def explore(
     program: Program,
@@ -100,7 +103,8 @@ def _explore(
     condition = None if stop is None else space.compiler().truth(stop)
     if condition is not None and condition.fails:
         condition = None  # its errors belong to the property, and are reported with it
-    _run(space, commands, states, assembler, progress, condition)
+    limit = _MOST_UNBOUNDED if program.has_unbounded else None
+    _run(space, commands, states, assembler, progress, condition, limit)
     rows = assembler.finish()
     if not program.is_interval:
         rows = replace(rows, probability=polynomials.resolve()[rows.probability])
@@ -133,7 +137,7 @@ def _structure(program: Program, seen: Observations, rows: Rows, actions: tuple[
         rows.choice_start,
         rows.transition_start,
         rows.successor,
-        0,
+        tuple(range(len(program.initial_values))),
         rows.action,
         actions,
         seen.labels,
@@ -151,14 +155,17 @@ def _run(
     assembler: Assembler,
     progress: Progress | None,
     stop: Boolean | None,
+    most: int | None,
 ) -> None:
-    """Look at states until none is new; those with `stop` are left as they are."""
+    """Look at states until none is new; those with `stop` are left as they are. `most`: a limit of states."""
     relevance = Relevance(commands, space.ranges)
-    deep = _Deep(lambda: _narrow_search(space, commands, states, assembler, stop))
+    deep = _Deep(lambda: _narrow_search(space, commands, states, assembler, stop, most))
     limit = _ROWS
     reported = time.monotonic()
     while assembler.rows_done < len(states):
         deep.explore(len(states) - assembler.rows_done)
+        if most is not None and len(states) > most:
+            raise _too_many(space, most)
         begin = assembler.rows_done
         if begin == len(states):
             break
@@ -184,16 +191,27 @@ def _run(
         progress(len(states), assembler.transitions)
 
 
+def _too_many(space: StateSpace, most: int) -> Complaint:
+    variable = next(each for each in space.variables if each.is_unbounded)
+    return Complaint(
+        f"more than {most:,} states can be reached, and '{variable.name}' has no range: perhaps "
+        "they never end",
+        variable.position,
+        f"give it a range, such as  {variable.name} : [0..1000];",
+    )
+
+
 def _narrow_search(
     space: StateSpace,
     commands: tuple[Group, ...],
     states: KeyIndex,
     assembler: Assembler,
     stop: Boolean | None,
+    most: int | None,
 ) -> NarrowSearch | None:
     """The search state by state, where the program allows it."""
     try:
-        return NarrowSearch(space, commands, states, assembler, stop)
+        return NarrowSearch(space, commands, states, assembler, stop, most)
     except Untranslatable:
         return None
 

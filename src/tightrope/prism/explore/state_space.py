@@ -20,6 +20,7 @@ class StateSpace:
 
     def __init__(self, program: Program):
         self.variables = program.variables
+        self._initial_values = program.initial_values
         for variable in self.variables:
             if variable.low < -_INT32 or variable.high >= _INT32:
                 raise Complaint(
@@ -42,9 +43,9 @@ class StateSpace:
 
     @property
     def initial(self) -> OffsetArray:
-        """The key of the initial state, as one row."""
-        values = [np.array([variable.initial]) for variable in self.variables]
-        return self.layout.encode(values, 1)
+        """The keys of the initial states, one row each."""
+        values = np.array(self._initial_values, dtype=np.int64)
+        return self.layout.encode(list(values.T), len(values))
 
     def frame(self, keys: OffsetArray) -> Frame:
         """The states with these keys, ready for evaluation."""

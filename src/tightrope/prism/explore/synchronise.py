@@ -1,9 +1,8 @@
 """Which commands make up the choices of a state.
 
-A command without an action, or with one that no other module has, makes choices on its own. An
-action that several modules have takes one enabled command of each: all modules with the action in
-their alphabet must take part, so an action that one of them blocks is not possible. Choices of a
-state come in the order in which the commands are written.
+A command that moves alone makes choices on its own. A synchronisation of several modules takes one enabled
+command of each, so an action that one of them blocks is not possible. Choices of a state come in the order in
+which the commands are written.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from tightrope.prism.explore.frame import Frame
 from tightrope.prism.explore.probabilities import Probabilities
 from tightrope.prism.explore.state_space import StateSpace
 from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.syntax import Command, Position
+from tightrope.prism.parse.syntax import Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,31 +78,29 @@ def groups(
 ) -> tuple[tuple[Group, ...], tuple[str, ...]]:
     """The groups of a program in the order of their first commands, and the names of the actions."""
     guards = space.compiler()
-    alphabet = [{command.action for command in module.commands} - {None} for module in program.modules]
     names = [UNLABELLED]
-    for module in program.modules:
-        for command in module.commands:
-            if command.action is not None and command.action not in names:
-                names.append(command.action)
+    for one in program.synchronisations:
+        if one.action is not None and one.action not in names:
+            names.append(one.action)
+    made: dict[tuple[int, int], CompiledCommand] = {}
 
-    def compiled(command: Command) -> CompiledCommand:
-        return CompiledCommand(command, space, guards, probabilities)
+    def compiled(module: int, number: int) -> CompiledCommand:
+        if (module, number) not in made:
+            command = program.modules[module].commands[number]
+            made[module, number] = CompiledCommand(command, space, guards, probabilities)
+        return made[module, number]
 
-    result: list[Group] = []
-    done: set[str] = set()
-    for module in program.modules:
-        for command in module.commands:
-            action = command.action
-            if action is None:
-                result.append(Group(0, ((compiled(command),),), probabilities))
-                continue
-            sharing = [m for m, own in zip(program.modules, alphabet, strict=True) if action in own]
-            if len(sharing) == 1:
-                result.append(Group(names.index(action), ((compiled(command),),), probabilities))
-            elif action not in done:
-                done.add(action)
-                parts = tuple(
-                    tuple(compiled(c) for c in member.commands if c.action == action) for member in sharing
-                )
-                result.append(Group(names.index(action), parts, probabilities))
-    return tuple(result), tuple(names)
+    result: list[tuple[tuple[int, int], Group]] = []
+    for one in program.synchronisations:
+        numbers = [
+            [(module, i) for i, c in enumerate(program.modules[module].commands) if c.action == action]
+            for module, action in one.parts
+        ]
+        action = 0 if one.action is None else names.index(one.action)
+        if len(numbers) == 1:
+            result += [(place, Group(action, ((compiled(*place),),), probabilities)) for place in numbers[0]]
+        else:
+            parts = tuple(tuple(compiled(*place) for place in part) for part in numbers)
+            result.append((min(part[0] for part in numbers), Group(action, parts, probabilities)))
+    result.sort(key=lambda pair: pair[0])
+    return tuple(group for _, group in result), tuple(names)

@@ -32,8 +32,8 @@ from tightrope.prism.parse.syntax import (
 FUNCTIONS = ("min", "max", "floor", "ceil", "round", "pow", "mod", "log")
 
 _RESERVED_TEXT = """
-    bool const double dtmc endinit endmodule endrewards false formula global init int label max mdp min
-    module nondeterministic probabilistic rewards true
+    bool const double dtmc endinit endmodule endrewards endsystem false formula func global init int label max
+    mdp min module nondeterministic probabilistic rewards system true
 """
 RESERVED = frozenset(_RESERVED_TEXT.split())
 """Words that can name nothing. PRISM reserves more (F, C, clock …); like Storm, we let a model use them."""
@@ -62,12 +62,8 @@ class ExpressionBuilder(Transformer[Token, object]):
         return Label(parts[0][1:-1], at(parts[0]))
 
     def call(self, parts: list[Token | Expression]) -> Expression:
+        """`min(a, b)`, or `func(min, a, b)` as older files have it."""
         function = cast(Token, parts[0])
-        if function == "func":
-            inner = parts[1].name if isinstance(parts[1], Name) else "f"
-            raise Complaint(
-                f"the old form func({inner}, …) is not supported", at(function), f"write {inner}(…)"
-            )
         if function not in FUNCTIONS:
             raise Complaint(
                 f"unknown function '{function}'", at(function), suggestion(function, FUNCTIONS, "functions")

@@ -9,17 +9,22 @@ from lark import Token
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.expression_builder import ExpressionBuilder, at, identifier, quoted_identifier
 from tightrope.prism.parse.syntax import (
+    ActionRenaming,
     Assignment,
     Command,
+    Composition,
     Constant,
     Expression,
     Formula,
+    Hiding,
     Label,
     LabelDefinition,
     Literal,
     ModelType,
     Module,
+    ModuleName,
     ModuleRenaming,
+    Parallel,
     Position,
     RewardItem,
     Rewards,
@@ -95,11 +100,7 @@ class ModelBuilder(DeclarationBuilder):
             raise Complaint(
                 f"variable '{name}' cannot be a double: a state has bool and integer variables only", at(kind)
             )
-        raise Complaint(
-            f"variable '{name}' is an int without a range; unbounded variables are not supported",
-            at(kind),
-            f"give a range, such as  {name} : [0..100];",
-        )
+        return Variable(identifier(name), Type.INT, None, None, cast(Expression | None, parts[2]), at(name))
 
     # --- modules ---------------------------------------------------------------------------
 
@@ -163,6 +164,56 @@ class ModelBuilder(DeclarationBuilder):
             tuple[Token, Token | None, Expression, Expression], tuple(parts)
         )
         return RewardItem(True, None if action is None else identifier(action), guard, reward, at(bracket))
+
+    # --- compositions ----------------------------------------------------------------------
+
+    def system(self, parts: Parts) -> tuple[Composition, Position]:
+        keyword, name, composition = cast(tuple[Token, Token | None, Composition], tuple(parts))
+        if name is not None:
+            raise Complaint(
+                f"the composition has the name {name}: only one without a name is read",
+                at(name),
+                "leave the name out",
+            )
+        return composition, at(keyword)
+
+    def module_name(self, parts: Parts) -> ModuleName:
+        (name,) = cast(list[Token], parts)
+        return ModuleName(identifier(name), at(name))
+
+    def full_parallel(self, parts: Parts) -> Composition:
+        return _joined(cast(list[Composition], parts), None)
+
+    def interleaved(self, parts: Parts) -> Composition:
+        return _joined(cast(list[Composition], parts), ())
+
+    def partial(self, parts: Parts) -> Parallel:
+        left, _, _, actions, _, right = cast(
+            tuple[Composition, Token, Token, tuple[str, ...], Token, Composition], tuple(parts)
+        )
+        return Parallel(left, right, actions, left.position)
+
+    def hiding(self, parts: Parts) -> Hiding:
+        inner, _, actions = cast(tuple[Composition, Token, tuple[str, ...]], tuple(parts))
+        return Hiding(inner, actions, inner.position)
+
+    def action_renaming(self, parts: Parts) -> ActionRenaming:
+        inner = cast(Composition, parts[0])
+        return ActionRenaming(inner, tuple(cast(list[tuple[str, str]], parts[1:])), inner.position)
+
+    def action_list(self, parts: Parts) -> tuple[str, ...]:
+        return tuple(identifier(name) for name in cast(list[Token], parts))
+
+    def action_rename(self, parts: Parts) -> tuple[str, str]:
+        old, _, _, new = cast(list[Token], parts)
+        return identifier(old), identifier(new)
+
+
+def _joined(parts: list[Composition], actions: tuple[str, ...] | None) -> Composition:
+    result = parts[0]
+    for part in parts[1:]:
+        result = Parallel(result, part, actions, result.position)
+    return result
 
 
 def _assignments(parts: Parts) -> tuple[tuple[Assignment, ...], Position]:

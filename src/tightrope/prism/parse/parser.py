@@ -26,14 +26,19 @@ from tightrope.prism.parse.property_syntax import Property, PropertyFile, ValueO
 from tightrope.prism.parse.refusals import syntax_error
 from tightrope.prism.parse.spelling import spelled
 from tightrope.prism.parse.syntax import (
+    ActionRenaming,
+    Composition,
     Constant,
     Expression,
     Formula,
+    Hiding,
     LabelDefinition,
     Model,
     ModelType,
     Module,
+    ModuleName,
     ModuleRenaming,
+    Parallel,
     Position,
     Rewards,
     Variable,
@@ -52,10 +57,17 @@ def parse_model(text: str, file: str) -> Model:
     items = cast(list[object], _parse(source, "model"))
     types = cast(list[tuple[ModelType, Position]], _tuples_of(items, ModelType))
     inits = cast(list[tuple[Expression, Position]], _tuples_of(items, Expression))
+    systems = [
+        cast(tuple[Composition, Position], item)
+        for kind in (ModuleName, Parallel, Hiding, ActionRenaming)
+        for item in _tuples_of(items, kind)
+    ]
     if len(types) > 1:
         raise source.error("the model type is given twice", types[1][1])
     if len(inits) > 1:
         raise source.error("there is a second init … endinit", inits[1][1])
+    if len(systems) > 1:
+        raise source.error("there is a second system … endsystem", systems[1][1])
     modules = tuple(item for item in items if isinstance(item, Module | ModuleRenaming))
     if not modules:
         raise source.error("the model has no module", None, "a model looks like  mdp module m … endmodule")
@@ -71,6 +83,7 @@ def parse_model(text: str, file: str) -> Model:
         init=inits[0][0] if inits else None,
         source=text,
         file=file,
+        system=systems[0][0] if systems else None,
     )
 
 

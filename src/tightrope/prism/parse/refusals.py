@@ -27,7 +27,6 @@ _MODEL_WORDS = {
     "smg": f"stochastic games (smg) are not supported: {_DISCRETE}",
     "csg": f"concurrent stochastic games (csg) are not supported: {_DISCRETE}",
     "tptg": f"timed games (tptg) are not supported: {_DISCRETE}",
-    "system": "system … endsystem compositions are not supported: all modules synchronise on common actions",
     "player": "players (stochastic games) are not supported",
     "clock": "clocks (timed automata) are not supported",
     "invariant": "invariants (timed automata) are not supported",
@@ -35,7 +34,6 @@ _MODEL_WORDS = {
     "observables": "observables (partially observable models) are not supported",
     "prob": "the old keyword prob is not supported: write const double",
     "rate": "rates are not supported: the model has no continuous time; write const double",
-    "func": "the old form func(f, …) is not supported: write f(…)",
 }
 PROPERTY_WORDS = {
     "S": "a steady-state probability is written S=? [ states ], a long-run average R=? [ S ]",
@@ -73,7 +71,7 @@ _TOKEN_NAMES = {
     "R_OPERATOR": "a property such as Rmax=? [ … ]",
     "$END": "the end of the text",
 }
-_LITERALS = ("NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE")
+_LITERALS = ("NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "FUNC")
 _OPERATORS = ("BRANCHING", "FILTER", "STEADY", "P_OPERATOR", "R_OPERATOR", "F", "G", "X")
 _STARTS = frozenset([*_LITERALS, *_OPERATORS, "MINUS", "NOT", "LPAR"])
 """What an expression may begin with; where a quoted name is expected alone, it is none."""
@@ -226,8 +224,8 @@ def _unexpected_character(error: UnexpectedCharacters, source: Source) -> InputE
 def _hint(token: Token, expected: set[str], source: Source, spelling: dict[str, str]) -> str | None:
     before = source.text[: token.start_pos or 0]
     doubled = before[-1:] == str(token)
-    if doubled and token in ("=", "&", "|"):
-        return f"PRISM writes a single '{token}'"
+    if token == "||" or (doubled and token in ("=", "&")):
+        return f"PRISM writes a single '{token[0]}'"
     if token == "!":
         return "put the negation in parentheses: !(…)"
     if "SEMICOLON" in expected and "\n" in before[len(before.rstrip()) :]:

@@ -139,7 +139,7 @@ class LabelDefinition:
 
 @dataclass(frozen=True)
 class Variable:
-    """A bool (then `low` and `high` are None) or a bounded int; `initial` None means the default."""
+    """A bool or an int, bounded unless `low` and `high` are None; `initial` None means the default."""
 
     name: str
     type: Type
@@ -223,6 +223,46 @@ class Rewards:
 
 
 @dataclass(frozen=True)
+class ModuleName:
+    """A module in `system … endsystem`."""
+
+    name: str
+    position: Position
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """`left || right` (`actions` None: all that both have), `left ||| right` (none), `left |[a,b]| right`."""
+
+    left: Composition
+    right: Composition
+    actions: tuple[str, ...] | None
+    position: Position
+
+
+@dataclass(frozen=True)
+class Hiding:
+    """`inner / {a, b}`: these actions become unlabelled."""
+
+    inner: Composition
+    actions: tuple[str, ...]
+    position: Position
+
+
+@dataclass(frozen=True)
+class ActionRenaming:
+    """`inner {old <- new, …}`"""
+
+    inner: Composition
+    renaming: tuple[tuple[str, str], ...]
+    position: Position
+
+
+Composition = ModuleName | Parallel | Hiding | ActionRenaming
+"""How modules are put together, as `system … endsystem` says it."""
+
+
+@dataclass(frozen=True)
 class Model:
     """A model file as written."""
 
@@ -236,3 +276,4 @@ class Model:
     init: Expression | None
     source: str
     file: str
+    system: Composition | None = None

@@ -1,0 +1,127 @@
+"""What `check` prints and writes of one P or R: values of initial states, and of all where asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec import UNSET, UnsetType
+
+from tightrope.formats.documents.answers import InitialFacts, PropertyAnswer, StateValue
+from tightrope.formats.documents.outcome import Span
+from tightrope.model.initial_values import InitialValues
+from tightrope.prism.properties.question import Question
+from tightrope.solver.solution import Solution, Status
+
+
+@dataclass(frozen=True)
+class PlainAnswer:
+    """A question with its solution."""
+
+    question: Question
+    solution: Solution
+    seconds: float
+    of_all_states: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.question.text
+
+    @property
+    def value(self) -> InitialValues:
+        return self.solution.at_initial_states
+
+    @property
+    def verdict(self) -> str | None:
+        """True where it is true in every initial state: the least or the greatest value decides."""
+        if self.question.comparison is None:
+            return None
+        decides = self.value.least if self.question.comparison.startswith(">") else self.value.greatest
+        return self.question.answer(*decides)
+
+    @property
+    def is_answered(self) -> bool:
+        """A threshold is answered by any bounds that decide it, a number only by close ones."""
+        if self.verdict is not None:
+            return self.verdict != "not certified"
+        return self._status is Status.CERTIFIED
+
+    @property
+    def _status(self) -> Status:
+        """That of what was asked: the initial state, or all of them."""
+        return self.solution.status if self.of_all_states else self.solution.initial_status
+
+    @property
+    def status(self) -> str:
+        return self._status.name.lower().replace("_", "-")
+
+    @property
+    def trouble(self) -> str:
+        return f"{self.question.text}: {self._status.value}"
+
+    def record(self) -> PropertyAnswer:
+        value = self.value
+        reading = self.question.reading
+        return PropertyAnswer(
+            question=self.question.text,
+            name=self.question.name or UNSET,
+            read_as=UNSET if reading is None else reading.taken,
+            robust_form=UNSET if reading is None else reading.robust,
+            lower=value.lower,
+            upper=value.upper,
+            initial=initial_record(value),
+            status=self.status,
+            answer=UNSET if self.verdict is None else self.verdict,
+            iterations=self.solution.iterations,
+            states=_all_states(self) if self.of_all_states else UNSET,
+        )
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What is printed of the initial states."""
+        facts = [*initial_facts(self.value), ("status", self.status)]
+        if (reading := self.question.reading) is not None:
+            facts.insert(0, ("read as", f"{reading.taken}: nature for the agent; robust: {reading.robust}"))
+        if self.verdict is not None:
+            facts.insert(0, ("answer", self.verdict))
+        return facts
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]] | None:
+        """Columns and rows of all states, where they were asked for."""
+        if not self.of_all_states:
+            return None
+        rows = [(row.state, f"{row.lower:.9g}", f"{row.upper:.9g}", row.action) for row in _all_states(self)]
+        return ("state", "lower", "upper", "action"), list(rows)
+
+
+def _all_states(answer: PlainAnswer) -> list[StateValue]:
+    structure, solution = answer.solution.kernel.structure, answer.solution
+    return [
+        StateValue(
+            structure.state_name(s),
+            float(solution.lower[s]),
+            float(solution.upper[s]),
+            structure.action_name(int(c)) if (c := solution.choice[s]) >= 0 else "",
+        )
+        for s in range(structure.states)
+    ]
+
+
+def initial_facts(value: InitialValues) -> list[tuple[str, str]]:
+    """What is printed of the values of initial states."""
+    if value.states == 1:
+        return [("value", _span(*value.least))]
+    return [
+        ("value", f"{_span(value.lower, value.upper)} over {value.states:,} initial states"),
+        ("least", _span(*value.least)),
+        ("greatest", _span(*value.greatest)),
+    ]
+
+
+def initial_record(value: InitialValues) -> InitialFacts | UnsetType:
+    """The same for JSON; nothing where there is one initial state."""
+    if value.states == 1:
+        return UNSET
+    return InitialFacts(value.states, Span(*value.least), Span(*value.greatest))
+
+
+def _span(lower: float, upper: float) -> str:
+    return f"[{lower:.9g}, {upper:.9g}]"

@@ -36,29 +36,20 @@ from typing import Any
 import numpy as np
 
 import tightrope as tr
-from tightrope.data.growing import GrowingCounts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import decided_states
-from tightrope.data.until_doubled import simulate_until_doubled
-from tightrope.learning.online.designer import REDESIGN, by_expression
 from tightrope.learning.online.exploration import Explore
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.run import OnlineRun
+from tightrope.learning.online.run import OnlineRun, Truth
 from tightrope.learning.online.sources import SimulatedEpisodes
-from tightrope.planning.directions import find_directions
-from tightrope.planning.oracle import best_episodes
-from tightrope.planning.safe import entering
-from tightrope.planning.stage import Question, Stage
-from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import Predictions, prequential
+from tightrope.solver.solve import solve
 
 DELTA = 0.001
 SEEDS = (1, 2, 3, 4, 5)
 BY_STEPS = "by steps"
 WAYS = ("designed", BY_STEPS, "robust", "optimistic")
 SAFE = "safe"
-COVERAGE_DELTA, COVERAGE_EPISODES = 0.05, 20
+COVERAGE_DELTA, COVERAGE_EPISODES, COVERAGE_TRUTH = 0.05, 60, (0.6, 0.45)
 KEPT = 0.8
 """Of the saving, with a bound on crashes."""
 
@@ -251,8 +242,8 @@ def _cell(row: Row, way: str) -> str:
 
 
 def coverage(replications: int, first: int = 0) -> Row:
-    """Runs of designed exploration on a small model at δ = 0.05: in how many the truth lies outside of the
-    likelihood region at any look, and with it perhaps outside of an interval.
+    """Runs of designed exploration on a small model at δ = 0.05: in how many an interval of any update misses
+    what it bounds, the robust policy's value or the best one there is.
     """
     parameters = tr.Parameters.box(p=(0.05, 0.95), q=(0.05, 0.95))
     p, q = parameters.symbols()
@@ -266,38 +257,44 @@ def coverage(replications: int, first: int = 0) -> Row:
         (3, "", {3: 1}),
         (4, "", {4: 1}),
     ]
-    model = tr.build_from_rows(rows, parameters, labels={"goal": [3]})
-    objective = model.problem('Pmax=? [ F "goal" ]').objective
-    question = Question(model, objective, decided_states(objective, model.states), None, False, 3.0)
-    simulator = Simulator(model.instantiate([0.6, 0.45]), None, question.stop, 100, model.hash(), threads=1)
-    missed = sum(_misses(question, simulator, seed) for seed in range(first, first + replications))
-    return {"replications": replications, "missed": missed, "delta": COVERAGE_DELTA}
+    problem = tr.build_from_rows(rows, parameters, labels={"goal": [3]}).problem('Pmax=? [ F "goal" ]')
+    model, objective = problem.model, problem.objective
+    assert isinstance(model, tr.ParametricMDP)
+    plain = model.instantiate(COVERAGE_TRUTH)
+    stop = decided_states(objective, model.states)
+    simulator = Simulator(plain, None, stop, 100, model.hash(), threads=1)
+    best = float(solve(plain, objective, precision=1e-9).lower[model.initial])
+    truth, missed, updates = Truth(plain, objective), 0, 0
+    for seed in range(first, first + replications):
+        misses, looks = _misses(problem, simulator, truth, best, seed)
+        missed, updates = missed + misses, updates + looks
+    found: Row = {"replications": replications, "missed": missed, "delta": COVERAGE_DELTA}
+    return found | {"updates": updates, "episodes": COVERAGE_EPISODES}
 
 
-def _misses(question: Question, simulator: Simulator, seed: int) -> bool:
-    """Whether one run of `COVERAGE_EPISODES`, designed for the policy that is best at the estimate and as
-    often as `online` does it, loses the truth at a look.
-    """
-    model, target = question.model, question.objective.target
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    functions, outcomes = coordinates.functions(model.expressions), Outcomes.of(model)
-    exact = np.log(np.maximum(model.expressions.values([0.6, 0.45]), 1e-300))
-    data, predictions = GrowingCounts(model, None, False, True), Predictions()
-    policy, designed_at = tr.Policy.uniform(model), 0
-    while data.episodes < COVERAGE_EPISODES:
-        simulate_until_doubled(simulator, policy, seed, data, COVERAGE_EPISODES)
-        data.look()
-        counts = data.counts()
-        evidence = prequential(coordinates, functions, outcomes, counts, COVERAGE_DELTA, predictions)
-        if float(evidence.weight @ exact) < evidence.threshold:
-            return True
-        if data.episodes >= REDESIGN * designed_at:
-            stage = Stage.after(question, by_expression(model, counts))
-            at = stage.information.probability[model.expression]
-            best = best_episodes(stage.episodes)(entering(model.structure, at, target)).atom.parts[0][1]
-            aim = find_directions(stage.information, question.objective, best, coupled=False)
-            policy, designed_at = stage.design(aim, data.episodes).policy, data.episodes
-    return False
+def _misses(
+    problem: tr.Problem, simulator: Simulator, truth: Truth, best: float, seed: int
+) -> tuple[bool, int]:
+    """Whether any update of one run of the learner says what is not so, and how many updates there were."""
+    learner = OnlineLearner(
+        problem,
+        delta=COVERAGE_DELTA,
+        explore=Explore("designed", cap=100),
+        until_gap=1e-6,  # so that every update has an interval; never reached
+        region="likelihood",
+        sets="rectangular",
+    )
+    run = OnlineRun(learner, SimulatedEpisodes(simulator, seed), COVERAGE_EPISODES)
+    missed, looks = False, 0
+    for _ in run.records():
+        update = learner.last_update
+        assert update is not None and update.interval is not None
+        value = truth.performance(update.robust_policy)
+        assert value is not None
+        inside = update.interval.lower <= value.upper and value.lower <= update.interval.upper
+        missed |= not inside or update.optimistic < best or update.guarantee > value.upper
+        looks += 1
+    return missed, looks
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """How good the forecasts of `tightrope plan` are: episodes that were needed beside those that were forecast.
 
     python benchmarks/plan_forecasts.py                      all six families, pilots of 100, 571 and 2000
-    python benchmarks/plan_forecasts.py 'rover(10,10)'       some by name; --seeds, --pilots, --ways others
+    python benchmarks/plan_forecasts.py 'rover(10,10)'       some by name; --seeds, --pilots, --ways, --shares
     python benchmarks/plan_forecasts.py --again              forecasts made anew for the rows that there are
     python benchmarks/plan_forecasts.py --times              how long a plan takes, up to rover(125,125)
     python benchmarks/plan_forecasts.py --table              what docs/planning.md shows, from the rows
@@ -43,7 +43,7 @@ from tightrope.data.batches import batch_ends
 from tightrope.data.stopping import decided_states
 
 DELTA = 0.001
-SEEDS = (1, 2)
+SEEDS = (1, 2, 3)
 PILOTS = (100, 571, 2000)
 SHARES = (1 / 3, 1 / 8)
 WAYS = ("designed", "robust", "uniform")
@@ -259,6 +259,7 @@ def main() -> int:
     parser.add_argument("instances", nargs="*", help="such as 'rover(10,10)'")
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
     parser.add_argument("--pilots", nargs="*", type=int, default=list(PILOTS))
+    parser.add_argument("--shares", nargs="*", type=float, default=list(SHARES))
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--out", type=Path, default=FILE)
@@ -277,8 +278,8 @@ def main() -> int:
     if asked.again:
         forecast_again(rows, asked.out)
     elif not asked.table:
-        for seed in asked.seeds:
-            for share in SHARES:
+        for share in asked.shares:
+            for seed in asked.seeds:
                 for name in asked.instances or INSTANCES:
                     for pilot in asked.pilots:
                         measure((name, pilot, seed, share), asked.ways, rows, asked.out)

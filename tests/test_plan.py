@@ -22,6 +22,7 @@ from tightrope.formats.documents.plan import PlanDocument
 from tightrope.planning.directions import Directions, expression_directions, find_directions
 from tightrope.planning.forecast import Corrected, Curve, Gap, Past, episodes_until, smallest
 from tightrope.planning.information import Information
+from tightrope.planning.plausible import plausible_points
 from tightrope.planning.widths import total_width
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.outcomes import Outcomes
@@ -166,6 +167,41 @@ def test_the_level_to_come_is_right_on_average() -> None:
     assert abs(error.mean()) < 3 * error.std() / math.sqrt(len(error)) + 0.05 * np.mean(came)
     assert np.mean(np.abs(error) <= 2 * np.array(spreads)) >= 0.9
     assert np.mean(spreads) < 2.5 * error.std()
+
+
+def test_plausible_points_are_normal_within_the_domain() -> None:
+    """One direction is known well, of the other the domain says more than the data."""
+    model = coin()
+    information = Information.at(model, np.array([0.5, 0.5]))
+    rows, bounds = information.maximiser.faces
+    points = np.concatenate(
+        [plausible_points(information, np.diag([10_000.0, 0.01 * k])) for k in range(1, 30)]
+    )
+    assert np.all(points @ rows.T < bounds)
+    extent = (bounds[: len(bounds) // 2] + bounds[len(bounds) // 2 :])[:2]
+    assert points[:, 0].std() == pytest.approx(0.01, rel=0.3)
+    assert points[:, 1].std() == pytest.approx(extent[1] / math.sqrt(12), rel=0.2)
+    np.testing.assert_allclose(points.mean(axis=0), 0.5, atol=0.02)  # pairs are mirrored
+
+
+def test_a_forecast_knows_where_else_the_estimate_may_be() -> None:
+    """Elsewhere the directions weigh four times as much on one side, a quarter on the other."""
+    model = coin()
+    information = Information.at(model, np.array([0.5, 0.5]))
+    drawn = tr.Simulator(model.instantiate(p=0.5, q=0.5), None, model_hash=model.hash(), threads=1)
+    counts = drawn.episodes(400, 1)
+    past = Past.of(information, counts)
+    here = Directions.merged(np.eye(2), np.ones(2))
+    beside = [
+        (information.point + 0.01, Directions(here.vector, factor * here.weight)) for factor in (4.0, 0.25)
+    ]
+    matrix = information.of_visits(np.array([0.5, 0.5, 0.0, 0.0]))
+    plain = Curve(information, here, past, 0.01, matrix, 1.0)
+    aware = Curve(information, here, past, 0.01, matrix, 1.0, beside)
+    assert aware.edge(0, 0) == plain.edge(0, 0)  # the data so far are what they are
+    assert aware.edge(4096, 0) == pytest.approx(plain.edge(4096, 0), rel=1e-9)
+    assert aware.edge(4096, 1) < plain.edge(4096, 1) / 4
+    assert aware.edge(4096, 2) > plain.edge(4096, 2) * 4
 
 
 class _Root:

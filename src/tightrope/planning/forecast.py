@@ -6,11 +6,18 @@ of the batches after the pilot and
 
     K/2 = log(1/δ) + price + [ how much worse the plug-ins did than the estimate of all data ].
 
-A batch's plug-in is off by δ ~ N(0, S⁻¹), S all information before it (the smoothing's included), which
-costs ½·δᵀI_bδ − gᵀδ with mean ½·tr(Q_b) and variance tr(Q_b) + ½·tr(Q_b²), Q_b = S⁻¹·I_b. The estimate of all
-gains ½·χ²_d. Of past batches it is known what their plug-ins cost against the estimate of now, which is off
-by N(0, S_now⁻¹) itself: ½·tr(I_past·S_now⁻¹) of it are taken back. So K continues what was realised; ± 2
-standard deviations of the bracket are the edges of the range that is printed.
+A batch's plug-in is the smoothed estimate of what came before: off by S⁻¹·(g − R·b), with g ~ N(0, I) the
+score, R the smoothing's curvature, S = I + R, and b how far the truth is from where the smoothing pulls.
+In the middle of a box R⁻¹ is its squared half extent per direction, and a truth that may be anywhere in it
+has E[b·bᵀ] = R⁻¹/3. So the error has the second moment E = S⁻¹ − ⅔·S⁻¹RS⁻¹, and the plug-in costs
+½·tr(I_b·E) on average, with variance tr(Q_b) + ½·tr(Q_b²), Q_b = S⁻¹·I_b. The estimate from all that is known
+fits data of information J among it better than the truth by ½·tr(S⁻¹J) + ⅓·tr(S⁻¹RS⁻¹J) on average. Of past
+batches it is known what their plug-ins cost against the estimate of now; what that one gains is taken back,
+and what the one of all data will gain is added. So K continues what was realised; ± 2 standard deviations of
+the bracket are one part of the range that is printed.
+
+The other part is where the estimate will be by then (`tightrope.planning.plausible`): the forecast is
+multiplied by the mean ratio between widths there and here, and the range widened by its spread.
 
 Batches end where they always do, so K rises within a pilot and falls where the next pilot begins. A *plan*
 (a number of episodes stated before the first one) fixes the pilot and costs no price; otherwise pilots come
@@ -20,7 +27,7 @@ in tens of batches (`PILOT_STEP`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -42,6 +49,12 @@ MOST_EPISODES = 10**9
 DEVIATIONS = 2.0
 LEAST_RATIO = 0.5
 """Between the gap of now and its formula."""
+
+LESS_SMOOTHED = 2.0 / 3.0
+"""The share of the smoothing's curvature that is no error, if the truth may be anywhere in the domain."""
+
+STEP = 4.0
+"""Between two numbers of episodes for which it is looked elsewhere; what is between is interpolated."""
 
 ROUGH_RATIO = 2.0
 """From here on the formula is far off, and a forecast rough."""
@@ -130,7 +143,8 @@ class Forecast(Protocol):
 class Curve:
     """The gap of a likelihood region against more episodes, all collected in one way.
 
-    `matrix` and `steps` are the information and the expected length of an episode.
+    `matrix` and `steps` are the information and the expected length of an episode. `elsewhere` are points
+    where the parameters may be as well, with the directions of the gap there.
     """
 
     def __init__(
@@ -141,7 +155,10 @@ class Curve:
         delta: float,
         matrix: FloatArray,
         steps: float,
+        elsewhere: Sequence[tuple[FloatArray, Directions]] = (),
     ):
+        self.elsewhere = elsewhere
+        self._moves: dict[int, tuple[float, float]] = {}
         self.information, self.directions, self.past, self.delta = information, directions, past, delta
         self.matrix, self.steps = matrix, steps
         self._known: dict[tuple[int, int], float] = {}
@@ -154,7 +171,9 @@ class Curve:
         for batch in range(len(ends) - 1):
             before = now + (ends[batch] - past.episodes) * matrix
             share = np.linalg.lstsq(before, matrix, rcond=None)[0]
-            self._rates[batch], self._second[batch] = np.trace(share), np.vdot(share, share.T)
+            pulled = np.linalg.lstsq(before, information.smoothing, rcond=None)[0]
+            self._rates[batch] = np.trace(share) - LESS_SMOOTHED * np.vdot(pulled, share.T)
+            self._second[batch] = np.vdot(share, share.T)
         self._now = now
 
     def __call__(self, episodes: float) -> Gap:
@@ -168,8 +187,43 @@ class Curve:
             matrix, level, spread = self.region(count)
             away = (0.0, -1.0, 1.0)[which] * 2.0 * DEVIATIONS * spread
             level = max(level + away, 2.0 * math.log(1.0 / self.delta))
-            self._known[count, which] = total_width(self.information, self.directions, matrix, level)
+            width = total_width(self.information, self.directions, matrix, level)
+            moved, apart = self._moved(count)
+            if which and width > 0.0:
+                middle = self.edge(count, 0) / moved
+                off = math.hypot(math.log(width / middle), DEVIATIONS * apart)
+                width = middle * math.exp(off if which == 2 else -off)
+            self._known[count, which] = width * moved
         return self._known[count, which]
+
+    def _moved(self, count: int) -> tuple[float, float]:
+        """By which factor the width will differ where the estimate will be, and the standard deviation of its
+        logarithm.
+        """
+        if not count or not self.elsewhere:
+            return 1.0, 0.0
+        step = math.log(count) / math.log(STEP)
+        below = math.floor(step)
+        low, high = self._moved_at(below), self._moved_at(below + 1)
+        logarithm, spread = (a + (step - below) * (b - a) for a, b in zip(low, high, strict=True))
+        return math.exp(logarithm), spread
+
+    def _moved_at(self, step: int) -> tuple[float, float]:
+        """(mean, standard deviation) of the logarithm."""
+        if step not in self._moves:
+            information, count = self.information, round(STEP**step)
+            matrix, level, _ = self.region(count)
+            here = total_width(information, self.directions, matrix, level)
+            more = count * self.matrix
+            share = np.linalg.lstsq(self._now + more, more, rcond=None)[0]
+            widths = []
+            for point, directions in self.elsewhere:
+                way = share @ (point - information.point)
+                centre = information.point + information.room(way) * way
+                widths.append(total_width(information, directions, matrix, level, centre))
+            ratio = np.log(np.maximum(widths, 1e-300) / here) if here > 0.0 else np.zeros(1)
+            self._moves[step] = float(ratio.mean()), float(ratio.std())
+        return self._moves[step]
 
     def region(self, count: int) -> tuple[FloatArray, float, float]:
         """(information after the pilot, K, standard deviation of K/2) after so many more episodes."""
@@ -187,11 +241,22 @@ class Curve:
         cost, variance = self._past_cost(old)
         taken_back = np.linalg.lstsq(self._now, before, rcond=None)[0]
         bracket = math.log(1.0 / self.delta) + price + cost + 0.5 * float(new @ rates)
-        bracket += 0.5 * max(size - float(np.trace(taken_back)), 0.0) if count else 0.0
+        total = before + float(new.sum()) * self.matrix
+        if count:
+            gained = self._gain(total, self._now + count * self.matrix) - self._gain(before, self._now)
+            bracket += max(gained, 0.0)
         variance += float(new @ rates) + 0.5 * float(new**2 @ second)
         if count:
             variance += 0.5 * size + 0.5 * float(np.vdot(taken_back, taken_back.T))
-        return before + float(new.sum()) * self.matrix, 2.0 * bracket, math.sqrt(max(variance, 0.0))
+        return total, 2.0 * bracket, math.sqrt(max(variance, 0.0))
+
+    def _gain(self, matrix: FloatArray, known: FloatArray) -> float:
+        """By how much the estimate from all that is known is expected to fit some data better than the
+        truth does.
+        """
+        share = np.linalg.lstsq(known, matrix, rcond=None)[0]
+        pulled = np.linalg.lstsq(known, self.information.smoothing, rcond=None)[0]
+        return 0.5 * float(np.trace(share)) + 0.5 * LESS_SMOOTHED * float(np.vdot(pulled, share.T))
 
     def _past_cost(self, batches: slice) -> tuple[float, float]:
         """What the plug-ins of past batches cost, realised or expected, and the variance of the latter."""

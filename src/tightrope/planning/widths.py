@@ -29,15 +29,23 @@ _LEAST = 1e-12
 """Relative eigenvalues below this are no information; the domain bounds what is not known."""
 
 
-def total_width(information: Information, directions: Directions, matrix: FloatArray, level: float) -> float:
-    """Σ_k w_k·(h(u_k) + h(−u_k)) over {Δᵀ·matrix·Δ ≤ level} within the domain."""
+def total_width(
+    information: Information,
+    directions: Directions,
+    matrix: FloatArray,
+    level: float,
+    centre: FloatArray | None = None,
+) -> float:
+    """Σ_k w_k·(h(u_k) + h(−u_k)) over {Δᵀ·matrix·Δ ≤ level} within the domain, around a centre (the point
+    of the information by default).
+    """
     if not len(directions):
         return 0.0
     root = _whitener(information, matrix) * np.sqrt(max(level, 0.0))
     flat = directions.vector @ root
     plain = 2.0 * np.linalg.norm(flat, axis=1)
     rows, bounds = information.maximiser.faces
-    faces, room = rows @ root, bounds - rows @ information.point
+    faces, room = rows @ root, bounds - rows @ (information.point if centre is None else centre)
     reach = np.linalg.norm(faces, axis=1)
     cutting = reach > room
     if not np.any(cutting):

@@ -22,10 +22,9 @@ from tightrope.learning.plan.planner import Found, Planner
 from tightrope.numerics.arrays import FloatArray
 from tightrope.planning.directions import Directions
 from tightrope.planning.draws import DrawDesign, Experiments, design_draws
-from tightrope.planning.forecast import MOST_EPISODES, Corrected, Curve, Forecast, Gap, Past
+from tightrope.planning.forecast import MOST_EPISODES, Corrected, Curve, Forecast, Gap
 from tightrope.planning.hanging import blind_combinations
 from tightrope.planning.stage import FEWEST
-from tightrope.region.polytope import Polytope
 from tightrope.region.region import RegionKind
 
 MOST_ROUNDS = 4
@@ -48,13 +47,12 @@ class DrawPlanner(Planner):
             raise InputError(
                 "draws are forecast for likelihood regions only", hint='plan with `region="likelihood"`'
             )
-        region = self.result.region
-        evidence = region.evidence if isinstance(region, Polytope) else None
-        past = replace(Past.of(information, self.counts, evidence), episodes=self._so_far())
+        assert self.outlook.past is not None
+        past = replace(self.outlook.past, episodes=self._so_far())
         experiments = Experiments.of(information)
 
         def curve(matrix: FloatArray) -> Forecast:
-            formula = Curve(information, directions, past, self.delta, matrix, 1.0)
+            formula = Curve(information, directions, past, self.delta, matrix, 1.0, self.outlook.elsewhere)
             return Corrected(formula, found.gap_now)
 
         forecasts = {EVEN: curve(experiments.information.mean(axis=0))}

@@ -20,7 +20,6 @@ from tightrope.data.stopping import deciding_steps
 from tightrope.formats.policy import Policy
 from tightrope.learning.online.designer import Designer, by_expression
 from tightrope.learning.online.exploration import Explore
-from tightrope.learning.options import LearnOptions
 from tightrope.learning.plan.answer import (
     DESIGNED,
     GIVEN,
@@ -32,6 +31,7 @@ from tightrope.learning.plan.answer import (
     PlanStatus,
     Strategy,
 )
+from tightrope.learning.plan.outlook import Outlook
 from tightrope.learning.plan.target import Aim, Target
 from tightrope.learning.policies import maximises
 from tightrope.learning.result import LearningResult, PolicyValue
@@ -42,30 +42,20 @@ from tightrope.planning.directions import (
     Criterion,
     Directions,
     EveryDirection,
-    expression_directions,
-    find_directions,
 )
 from tightrope.planning.episodes import Way
 from tightrope.planning.forecast import (
     MOST_EPISODES,
     ROUGH_RATIO,
     Corrected,
-    Curve,
     Forecast,
     Gap,
-    Past,
     episodes_until,
 )
 from tightrope.planning.hanging import Combination, main_combinations, without_information
 from tightrope.planning.oracle import Atom, Oracle
-from tightrope.planning.sampled import SampledCurve
 from tightrope.planning.stage import FEWEST, Stage
-from tightrope.region.build import build_region
-from tightrope.region.polytope import Polytope
-from tightrope.region.region import Region, RegionKind
 from tightrope.solver.solve import solve
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.outcomes import Outcomes
 from tightrope.uncertainty.sets import SetsKind
 
 POINTS = 24
@@ -108,20 +98,21 @@ class Planner:
         steps = deciding_steps(self.objective)
         limit = asked.cap if steps is None else min(asked.cap or steps, steps)
         self.delta = result.ledger.delta
-        self.sets = result.decisions.sets
-        coupled = self.sets is SetsKind.COUPLED
+        coupled = result.decisions.sets is SetsKind.COUPLED
         self.designer = Designer.of(result.problem, self.delta, coupled, replace(asked, cap=limit))
         self.stage = Stage.after(self.designer.question, by_expression(model, counts))
         self.oracle: Oracle = self.designer.oracle(self.stage)
         self.judged: PolicyValue = result.robust if result.value is None else result.value
+        apart = target.aim is Aim.OPTIMALITY
+        judged = (self.judged.policy, result.optimistic.policy) if apart else (self.judged.policy,)
+        self.outlook = Outlook(result, counts, self.stage, judged)
         self._criterion: Criterion | None = None
-        self._past: Past | None = None
         self._atoms: tuple[Atom, ...] = ()
         self.notes = [self.stage.episodes.uncut] if self.stage.episodes.uncut else []
 
     def plan(self) -> Plan:
         """The answer."""
-        directions, gap_now = self._directions(), self._gap_now()
+        directions, gap_now = self.outlook.directions(), self._gap_now()
         if directions is None or not math.isfinite(gap_now):
             made, following = self._explore_everything()
             nothing = Found(gap_now, None, math.nan, exploration=made, next_episodes=following)
@@ -141,20 +132,6 @@ class Planner:
         return self._forecast(found, directions)
 
     # --- what is asked ---------------------------------------------------------------------
-
-    def _directions(self) -> Directions | None:
-        """What the gap is made of."""
-        found = self._directions_of(self.judged.policy)
-        if self.target.aim is not Aim.OPTIMALITY or found is None:
-            return found
-        other = self._directions_of(self.result.optimistic.policy)
-        return None if other is None else Directions.together((0.5, found), (0.5, other))
-
-    def _directions_of(self, policy: Policy) -> Directions | None:
-        information, objective = self.stage.information, self.objective
-        if self.sets is SetsKind.EXPRESSION:
-            return expression_directions(information, objective, policy, self.stage.past)
-        return find_directions(information, objective, policy, coupled=self.sets is SetsKind.COUPLED)
 
     def _gap_now(self) -> float:
         if self.target.aim is Aim.OPTIMALITY:
@@ -193,7 +170,7 @@ class Planner:
         return without_information(self.stage.episodes, self.stage.information, directions)
 
     def _forecast(self, found: Found, directions: Directions) -> Plan:
-        formula = self._forecaster(directions)
+        formula = self.outlook.forecaster(directions)
 
         def forecaster(occupancy: FloatArray) -> Forecast:
             return Corrected(formula(occupancy), found.gap_now)
@@ -244,32 +221,6 @@ class Planner:
                 "is rough, so plan again soon"
             )
 
-    def _forecaster(self, directions: Directions) -> Callable[[FloatArray], Forecast]:
-        """From an occupancy to what to expect of it, for the region that is used."""
-        information, decisions = self.stage.information, self.result.decisions
-        if decisions.region is RegionKind.LIKELIHOOD:
-            region = self.result.region
-            evidence = region.evidence if isinstance(region, Polytope) else None
-            past = self._past = Past.of(information, self.counts, evidence)
-            return lambda occupancy: Curve(
-                information,
-                directions,
-                past,
-                self.delta,
-                information.of_visits(occupancy),
-                float(occupancy.sum()),
-            )
-        assert decisions.region is not None
-        kind, model, outcomes = decisions.region, self.result.model, Outcomes.of(self.result.model)
-        asked: LearnOptions = self.result.options
-        interval = asked.interval or IntervalMethod.BETA_BINOMIAL
-        options = replace(decisions.region_options(asked), interval=interval)
-
-        def build(counts: Counts) -> Region:
-            return build_region(kind, model, counts, self.delta, options, outcomes)
-
-        return lambda occupancy: SampledCurve(information, directions, self.counts, build, occupancy)
-
     def _ways(self) -> list[Collected]:
         """What designed exploration is compared with."""
         judged = ROBUST if self.result.value is None else GIVEN
@@ -298,8 +249,9 @@ class Planner:
         followed = self._followed
         spend = amount * self.designer.cost_of(followed)
         known = stage.past
-        if self._past is not None:
-            known = self._past.kept(amount * float(followed.sum())) + stage.information.smoothing
+        past = self.outlook.past
+        if past is not None:
+            known = past.kept(amount * float(followed.sum())) + stage.information.smoothing
         if oracle is not None:  # another bound: what was found under this one need not keep it
             self._atoms = ()
         if self._criterion is None:

@@ -49,7 +49,7 @@ SEEDS = (1, 2, 3, 4, 5)
 BY_STEPS = "by steps"
 WAYS = ("designed", BY_STEPS, "robust", "optimistic")
 SAFE = "safe"
-COVERAGE_DELTA, COVERAGE_EPISODES, COVERAGE_TRUTH = 0.05, 60, (0.6, 0.45)
+COVERAGE_DELTA, COVERAGE_EPISODES, COVERAGE_TRUTH = 0.05, 30, (0.6, 0.45)
 KEPT = 0.8
 """Of the saving, with a bound on crashes."""
 

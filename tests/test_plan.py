@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tightrope.data.batches import batch_ends
 from tightrope.data.stopping import decided_states
 from tightrope.formats.documents.coding import read_document
 from tightrope.formats.documents.plan import PlanDocument
+from tightrope.learning.plan.answer import rounded
 from tightrope.planning.directions import Directions, expression_directions, find_directions
 from tightrope.planning.forecast import Corrected, Curve, Gap, Past, episodes_until, smallest
 from tightrope.planning.information import Information
@@ -380,6 +382,11 @@ def test_wrong_questions(words: dict[str, Any], message: str) -> None:
 # --- the command -----------------------------------------------------------------------------
 
 
+def _links(page: str) -> str:
+    """What a page would load."""
+    return " ".join(re.findall(r'(?:src|href)="([^"]*)"', page))
+
+
 def test_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -401,6 +408,13 @@ def test_the_command(
         assert (tmp_path / "plan" / f"forecast.{suffix}").stat().st_size > 1000
     assert tr.Policy(bench().model, tmp_path / "plan" / "exploration-policy.json") == planned().policy
     assert len(list((tmp_path / "plan" / "policies").iterdir())) == len(planned().exploration.shares)  # type: ignore[union-attr]
+    assert run(["report", "plan"]) == 0
+    page = (tmp_path / "plan" / "report.html").read_text()
+    assert "This is a forecast, not a guarantee" in page and "<svg" in page and "http" not in _links(page)
+    assert f"<td>{rounded(planned().episodes)}</td>" in page and "0.06" in page
+    capsys.readouterr()
+    assert run(["report", "plan/plan.json", "--figures", "drawn"]) == 2 and not (tmp_path / "drawn").exists()
+    assert "is a plan" in capsys.readouterr().err
     more = ["--policy", "plan/exploration-policy.json", "--episodes", "40", "--append", "pilot.parquet"]
     assert run(["sample", model, *more, "--seed", "3"]) == 0
     counts = tr.read_data("pilot.parquet", bench().model).counts

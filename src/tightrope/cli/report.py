@@ -15,7 +15,9 @@ def report(
     result: Annotated[
         Path,
         typer.Argument(
-            metavar="RESULT", help="A directory written by learn -o, or its result.json.", show_default=False
+            metavar="RESULT",
+            help="A directory written by learn -o or plan -o, or its result.json or plan.json.",
+            show_default=False,
         ),
     ],
     output: Annotated[
@@ -68,15 +70,19 @@ def report(
 
     The page holds the answer with its guarantee and assumption, the value intervals of all sets, the
     parameter regions, the widths before and after, the data that bind, the policy, timings, the ledger and
-    where everything comes from.
+    where everything comes from. That of a plan holds the forecasts with their figure, the design and what to
+    do next.
 
     Example: tightrope report results -o report.html
     """
+    from tightrope.formats.documents.plan import plan_file
     from tightrope.formats.output_file import refuse_same
-    from tightrope.report.write import write_report
+    from tightrope.report.write import refuse_beside_plans, write_report
 
     others = beside or []
     refuse_same((output, picture))
+    if (planned := plan_file(result)) is not None:
+        refuse_beside_plans(planned, [figures, picture])
     if figures is not None or picture is not None:
         from tightrope.report.figures import check_figures, check_picture, write_figures, write_picture
 

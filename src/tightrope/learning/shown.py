@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from tightrope.formats.documents.plan import PlanDocument
     from tightrope.formats.documents.result import ResultDocument
-    from tightrope.learning.plan.answer import Plan
     from tightrope.learning.result import LearningResult
     from tightrope.report.policy_map import PolicyMap
     from tightrope.report.run import Run
@@ -57,14 +57,14 @@ def write_certificate(result: LearningResult, path: Path, overwrite: bool) -> di
     return proof.values
 
 
-def plot_forecast(plan: Plan, ax: Axes | None) -> Axes:
+def plot_forecast(plan: PlanDocument, ax: Axes | None) -> Axes:
     """The forecast of a plan."""
     from tightrope.report import plotting
 
     return plotting.plot_forecast(plan, ax)
 
 
-def write_forecast(plan: Plan, folder: Path) -> list[Path]:
+def write_forecast(plan: PlanDocument, folder: Path) -> list[Path]:
     """The same as files in a folder; their paths."""
     from tightrope.report import plotting
 

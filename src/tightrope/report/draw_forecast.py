@@ -12,21 +12,13 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from tightrope.learning.plan.answer import (
-    DESIGNED,
-    EVEN,
-    GIVEN,
-    OPTIMISTIC,
-    ROBUST,
-    UNIFORM,
-    Plan,
-    Strategy,
-    rounded,
-)
-from tightrope.learning.plan.target import Aim
+from tightrope.formats.documents.plan import PlanDocument, StrategyFacts
+from tightrope.learning.plan.answer import DESIGNED, EVEN, GIVEN, OPTIMISTIC, ROBUST, UNIFORM, rounded
+from tightrope.learning.plan.target import Aim, Target
 from tightrope.report.learning_curve import save
-from tightrope.report.style import GREY, INK, PAPER, TRUTH, WIDTH, legend_below, plain
+from tightrope.report.style import GREY, INK, PAPER, TRUTH, Medium, columns_within, plain
 
 HEIGHT = 3.3
 COLOURS = {
@@ -40,8 +32,8 @@ COLOURS = {
 STEM = "forecast"
 
 
-def draw_forecast(plan: Plan, axes: Axes) -> None:
-    """All of it, in any axes."""
+def draw_forecast(plan: PlanDocument, axes: Axes) -> None:
+    """All of it but the legend, in any axes."""
     begin = max(plan.episodes_so_far, 1)
     for place, strategy in enumerate(plan.strategies):
         _line(strategy, begin, axes, 3.0 - 0.1 * place)
@@ -54,32 +46,46 @@ def draw_forecast(plan: Plan, axes: Axes) -> None:
                 axes.plot(
                     at, plan.gap_asked, "|", color=COLOURS.get(strategy.name, GREY), markersize=9, mew=1.4
                 )
-    elif plan.target.aim is Aim.BUDGET:
-        axes.axvline(begin + plan.target.amount, color=TRUTH, lw=0.9, ls="--", label="with the budget")
+    elif plan.aim == Aim.BUDGET.value:
+        axes.axvline(begin + plan.asked, color=TRUTH, lw=0.9, ls="--", label="with the budget")
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(f"{plan.unit}, those so far included")
-    axes.set_ylabel("optimistic − guarantee" if plan.target.aim is Aim.OPTIMALITY else "gap")
-    axes.set_title(plain(f"forecast, not a guarantee: {plan.target.text}"), loc="left", fontsize=9)
-    legend_below(axes)
+    axes.set_ylabel("optimistic − guarantee" if plan.aim == Aim.OPTIMALITY.value else "gap")
+    axes.set_title(plain(f"forecast, not a guarantee: {aim_of(plan)}"), loc="left", fontsize=9)
 
 
-def forecast_figure(plan: Plan) -> Figure:
+def aim_of(plan: PlanDocument) -> str:
+    """What is asked for, in words."""
+    return Target(Aim(plan.aim), plan.asked, plan.relative).text
+
+
+def forecast_figure(plan: PlanDocument, medium: Medium = PAPER) -> Figure:
     """A figure of its own."""
-    with PAPER.style():
-        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-        draw_forecast(plan, figure.subplots())
+    with medium.style():
+        size = (medium.width, HEIGHT * medium.type_size / PAPER.type_size)
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots()
+        draw_forecast(plan, axes)
+        labels = [str(handle.get_label()) for handle in axes.get_legend_handles_labels()[0]]
+        columns = columns_within(labels, 72 * medium.width / (0.56 * medium.type_size))
+        figure.legend(
+            loc="outside lower center", ncols=columns, frameon=False, columnspacing=1.2, handlelength=1.5
+        )
     return figure
 
 
-def write_forecast(plan: Plan, folder: Path) -> list[Path]:
+def write_forecast(plan: PlanDocument, folder: Path) -> list[Path]:
     """`forecast.pdf`, `.svg` and `.png`."""
     return save(forecast_figure(plan), folder / STEM)
 
 
-def _line(strategy: Strategy, begin: int, axes: Axes, layer: float) -> None:
+def _line(strategy: StrategyFacts, begin: int, axes: Axes, layer: float) -> None:
     colour = COLOURS.get(strategy.name, GREY)
-    more, gap, low, high = (strategy.points[:, column] for column in range(4))
+    more, gap, low, high = np.array(strategy.curve, dtype=np.float64).T
     kept = more > 0
     at = begin + more[kept]
     needs = f": {rounded(strategy.episodes)} more" if math.isfinite(strategy.episodes) else ""

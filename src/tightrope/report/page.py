@@ -54,16 +54,16 @@ LINKS = (
 
 def page(run: Run, policies: PolicyMap | None) -> str:
     """The whole document."""
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = asset("page.css"), asset("page.js")
     shown = [picture for picture in (BOXES, WIDTHS, EVENTS, EVIDENCE, WORST) if picture.applies(run)]
     panels = _panels(run)
     drawn = {"intervals", "policy", "binding", "timings", "ledger", "words", "provenance"}
     drawn |= {picture.name for picture in shown} | ({"regions"} if panels else set())
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_asset("page.html")).render(
+    return environment.from_string(asset("page.html")).render(
         style=style,
         script=script,
-        rules=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'",
+        rules=content_rules(style, script),
         version=run.document.versions.get("tightrope", ""),
         run=run,
         said=statement(run),
@@ -130,8 +130,15 @@ def _panels(run: Run) -> _Panels | None:
     return _Panels(legend, svgs[:PANELS], svgs[PANELS:])
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A part of pages: style, script or template."""
     return (files("tightrope.report") / name).read_text(encoding="utf-8")
+
+
+def content_rules(style: str, script: str | None = None) -> str:
+    """A content security policy that allows this style and this script."""
+    scripts = "" if script is None else f"; script-src '{_digest(script)}'"
+    return f"default-src 'none'; style-src '{_digest(style)}'{scripts}"
 
 
 def _digest(text: str) -> str:

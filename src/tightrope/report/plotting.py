@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tightrope.errors import InputError, described
+from tightrope.formats.documents.plan import PlanDocument
 from tightrope.formats.output_file import path_of
-from tightrope.learning.plan.answer import Plan
 from tightrope.report.draw_events import EVENTS
 from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_forecast import HEIGHT, draw_forecast, write_forecast
@@ -129,15 +129,16 @@ def plot_learning_curve(records: Any, *, title: str = "", value: str = "value", 
     return figure
 
 
-def plot_forecast(plan: Plan, ax: Axes | None) -> Axes:
+def plot_forecast(plan: PlanDocument, ax: Axes | None) -> Axes:
     """Gap against episodes, one line per way to collect them."""
     if not plan.strategies:
-        raise InputError(f"there is nothing to draw: {plan.status.value}")
+        raise InputError(f"there is nothing to draw: {plan.status}")
     axes = ax if ax is not None else _new_axes((WIDTH, HEIGHT))
     if not isinstance(axes, Axes):
         raise InputError(f"`ax` is {described(axes)}, not matplotlib's Axes")
     with PAPER.style():
         draw_forecast(plan, axes)
+        legend_below(axes)
     return axes
 
 

@@ -11,11 +11,13 @@ from msgspec import UnsetType
 from tightrope.certificate.format.archive import load
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
+from tightrope.formats.documents.plan import plan_file, read_plan
 from tightrope.formats.manifest import read_manifest
 from tightrope.formats.output_directory import added_file, check_added
 from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import REPORT as REPORT_FILE
 from tightrope.report.page import page
+from tightrope.report.plan_page import plan_page
 from tightrope.report.policy_map import PolicyMap, read_policy_map
 from tightrope.report.rounding import interval_text
 from tightrope.report.run import Run, read_run
@@ -68,16 +70,31 @@ def write_report(
     certificate: str | Path | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write the report of a result; its path, `report.html` beside the result if none is given.
+    """Write the report of a result or a plan; its path, `report.html` beside it if none is given.
 
     A file that exists and is no report of ours is refused first, unless `overwrite` is set.
     """
     claimed = None if output is None else _claim(Path(output), overwrite)
+    planned = plan_file(result)
+    if planned is not None:
+        refuse_beside_plans(planned, [*beside, *([] if certificate is None else [certificate])])
+        target = planned.parent / REPORT if output is None else Path(output)
+        alone = _claim(target, overwrite) if output is None else claimed
+        return _written(plan_page(read_plan(planned)), target, alone, overwrite)
     run = load_run(result, beside, certificate)
     assert run.file is not None
     target = run.file.parent / REPORT if output is None else Path(output)
     alone = _claim(target, overwrite) if output is None else claimed
     return _written(page(run, load_policies(run)), target, alone, overwrite)
+
+
+def refuse_beside_plans(plan: Path, others: Sequence[object]) -> None:
+    """What reports of results can have beside them, plans cannot."""
+    if any(others):
+        raise InputError(
+            f"{plan} is a plan: its figure is there already, and nothing goes beside it",
+            hint="name the plan and '-o FILE' alone",
+        )
 
 
 def write_page(run: Run, policies: PolicyMap | None, target: Path, overwrite: bool = False) -> Path:

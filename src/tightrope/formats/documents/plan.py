@@ -6,12 +6,13 @@ far.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tightrope.formats.documents.coding import Real
+from tightrope.formats.documents.coding import Real, read_document
 from tightrope.formats.documents.files import SignatureDraws
 from tightrope.formats.documents.outcome import Span
 
@@ -102,3 +103,15 @@ class PlanDocument(msgspec.Struct, kw_only=True):
     data: dict[str, Any] | UnsetType = UNSET
     seconds: float | UnsetType = UNSET
     output: str | UnsetType = UNSET
+
+
+def plan_file(path: str | Path) -> Path | None:
+    """The document of a plan's directory, or the file itself; None where it is no plan's."""
+    path = Path(path)
+    file = path / FILE if path.is_dir() else path
+    return file if file.name == FILE and file.is_file() else None
+
+
+def read_plan(file: Path) -> PlanDocument:
+    """The document in a file."""
+    return read_document(file, PlanDocument, FORMAT, VERSION, "write one with 'tightrope plan … -o DIR'")

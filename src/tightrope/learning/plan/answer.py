@@ -196,9 +196,10 @@ class Plan(Record):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The forecast: gap against episodes, one line per way to collect them, with bands."""
+        from tightrope.learning.plan.document import plan_document
         from tightrope.learning.shown import plot_forecast
 
-        return plot_forecast(self, ax)
+        return plot_forecast(plan_document(self), ax)
 
     def save(self, path: str | PathLike[str]) -> list[Path]:
         """Write the directory that `tightrope plan -o` writes; the paths of its files."""

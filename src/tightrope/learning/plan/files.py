@@ -37,6 +37,7 @@ def write_plan(
     path: Path, plan: Plan, document: PlanDocument | None = None, claimed: OutputDirectory | None = None
 ) -> list[Path]:
     """Write the directory; the paths of its files."""
+    written = document or plan_document(plan)
     with (claimed or claim_plan(path)).filling(FILE) as folder:
         made = plan.exploration
         if made is not None:
@@ -48,9 +49,9 @@ def write_plan(
             with atomic_write(folder / DRAWS_FILE) as file:
                 file.write(plan.draws.to_text())
         if plan.strategies:
-            write_forecast(plan, folder)
+            write_forecast(written, folder)
         with atomic_write(folder / FILE) as file:
-            file.write(to_text(document or plan_document(plan)) + "\n")
+            file.write(to_text(written) + "\n")
         names = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
     return [path / name for name in names]
 

@@ -2,6 +2,7 @@
 
     python benchmarks/plan_experiment.py                      six instances, seeds 1 to 5
     python benchmarks/plan_experiment.py 'rover(10,10)'       some by name; --seeds 1 2 3 others
+    python benchmarks/plan_experiment.py --draws              planned draws of single choices, made
     python benchmarks/plan_experiment.py --coverage 1000      do guarantees of designed data hold?
     python benchmarks/plan_experiment.py --table              what docs/planning.md shows, from the rows
     python benchmarks/plan_experiment.py --smoke              one small instance, in seconds
@@ -28,7 +29,7 @@ import json
 import math
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from typing import Any
 import numpy as np
 
 import tightrope as tr
+from tightrope.data.planned_draws import PlannedDraws
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import decided_states
 from tightrope.learning.online.exploration import Explore
@@ -88,6 +90,22 @@ CASES = (
 """Robust exploration of betting begins only when there are data; a pilot of engagement is what finite
 bounds take; the last one is about safety, which needs enough data to certify a policy.
 """
+
+
+@dataclass(frozen=True)
+class DrawCase:
+    """A gap to reach by draws of single choices, after a pilot of episodes."""
+
+    name: str
+    gap: float
+    pilot: int = 571
+
+
+DRAW_CASES = (
+    DrawCase("rover(10,10)", 0.03),
+    DrawCase("aircraft(20,10)", 0.05),
+    DrawCase("glider(21,17)", 0.4),
+)
 SMOKE = (Case("rover(10,10)", 0.12, 100, at_most=0.9),)
 Row = dict[str, Any]
 
@@ -237,8 +255,44 @@ def print_table(found: list[Row]) -> None:
             )
 
 
+def print_draws(rows: list[Row]) -> None:
+    """Asked for and certified, medians over seeds."""
+    print("| instance | gap asked | now | draws | certified | as many even ones | even forecast |")
+    print("|---|---|---|---|---|---|---|")
+    for name, mine in itertools.groupby(rows, key=lambda row: row["instance"]):
+        of = list(mine)
+        keys = ("gap_now", "draws", "certified_designed", "certified_even", "even_forecast")
+        now, draws, came, even, expected = (float(np.median([row[key] for row in of])) for key in keys)
+        asked = f"`{name}` | {of[0]['gap']:g} | {now:.3g} | {draws:,.0f}"
+        print(f"| {asked} | {came:.3g} | {even:.3g} | {expected:,.0f} |")
+
+
 def _cell(row: Row, way: str) -> str:
     return f"{row['episodes'][way]:,.0f} ({row['steps'][way]:,.0f})" if way in row["steps"] else "–"
+
+
+def draw(case: DrawCase, seed: int) -> Row:
+    """The gap that was asked for, what `learn` certifies once the planned draws are made, and from as many
+    draws of every signature alike.
+    """
+    found = world(case.name)
+    assert isinstance(found.problem.model, tr.ParametricMDP)
+    model = found.problem.model
+    pilot = found.simulator.episodes(case.pilot, seed)
+    options: dict[str, Any] = {"delta": DELTA, "region": "likelihood", "sets": "rectangular", "threads": 1}
+    plan = tr.plan(found.problem, pilot, gap=case.gap, generative=True, within_cap=found.cap, **options)
+    assert plan.draws is not None
+    told = plan.draws.draws > 0  # a tenth of the draws is spread evenly, so these are all that tell anything
+    even = np.where(told, math.ceil(plan.next_episodes / told.sum()), 0)
+    row: Row = {"instance": case.name, "way": "draws", "seed": seed, "gap": case.gap, "pilot": case.pilot}
+    row |= {"gap_now": plan.gap_now, "draws": plan.next_episodes}
+    row["even_forecast"] = next(one.episodes for one in plan.strategies if one.name == "even")
+    for name, draws in (("designed", plan.draws.draws), ("even", even)):
+        table = PlannedDraws(model, draws.astype(np.int64), plan.draws.planned_from)
+        made = found.simulator.generative(table.per_choice, seed + 1000)
+        made = replace(made, design=replace(made.design, planned_from=table.planned_from))
+        row[f"certified_{name}"] = tr.learn(found.problem, pilot + made, **options).robust.interval.width
+    return row
 
 
 def coverage(replications: int, first: int = 0) -> Row:
@@ -305,6 +359,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--draws", action="store_true")
     parser.add_argument("--coverage", type=int, metavar="N")
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/plan_experiment.jsonl"))
     asked = parser.parse_args()
@@ -312,6 +367,9 @@ def main() -> int:
         found = coverage(asked.coverage)
         print(json.dumps(found))
         return int(found["missed"] > found["delta"] * found["replications"])
+    if asked.draws:
+        print_draws([draw(case, seed) for case in DRAW_CASES for seed in asked.seeds])
+        return 0
     cases = SMOKE if asked.smoke else CASES
     seeds = [1] if asked.smoke else asked.seeds
     wanted = [case for case in cases if not asked.instances or case.name in asked.instances]

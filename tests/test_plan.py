@@ -17,6 +17,7 @@ import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.data.appending import append_episodes
 from tightrope.data.batches import batch_ends
+from tightrope.data.mixed_episodes import MixedEpisodes
 from tightrope.data.stopping import decided_states
 from tightrope.formats.documents.coding import read_document
 from tightrope.formats.documents.plan import PlanDocument
@@ -382,6 +383,24 @@ def test_wrong_questions(words: dict[str, Any], message: str) -> None:
 # --- the command -----------------------------------------------------------------------------
 
 
+def test_policies_are_drawn_per_episode_by_their_shares() -> None:
+    model = coin()
+    left, right = (tr.Policy.of_choices(model, np.array([first, 2, 3])) for first in (0, 1))
+    truth = tr.Simulator(model.instantiate(p=0.7, q=0.4), None, model_hash=model.hash(), threads=1)
+    mixed = MixedEpisodes(truth, (0.3, 0.7), (left, right))
+    counts = mixed.episodes(4000, seed=5)
+    assert counts.visits[:2].sum() == 4000 and abs(int(counts.visits[0]) - 1200) < 4 * math.sqrt(840)
+    assert counts.batches is not None and len(counts.batches) == len(truth.episodes(4000, 5).batches or ())
+    for batch in (2, len(counts.batches)):  # every batch has its share, not the first the first policy's
+        assert counts.through(batch).sum() > 0
+    tossed_right = [int(counts.through(batch)[2:4].sum()) for batch in range(1, len(counts.batches) + 1)]
+    assert 0 < tossed_right[len(tossed_right) // 2] < tossed_right[-1]
+    again = append_episodes(tossed(50), mixed, 100, 5)
+    assert (again.design.episodes, again.design.kind.value) == (150, "adaptive")
+    with pytest.raises(tr.InputError, match="not to 1"):
+        MixedEpisodes(truth, (0.2, 0.7), (left, right))
+
+
 def _links(page: str) -> str:
     """What a page would load."""
     return " ".join(re.findall(r'(?:src|href)="([^"]*)"', page))
@@ -424,6 +443,11 @@ def test_the_command(
     assert tr.read_data("more.parquet", bench().model).counts.design.kind.value == "trajectories"
     beside = tr.read_data(["pilot.parquet", "more.parquet"], bench().model).counts.design
     assert beside.kind.value == "adaptive", "whoever chose the policy had seen the pilot"
+    drawn = ["sample", model, "--policy", "plan", "--episodes", "40", "-o", "drawn.parquet"]
+    assert run(drawn) == 0 and run([*drawn, "--raw", "--overwrite"]) == 2
+    assert tr.read_data("drawn.parquet", bench().model).counts.design.episodes == 40
+    assert run([*drawn[:3], ".", *drawn[4:], "--overwrite"]) == 2
+    assert "no plan with a policy" in capsys.readouterr().err
     assert run(["sample", model, *more, "--raw"]) == 2 and run(["sample", model, "--episodes", "3"]) == 2
     capsys.readouterr()
     assert run([*asked, "--gap", "1e-7", "--json"]) == 1

@@ -254,6 +254,30 @@ def test_a_plan_keeps_out_of_what_is_to_be_avoided(walk: Any) -> None:
     truth = tr.Problem(walk.instantiate([0.6, 0.5]), Safety.of(walk, '"crash"', 0.1, stop).objective)
     assert tr.solve(truth, policy=made.policy).lower[0] <= made.certified
     assert found.to_json()["design"]["certified"] == made.certified
+    drawn = sum(
+        share * tr.solve(truth, policy=one).lower[0]
+        for share, one in zip(made.shares, made.policies, strict=True)
+    )
+    assert made.certified_drawn is not None and drawn <= made.certified_drawn <= 0.1
+
+
+def test_policies_drawn_per_episode_are_certified_together(walk: Any) -> None:
+    """Nature does its worst against each; those that depend on the step are followed to the cap."""
+    stop = np.zeros(6, dtype=np.bool_)
+    safety = Safety.of(walk, '"crash"', 0.5, stop)
+    sets = tr.learn(walk.problem(THREE), pilot(walk, 200), region="likelihood", sets="expression").sets
+    first = walk.choice_start[:-1].copy()  # "a" everywhere
+    bold, safe = tr.Policy.of_choices(walk, first), tr.Policy.of_choices(walk, first + (np.arange(6) < 4))
+    alone = [safety.certified(sets, policy)[0] for policy in (bold, safe)]
+    both = safety.certified_drawn(sets, [(0.25, bold), (0.75, safe)], None)
+    assert both == pytest.approx(0.25 * alone[0] + 0.75 * alone[1], rel=1e-3)
+    information = Information.at(walk, POINT)
+    capped = Episodes.of(information, BAD, 2)
+    bad = entering(walk.structure, information.probability[walk.expression], BAD)
+    risky = best_episodes(capped)(bad).atom.parts[0][1]
+    assert risky.depends_on_step
+    cut = safety.certified_drawn(sets, [(1.0, risky)], 2)
+    assert 0.0 < cut <= max(alone) + 1e-3 and cut < safety.certified_drawn(sets, [(1.0, bold)], None) + 1e-3
 
 
 def test_planned_draws_are_drawn_and_narrow_the_gap(

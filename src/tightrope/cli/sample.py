@@ -19,6 +19,7 @@ from tightrope.errors import InputError
 
 if TYPE_CHECKING:
     from tightrope.data.counts import Counts
+    from tightrope.data.mixed_episodes import MixedEpisodes
     from tightrope.data.planned_draws import PlannedDraws
     from tightrope.data.simulator import Simulator
     from tightrope.data.steered_simulator import SteeredSimulator
@@ -49,7 +50,12 @@ def sample(
     param: Param = None,
     domain: Domain = None,
     policy: Annotated[
-        str, typer.Option("--policy", metavar="FILE|uniform", help="Which choices to take.")
+        str,
+        typer.Option(
+            "--policy",
+            metavar="FILE|PLAN|uniform",
+            help="Which choices to take; of a plan's directory, one of its policies per episode.",
+        ),
     ] = UNIFORM,
     bet_on: Annotated[
         list[Path] | None,
@@ -125,6 +131,8 @@ def sample(
 
     Example: tightrope sample 'bench:betting(50)' --episodes 100000 --seed 1 -o data.parquet
     """
+    from tightrope.data.mixed_episodes import MixedEpisodes
+    from tightrope.data.simulator import Simulator
     from tightrope.data.writing import write_counts, write_trajectories
     from tightrope.formats.output_file import claim_file
     from tightrope.formats.table.data_table import is_parquet
@@ -148,7 +156,14 @@ def sample(
     constants = parse_constants(const)
     asked = read_properties([] if prop is None else [prop])
     loaded = load_model(model, asked.model_constants(constants), param, domain)
-    setting = _setting(loaded, asked, constants, cap, policy)
+    mixture = None if policy == UNIFORM else _read_mixture(policy, loaded)
+    if mixture is not None and (raw or env is not None or episodes is None):
+        raise InputError(
+            "--policy names a plan, one of whose policies is drawn per simulated episode: that goes with "
+            "--episodes, without --raw and --env",
+            hint=f"name one policy, such as {policy}/exploration-policy.json",
+        )
+    setting = _setting(loaded, asked, constants, cap, UNIFORM if mixture is not None else policy)
     planned = None if draws is None else _read_draws(draws, loaded)
     extra = {"source": model, "seed": seed, "policy": policy, "cap": setting.cap, "property": setting.text}
     if setting.policy is not None:
@@ -164,6 +179,10 @@ def sample(
     else:
         simulator, point = _simulator(loaded, setting, at)
         extra["at"] = point
+        walker: Simulator | SteeredSimulator | MixedEpisodes = simulator
+        if mixture is not None:
+            assert isinstance(simulator, Simulator)
+            walker = MixedEpisodes(simulator, *mixture)
         if planned is not None:
             counts = simulator.generative(planned.per_choice, seed)
             counts = replace(counts, design=replace(counts.design, planned_from=planned.planned_from))
@@ -171,12 +190,13 @@ def sample(
         elif episodes is None:
             counts = simulator.generative(generative or 0, seed)
         elif append is not None:
-            counts = _appended(append, loaded, simulator, episodes, seed)
+            counts = _appended(append, loaded, walker, episodes, seed)
             extra["appended_to"] = str(append)
         else:
-            counts = simulator.episodes(episodes, seed)
-            if setting.policy is not None:  # whoever chose it may have looked at data
-                counts = replace(counts, design=replace(counts.design, planned_from=setting.policy.digest))
+            counts = walker.episodes(episodes, seed)
+            origin = setting.policy if mixture is None else mixture[1][0]
+            if origin is not None:  # whoever chose it may have looked at data
+                counts = replace(counts, design=replace(counts.design, planned_from=origin.digest))
         counts = _planned(counts, loaded, bet_on)
         claimed.check()
         structure = loaded.model.structure
@@ -206,13 +226,33 @@ def _planned(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None)
     return replace(counts, design=replace(counts.design, bet_on=digests)) if digests else counts
 
 
+def _read_mixture(policy: str, loaded: LoadedModel) -> tuple[list[float], list[Policy]] | None:
+    """The shares and policies of a plan's directory; None where the policy is a file."""
+    from tightrope.formats.documents.plan import plan_file, read_plan
+    from tightrope.formats.policy import read_policy
+
+    folder = Path(policy)
+    if not folder.is_dir():
+        return None
+    file = plan_file(folder)
+    design = None if file is None else read_plan(file).design
+    if design is None:
+        raise InputError(
+            f"{policy} is a directory, and no plan with a policy to explore with",
+            hint="name a policy file, or a directory that 'tightrope plan -o' wrote",
+        )
+    names = [folder / "policies" / f"{number:02}.json" for number in range(1, len(design.shares) + 1)]
+    return design.shares, [read_policy(str(name), loaded.model.structure) for name in names]
+
+
 def _appended(path: Path, loaded: LoadedModel, simulator: object, episodes: int, seed: int) -> Counts:
     """The counts of a file with so many episodes after them."""
     from tightrope.data.appending import append_episodes
+    from tightrope.data.mixed_episodes import MixedEpisodes
     from tightrope.data.reading import read_data
     from tightrope.data.simulator import Simulator
 
-    assert isinstance(simulator, Simulator)
+    assert isinstance(simulator, Simulator | MixedEpisodes)
     return append_episodes(read_data(str(path), loaded.model).counts, simulator, episodes, seed)
 
 

@@ -12,12 +12,13 @@ import numpy as np
 from tightrope.data.batches import Batches, batch_ends, next_end
 from tightrope.data.counts import Counts
 from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind
+from tightrope.data.mixed_episodes import MixedEpisodes
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import OffsetArray
 
 
-def append_episodes(counts: Counts, simulator: Simulator, episodes: int, seed: int) -> Counts:
+def append_episodes(counts: Counts, simulator: Simulator | MixedEpisodes, episodes: int, seed: int) -> Counts:
     """The counts with so many episodes of the simulator after them.
 
     With the seed of earlier episodes of the same simulator new numbers are drawn all the same.

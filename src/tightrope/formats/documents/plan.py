@@ -41,7 +41,8 @@ class StrategyFacts(msgspec.Struct, kw_only=True, frozen=True):
 class DesignedFacts(msgspec.Struct, kw_only=True, frozen=True):
     """The exploration of the next stage: certified to lose at most the share `optimality` against the best at
     the estimate; `shares` of episodes belong to the policies 01, 02, … of the directory. `certified` bounds
-    the probability of what is to be avoided.
+    the probability of what is to be avoided, `certified_drawn` that where one of the policies is drawn per
+    episode.
     """
 
     optimality: Real
@@ -51,6 +52,7 @@ class DesignedFacts(msgspec.Struct, kw_only=True, frozen=True):
     steps_per_episode: float
     loss: float
     certified: float | UnsetType = UNSET
+    certified_drawn: float | UnsetType = UNSET
 
 
 class CombinationFacts(msgspec.Struct, frozen=True):

@@ -13,8 +13,8 @@ Episodes that are cut off by a cap end badly less often than is bounded here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,6 +36,8 @@ REDESIGNS = 4
 HALVINGS = 5
 ITERATIONS = 20_000
 PRECISION = 1e-4
+ROUNDING = 1e-12
+"""More than sums of shares lose."""
 
 AS_GOOD = 0.01
 """Of the width: so near to the best the robust policy is as good to explore with."""
@@ -103,6 +105,24 @@ class Safety:
             limits=Limits(ITERATIONS),
         )
         return min(float(found.upper[sets.model.initial]), 1.0), policy or found.policy.at(0)
+
+    def certified_drawn(self, sets: Sets, policies: Sequence[tuple[float, Policy]], cap: int | None) -> float:
+        """A verified upper bound where one of the policies is drawn per episode, by its share: nature may do
+        its worst against each. Elsewhere than at the estimate that is not what the one randomised policy
+        meets. Policies that depend on the step are followed for `cap` steps.
+        """
+        kernel, total = IntervalKernel.of(sets.interval_model()), 0.0
+        for share, policy in policies:
+            objective = self.objective
+            if policy.depends_on_step:
+                assert cap is not None
+                objective = replace(objective, upper_steps=cap)
+            found = solve_sets(
+                kernel, objective, policy=policy, precision=PRECISION, limits=Limits(ITERATIONS)
+            )
+            total += share * min(float(found.upper[sets.model.initial]), 1.0)
+        weight = sum(share for share, _ in policies)
+        return min(total / weight * (1.0 + ROUNDING), 1.0)
 
     def explore(self, sets: Sets, designed: Designed, occupancy: Occupancy) -> Explored:
         """The best exploration that is certified; `CannotCertify` where none is."""

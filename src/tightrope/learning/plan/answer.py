@@ -111,7 +111,8 @@ class Exploration(Record):
 
     `optimality` is the certified share that is lost, at most, against the best exploration at the estimate;
     `loss` what the one policy loses against policies drawn per episode (0 where episodes have no cap).
-    `certified` bounds the probability of what is to be avoided, with the confidence of the region.
+    `certified` bounds the probability of what is to be avoided, with the confidence of the region;
+    `certified_drawn` the same where one of the policies is drawn per episode.
     """
 
     policy: Policy
@@ -122,6 +123,7 @@ class Exploration(Record):
     steps: float
     loss: float = 0.0
     certified: float | None = None
+    certified_drawn: float | None = None
 
     def _title_(self) -> str:
         return f"Exploration: {len(self.shares)} policies"

@@ -56,6 +56,7 @@ def plan_document(plan: Plan, source: str | None = None) -> PlanDocument:
             steps_per_episode=made.steps,
             loss=made.loss,
             certified=UNSET if made.certified is None else made.certified,
+            certified_drawn=UNSET if made.certified_drawn is None else made.certified_drawn,
         ),
         directions=[CombinationFacts(one.text, one.share) for one in plan.hangs_on],
         unidentifiable=list(plan.unidentifiable),

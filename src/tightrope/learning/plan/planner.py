@@ -295,9 +295,19 @@ class Planner:
             return self._exploration(designed(self.oracle))
         found = self.designer.keep_safe(self.result.sets, self.stage, designed)
         if found.design is not None and found.policy == found.design.policy:
-            return replace(self._exploration(found.design), certified=found.certified)
+            made = replace(self._exploration(found.design), certified=found.certified)
+            safety, cap = self.designer.safety, self.stage.episodes.cap
+            drawn = safety.certified_drawn(self.result.sets, found.design.policies, cap)
+            if drawn <= safety.most:
+                return replace(made, certified_drawn=drawn)
+            self.notes.append(
+                f"drawn per episode, the policies of the design would be certified at {drawn:.4g} only: the "
+                "one randomised policy is what to explore with"
+            )
+            return replace(made, policies=(made.policy,), shares=(1.0,), certified_drawn=found.certified)
         steps = float(self.stage.episodes.occupancy(found.policy).sum())
-        return Exploration(found.policy, (found.policy,), (1.0,), math.inf, 0, steps, 0.0, found.certified)
+        alone = Exploration(found.policy, (found.policy,), (1.0,), math.inf, 0, steps, 0.0, found.certified)
+        return replace(alone, certified_drawn=found.certified)
 
     def _explore_everything(self) -> tuple[Exploration, int]:
         """Where no guarantee is finite, every direction counts alike."""

@@ -238,6 +238,25 @@ def _longest_paths(
 
 
 @kernel
+def take(
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    expression: IndexArray,
+    probability: FloatArray,
+    choice: int,
+    amount: float,
+    following: FloatArray,
+    result: FloatArray,
+) -> None:
+    """Count a choice that is taken so often, and move on to its successors."""
+    if amount <= 0.0:
+        return
+    result[choice] += amount
+    for t in range(transition_start[choice], transition_start[choice + 1]):
+        following[successor[t]] += amount * probability[expression[t]]
+
+
+@kernel
 def _pass_forward(
     choice_start: OffsetArray,
     transition_start: OffsetArray,
@@ -255,12 +274,7 @@ def _pass_forward(
         if stop[s] or mass[s] <= 0.0:
             continue
         for c in range(choice_start[s], choice_start[s + 1]):
-            if weight[c] <= 0.0:
-                continue
-            here = mass[s] * weight[c]
-            result[c] = here
-            for t in range(transition_start[c], transition_start[c + 1]):
-                mass[successor[t]] += here * probability[expression[t]]
+            take(transition_start, successor, expression, probability, c, mass[s] * weight[c], mass, result)
 
 
 @kernel
@@ -284,10 +298,6 @@ def _sweep_steps(
             if stop[s] or mass[s] <= 0.0:
                 continue
             for c in range(choice_start[s], choice_start[s + 1]):
-                if weight[c] <= 0.0:
-                    continue
                 here = mass[s] * weight[c]
-                result[c] += here
-                for t in range(transition_start[c], transition_start[c + 1]):
-                    following[successor[t]] += here * probability[expression[t]]
+                take(transition_start, successor, expression, probability, c, here, following, result)
         mass[:] = following

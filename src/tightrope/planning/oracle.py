@@ -26,7 +26,7 @@ from tightrope.formats.policy import Policy
 from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
-from tightrope.planning.episodes import Episodes, Way
+from tightrope.planning.episodes import Episodes, Way, take
 
 _SPARE = 1e-9
 """Relative: more than the rounding of sums of positive terms of any length that fits in memory."""
@@ -166,6 +166,28 @@ class _Equations:
 
 
 @kernel
+def _best_of(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    expression: IndexArray,
+    probability: FloatArray,
+    reward: FloatArray,
+    value: FloatArray,
+    state: int,
+) -> tuple[float, int]:
+    """The most that a choice of the state brings with these values to follow, and the choice."""
+    best, chosen = -np.inf, choice_start[state]
+    for c in range(choice_start[state], choice_start[state + 1]):
+        total = reward[c]
+        for t in range(transition_start[c], transition_start[c + 1]):
+            total += probability[expression[t]] * value[successor[t]]
+        if total > best:
+            best, chosen = total, c
+    return best, chosen
+
+
+@kernel
 def _pass_backward(
     choice_start: OffsetArray,
     transition_start: OffsetArray,
@@ -182,15 +204,9 @@ def _pass_backward(
         s = order[i]
         if stop[s]:
             continue
-        best = -np.inf
-        for c in range(choice_start[s], choice_start[s + 1]):
-            total = reward[c]
-            for t in range(transition_start[c], transition_start[c + 1]):
-                total += probability[expression[t]] * value[successor[t]]
-            if total > best:
-                best = total
-                taken[s] = c
-        value[s] = best
+        value[s], taken[s] = _best_of(
+            choice_start, transition_start, successor, expression, probability, reward, value, s
+        )
 
 
 @kernel
@@ -212,15 +228,10 @@ def _sweep_backward(
         for s in range(states):
             if stop[s]:
                 continue
-            best = -np.inf
-            for c in range(choice_start[s], choice_start[s + 1]):
-                total = reward[c]
-                for t in range(transition_start[c], transition_start[c + 1]):
-                    total += probability[expression[t]] * value[successor[t]]
-                if total > best:
-                    best = total
-                    table[h, s] = c - choice_start[s]
-            before[s] = best
+            before[s], best = _best_of(
+                choice_start, transition_start, successor, expression, probability, reward, value, s
+            )
+            table[h, s] = best - choice_start[s]
         value, before = before, value
     return value
 
@@ -247,9 +258,7 @@ def _follow_table(
             if stop[s] or mass[s] <= 0.0:
                 continue
             c = choice_start[s] + table[h, s]
-            result[c] += mass[s]
-            for t in range(transition_start[c], transition_start[c + 1]):
-                following[successor[t]] += mass[s] * probability[expression[t]]
+            take(transition_start, successor, expression, probability, c, mass[s], following, result)
         mass, following = following, mass
 
 
@@ -273,15 +282,9 @@ def _improved(
     for s in range(len(stop)):
         if stop[s]:
             continue
-        best = -np.inf
-        chosen = taken[s]
-        for c in range(choice_start[s], choice_start[s + 1]):
-            total = reward[c]
-            for t in range(transition_start[c], transition_start[c + 1]):
-                total += probability[expression[t]] * value[successor[t]]
-            if total > best:
-                best = total
-                chosen = c
+        best, chosen = _best_of(
+            choice_start, transition_start, successor, expression, probability, reward, value, s
+        )
         gain = best - value[s]
         most = max(most, gain)
         if gain > margin * abs(best):

@@ -63,8 +63,10 @@ def _move(
     low = -float(np.min(reach[slope < 0.0], initial=np.inf))
     curvature = float(along @ matrix @ along)
     if curvature * (high - low) ** 2 < 1e-6:
-        return along * rng.uniform(low, high)
+        anywhere: FloatArray = along * rng.uniform(low, high)
+        return anywhere
     middle, deviation = -float(along @ matrix @ point) / curvature, 1.0 / np.sqrt(curvature)
     begin, end = ndtr((low - middle) / deviation), ndtr((high - middle) / deviation)
     step = middle + deviation * float(ndtri(rng.uniform(begin, end)))
-    return along * min(max(step, low), high)
+    moved: FloatArray = along * min(max(step, low), high)
+    return moved

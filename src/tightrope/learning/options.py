@@ -208,7 +208,8 @@ def decide(
         region = None
     elif region is None:
         if sets is not SetsKind.COUPLED:
-            no_bets = f"over {sets.value} sets it may lose 2 %"
+            rectangular = sets is SetsKind.RECTANGULAR
+            no_bets = "over rectangular sets it may lose 2 %" if rectangular else "it is for coupled sets"
         region, reason = _default_region(model, counts, options, no_bets)
         reasons.append(reason)
     _refuse_combinations(sets, region, options)

@@ -72,8 +72,8 @@ def test_slabs_are_the_default_over_coupled_sets_where_bets_can_be_sized() -> No
     late = replace(counts, design=replace(design, late_plan=True))
     for data, options, no_bets, why in (
         (counts, coupled, "of this", "of this"),
-        (unplanned, coupled, None, "the amount of data was not planned"),
-        (late, coupled, None, "the amount of data was not planned"),
+        (unplanned, coupled, None, "no number of episodes was planned"),
+        (late, coupled, None, "no number of episodes was planned"),
         (counts, LearnOptions(), None, "over rectangular sets it may lose 2 %"),
     ):
         found = decide(known.model, data, options, no_bets)

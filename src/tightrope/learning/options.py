@@ -248,7 +248,7 @@ def _default_region(
         return RegionKind.POLYTOPE, f"region polytope: {few}, so the union bound costs little"
     watched = counts.design.anytime
     if no_bets is None and not (watched or planned_episodes(counts) is not None):
-        no_bets = "the amount of data was not planned"
+        no_bets = "no number of episodes was planned"
     if no_bets is None:
         amount = "the data are looked at as they come" if watched else "the amount of data was planned"
         return (

@@ -1,7 +1,7 @@
 """How often a watch raises a false alarm, how soon it finds a change, what it names, and how fast it reads.
 
     python benchmarks/watch_experiment.py                everything, an hour
-    python benchmarks/watch_experiment.py --only delay   one part: false, delay, named, beside, speed, kill
+    python benchmarks/watch_experiment.py --only delay   one part (several: repeat it)
     python benchmarks/watch_experiment.py --smoke        a little of each, seconds
     python benchmarks/watch_experiment.py --table        the tables of docs/watching.md from what is there
 
@@ -19,6 +19,9 @@ Rows are appended to bench-results/watch_experiment.jsonl as they come; those th
   alarm, and whether it is what `explain` names first. Goal: 90 %.
 * beside: the same jump at α = 0.05 found by χ² tests per choice with Bonferroni's correction and by ADWIN on
   residuals (needs `river`), both at levels at which at most 5 % of streams without a jump raise an alarm.
+* fit: data sets of the model in batches, or without order, under the test that `learn` makes: how often its
+  evidence ever reaches 1/α. Goal: at most α.
+* power: how often that test, at its own α = 0.001, finds a changed coefficient or a broken tie.
 * speed: events per second from Parquet on one core, and the peak of memory as the log grows.
 * kill: a watch that is killed (SIGKILL) while it follows a file, and started again: the same e-value.
 """
@@ -44,29 +47,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
 
 import tightrope
 from tightrope.monitoring.monitor import Monitor
+from watch_batches import CASES, LEVELS, SIZES, WRONG, false_fits, power
+from watch_rivals import beside, cusum
 from watch_streams import Jump, chances, draw, small, walk
 
 Row = dict[str, Any]
-LEVELS = (0.05, 0.01)
 BLOCK = 50
-CASES = {
-    "inside, in turn": (("3/5", "1/5"), False),
-    "boundary, in turn": (("9/10", "1/20"), False),
-    "inside, adaptive": (("3/5", "1/5"), True),
-    "boundary, adaptive": (("1/10", "9/20"), True),
-}
 JUMPS = (("betting(25)", 0), ("glider(11,9)", 0), ("aircraft(20,10)", 0), ("rover(10,10)", 0))
 ALPHA, PAST = 0.001, 50.0
 LONGER = (("betting(25)", 0, 500.0), ("glider(11,9)", 0, 500.0))
 """Jumps that are measured after a longer past, too."""
-
-BESIDE = ("betting(25)", 0)
-WINDOW = 400
-"""Events of a window of the χ² tests."""
 
 
 def false_alarms(case: str, block: int, streams: int) -> Row:
@@ -82,14 +75,6 @@ def false_alarms(case: str, block: int, streams: int) -> Row:
         largest.append(monitor.largest)
     above = {str(alpha): sum(value >= math.log(1 / alpha) for value in largest) for alpha in LEVELS}
     return {"streams": streams, "above": above}
-
-
-def cusum(ratio: np.ndarray, threshold: float) -> int | None:
-    """The number of events after which the CUSUM of log-likelihood ratios reaches a threshold."""
-    total = np.cumsum(ratio)
-    least = np.minimum.accumulate(np.minimum(np.r_[0.0, total[:-1]], 0.0))
-    above = np.flatnonzero(total - least >= threshold)
-    return int(above[0]) + 1 if len(above) else None
 
 
 def delay(name: str, parameter: int, run: int, past: float = PAST) -> Row:
@@ -155,67 +140,6 @@ def named(what: str, run: int) -> Row:
         "kind": first.kind,
         "said": first.text,
     }
-
-
-def chi_squares(jump: Jump, past: np.ndarray, after: np.ndarray, level: float) -> int | None:
-    """Events until a window's counts of some choice differ from the past's, at a corrected level."""
-    model = jump.model
-    owner = model.structure.transition_choice
-    before = np.bincount(past, minlength=model.transitions).astype(float)
-    visits = np.bincount(owner, weights=before)
-    frequency = before / np.maximum(visits[owner], 1.0)
-    tests = len(after) // WINDOW * model.choices
-    for end in range(WINDOW, len(after) + 1, WINDOW):
-        seen = np.bincount(after[end - WINDOW : end], minlength=model.transitions)
-        here = np.bincount(owner, weights=seen)
-        mean = frequency * here[owner]
-        usable = (mean >= 5.0).astype(float)
-        terms = np.where(usable > 0, (seen - mean) ** 2 / np.maximum(mean, 1e-9), 0.0)
-        outcomes = np.bincount(owner, weights=usable)
-        statistic = np.bincount(owner, weights=terms)
-        if np.any(chi2.sf(statistic, np.maximum(outcomes - 1, 1))[outcomes > 1] < level / tests):
-            return end
-    return None
-
-
-def adaptive_window(jump: Jump, past: np.ndarray, after: np.ndarray, level: float) -> int | None:
-    """Events until ADWIN sees the mean of residuals change: 1 for a choice's likeliest outcome, less its
-    frequency in the past.
-    """
-    from river.drift import ADWIN
-
-    model = jump.model
-    owner = model.structure.transition_choice
-    before = np.bincount(past, minlength=model.transitions).astype(float)
-    frequency = before / np.maximum(np.bincount(owner, weights=before)[owner], 1.0)
-    top = np.maximum.reduceat(frequency, model.transition_start[:-1])
-    residual = 0.5 + 0.5 * ((frequency >= top[owner]).astype(float) - top[owner])
-    window = ADWIN(delta=level)
-    for number, transition in enumerate(np.concatenate([past[-len(after) :], after]).tolist()):
-        window.update(float(residual[transition]))
-        if window.drift_detected and number >= min(len(past), len(after)):
-            return number - min(len(past), len(after)) + 1
-    return None
-
-
-def beside(method: str, run: int, is_null: bool) -> Row:
-    jump = Jump.of(*BESIDE)
-    scale = math.log(1 / 0.05) / jump.information
-    past = walk(jump.before, int(PAST * scale), 20_000 + run)
-    after = walk(jump.before if is_null else jump.after, int(20 * scale), 30_000 + run)
-    if method == "monitor":
-        monitor = Monitor(jump.model, alpha=0.05)
-        monitor.observe(past)
-        monitor.observe(after)
-        first = monitor.first_alarm
-        return {"delays": {"0.05": None if first is None else first - len(past)}}
-    if method == "oracle":
-        return {"delays": {"0.05": cusum(jump.ratio[after], math.log(len(past) * jump.information / 0.05))}}
-    found = {}
-    for level in (0.5, 0.2, 0.05, 0.01, 0.002) if method == "chi-square" else (0.3, 0.05, 0.002, 1e-5):
-        test = chi_squares if method == "chi-square" else adaptive_window
-        found[str(level)] = test(jump, past, after, level)
-    return {"delays": found}
 
 
 def speed(events: int) -> Row:
@@ -314,10 +238,21 @@ def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, tuple[Any, 
         for run in range(1 if small_size else 5 * runs)
         for what in ("coefficient", "tie", "outcome")
     )
+    yield from (
+        ("fit", f"{case}/{block}", (case, block, 4 if small_size else 10 * BLOCK))
+        for block in range(1 if small_size else math.ceil(options.streams / BLOCK / len(CASES) / 10))
+        for case in CASES
+    )
+    yield from (
+        ("power", f"{what}/{size}/{run}", (what, size, run))
+        for run in range(1 if small_size else 2 * runs)
+        for size in (SIZES[2:3] if small_size else SIZES)
+        for what in WRONG
+    )
     if not small_size:
         yield from (
             ("beside", f"{method}/{'null' if null else 'jump'}/{run}", (method, run, null))
-            for run in range(runs)
+            for run in range(3 * runs // 2)
             for null in (True, False)
             for method in ("oracle", "monitor", "chi-square", "adwin")
         )
@@ -330,6 +265,8 @@ WORK = {
     "delay": delay,
     "named": named,
     "beside": beside,
+    "fit": false_fits,
+    "power": power,
     "speed": speed,
     "kill": kill,
 }

@@ -19,6 +19,8 @@ def tables(rows: Mapping[str, Sequence[Row]]) -> tuple[str, list[str]]:
         "delay": _delays,
         "named": _named,
         "beside": _beside,
+        "fit": _false_alarms,
+        "power": _power,
         "speed": _speed,
         "kill": _kill,
     }
@@ -134,6 +136,33 @@ def _beside(rows: Sequence[Row]) -> tuple[str, list[str]]:
             f"| {name} | {level} | {alarms} of {len(null)} | {-count} of {len(jump)} | {mean:,.0f} |"
         )
     return "\n".join(lines), []
+
+
+def _power(rows: Sequence[Row]) -> tuple[str, list[str]]:
+    lines = [
+        "| what is wrong | events | data sets | contradicted, in batches | named first "
+        "| without order | named first |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    words = {"nothing": "nothing", "coefficient": "a coefficient", "tie": "a tie"}
+    groups: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in rows:
+        what, size, _ = row["name"].split("/")
+        groups[what, int(size)].append(row)
+    missed = []
+    for (what, size), group in sorted(
+        groups.items(), key=lambda item: (list(words).index(item[0][0]), item[0][1])
+    ):
+        cells = []
+        for how in ("batches", "no order"):
+            found = [row[how] for row in group if row[how]["alarm"]]
+            first = sum(each["first"] for each in found)
+            named = f"{first} of {len(found)}" if found and what != "nothing" else "–"
+            cells += [f"{len(found) / len(group):.0%}", named]
+        lines.append(f"| {words[what]} | {size:,} | {len(group)} | " + " | ".join(cells) + " |")
+        if what == "nothing" and any(row[how]["alarm"] for row in group for how in ("batches", "no order")):
+            missed.append(f"a right model is contradicted by {size:,} events")
+    return "\n".join(lines), missed
 
 
 def _speed(rows: Sequence[Row]) -> tuple[str, list[str]]:

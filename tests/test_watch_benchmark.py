@@ -18,6 +18,12 @@ def test_a_little_of_the_experiment(tmp_path: Path) -> None:
     jump = found["betting(25)/0/0"]
     assert not jump["false"] and jump["alarm"] >= jump["warning"] > 0 and jump["named"] == "p"
     assert all(found[f"{what}/0"]["first"] for what in ("coefficient", "tie", "outcome"))
+    assert parts.count("fit") == 4 and "above" in found["inside, adaptive/0"]
+    assert not found["nothing/10000/0"]["batches"]["alarm"]
+    assert (
+        found["coefficient/10000/0"]["batches"]["alarm"] and found["coefficient/10000/0"]["batches"]["first"]
+    )
     before = rows.read_text()
     again = run_benchmark("watch_experiment.py", "--smoke", "--table", "-o", rows)
+    assert again.stdout.count("| all | ") == 2
     assert rows.read_text() == before and "| all | 8 | 0 (0.00%) | 0 (0.00%) |" in again.stdout

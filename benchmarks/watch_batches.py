@@ -59,7 +59,10 @@ def false_fits(case: str, block: int, sets: int) -> Row:
 
 
 def power(what: str, size: int, run: int) -> Row:
-    """Whether `learn` would say that its model is contradicted, and by what, with and without batches."""
+    """Whether `learn` would say that its model is contradicted, and by what, with and without batches.
+
+    Of two tied choices one departs: either may be named, which of them is wrong the tie does not say.
+    """
     model = small()
     structure = model.structure
     chance = chances(model, "2/5", "1/5")
@@ -67,19 +70,19 @@ def power(what: str, size: int, run: int) -> Row:
         (int(structure.choice_state[c]), structure.action_name(c)): int(model.transition_start[c])
         for c in range(model.choices)
     }
-    expected = ("", "")
+    expected: tuple[tuple[str, str], ...] = ()
     if what == "coefficient":  # p/2 is 0.7·p
         low = choice[1, "d"]
         chance[low : low + 2] = [0.28, 0.72] if chance[low] < 0.5 else [0.72, 0.28]
-        expected = ("expression", "as in choice 'd' of state (s=1)")
+        expected = (("expression", "as in choice 'd' of state (s=1)"),)
     elif what == "tie":
         low = choice[1, "a"]
         chance[low : low + 2] = [0.5, 0.5]
-        expected = ("tie", "choice 'a' of state (s=1)")
+        expected = (("tie", "choice 'a' of state (s=1)"), ("tie", "choice 'a' of state (s=0)"))
     events = draw(model, chance, size, np.random.default_rng([run, size, 11]))
     found: Row = {}
     for name, ordered in (("batches", True), ("no order", False)):
         fit = weigh_fit(model, counted(model, events, ordered))
         first = (fit.suspects[0].kind, fit.suspects[0].text) if fit.suspects else None
-        found[name] = {"alarm": fit.alarm, "first": first == expected, "log_e": round(fit.log_e_value, 2)}
+        found[name] = {"alarm": fit.alarm, "first": first in expected, "log_e": round(fit.log_e_value, 2)}
     return found

@@ -246,7 +246,7 @@ def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, tuple[Any, 
     yield from (
         ("power", f"{what}/{size}/{run}", (what, size, run))
         for run in range(1 if small_size else 2 * runs)
-        for size in (SIZES[2:3] if small_size else SIZES)
+        for size in (SIZES[3:] if small_size else SIZES)
         for what in WRONG
     )
     if not small_size:

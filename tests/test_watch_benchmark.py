@@ -19,9 +19,9 @@ def test_a_little_of_the_experiment(tmp_path: Path) -> None:
     assert not jump["false"] and jump["alarm"] >= jump["warning"] > 0 and jump["named"] == "p"
     assert all(found[f"{what}/0"]["first"] for what in ("coefficient", "tie", "outcome"))
     assert parts.count("fit") == 4 and "above" in found["inside, adaptive/0"]
-    assert not found["nothing/10000/0"]["batches"]["alarm"]
+    assert not found["nothing/30000/0"]["batches"]["alarm"]
     assert (
-        found["coefficient/10000/0"]["batches"]["alarm"] and found["coefficient/10000/0"]["batches"]["first"]
+        found["coefficient/30000/0"]["batches"]["alarm"] and found["coefficient/30000/0"]["batches"]["first"]
     )
     before = rows.read_text()
     again = run_benchmark("watch_experiment.py", "--smoke", "--table", "-o", rows)

@@ -31,7 +31,6 @@ from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 BARRIER = 1e-4
 """The weight μ of the barrier: what the bound gives away per row of the domain, in nats."""
 
-_STEPS = 80
 _CLOSE = 1e-14
 _NEARBY = 1e-5
 _NEARLY_ALL = 0.99
@@ -105,42 +104,9 @@ class BestFit:
         linear, constant, count = self.functions.linear[used], self.functions.constant[used], weight[used]
         rows, bound = self.rows
         x = self.centre if start is None or not self._is_inside(start, linear, constant) else start
-        if not self.coordinates.products:
-            x = x.copy()
-            nothing = np.empty((0, 2), dtype=np.int64)
-            how = (BARRIER, _CLOSE, _NEARBY)
-            climb((linear, constant, nothing), (rows, bound), count, x, (0, len(x)), how)
-            return x
-        for _ in range(_STEPS):
-            chance, room = linear @ x + constant, bound - rows @ x
-            gradient = linear.T @ (count / chance) - BARRIER * (rows.T @ (1.0 / room))
-            scaled = linear * (np.sqrt(count) / chance)[:, None]
-            fenced = rows / room[:, None]
-            step = solve_step(scaled.T @ scaled + BARRIER * (fenced.T @ fenced), gradient)
-            rise = float(gradient @ step)
-            if not rise > _CLOSE:
-                break
-            length = longest_step(chance, linear @ step, room, rows @ step)
-            if rise < _NEARBY:  # what is left to gain is below the rounding of the objective
-                moved = x + length * step
-                if not self._is_inside(moved, linear, constant):
-                    break
-                x = moved
-                continue
-            before = float(count @ np.log(chance) + BARRIER * np.log(room).sum())
-            while length > 1e-10:
-                new_chance, new_room = chance + length * (linear @ step), room - length * (rows @ step)
-                if np.all(new_chance > 0.0) and np.all(new_room > 0.0):
-                    after = float(count @ np.log(new_chance) + BARRIER * np.log(new_room).sum())
-                    if after >= before + 0.1 * length * rise:
-                        break
-                length *= 0.5
-            else:
-                break
-            moved = x + length * step
-            if not self._is_inside(moved, linear, constant):
-                break
-            x = moved
+        x = x.copy()
+        functions = (linear, constant, np.empty((0, 2), dtype=np.int64))  # products are coordinates here
+        climb(functions, (rows, bound), count, x, (0, len(x)), (BARRIER, _CLOSE, _NEARBY))
         return x
 
     def upper(

@@ -33,6 +33,7 @@ from tightrope.monitoring.departures import PartEvidence, Parts
 from tightrope.monitoring.drift import DriftEvidence
 from tightrope.monitoring.looks import FIRST_CANDIDATE, next_glance, next_look
 from tightrope.monitoring.predicting import log_chances
+from tightrope.monitoring.refit import estimate
 from tightrope.monitoring.suspects import Suspect, drift_suspect, part_suspects
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes
@@ -256,7 +257,7 @@ class Monitor:
             self._judge(*self._weigh())
         if self.events >= 1.1 * self._estimated_at:
             self._drift.close(self._log_chance)
-            point = self._fit.maximiser.estimate(self._seen * self._fit.informative, self._point)
+            point = estimate(self._fit, self._seen, self._point)
             chances = log_chances(self._fit, point)
             if chances is not None:
                 self._point, self._log_chance = point, chances

@@ -20,7 +20,7 @@ from tightrope.numerics.smoothed_likelihood import SMOOTHING
 if TYPE_CHECKING:
     from tightrope.monitoring.best_fit import BestFit
 
-_STEPS = 40
+_STEPS = 80
 _CLOSE = 1e-3
 """What is left to gain, in nats, at which an estimate is good enough."""
 

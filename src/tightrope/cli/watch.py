@@ -43,7 +43,12 @@ def watch(
     ] = False,
     every: Annotated[
         int,
-        typer.Option("--every", metavar="N", help="Report after so many events; 0: in the end only.", min=0),
+        typer.Option(
+            "--every",
+            metavar="N",
+            help="Report after so many events; 0: in the end, and while following what is new.",
+            min=0,
+        ),
     ] = 0,
     stop: Annotated[bool, typer.Option("--stop", help="Stop at the first alarm.")] = False,
     checkpoint: Annotated[

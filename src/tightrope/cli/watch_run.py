@@ -112,6 +112,7 @@ class _Watching:
         self.promised = promised
         self.returns = returns
         self.told = False
+        self.said, self.tabled, self.state = "", "", ""
         self.alarmed = self.alarm
         self.due = monitor.events + asked.every if asked.every else math.inf
         self.begin = time.perf_counter()
@@ -126,6 +127,11 @@ class _Watching:
         """The event of the first of them."""
         found = [self.monitor.first_alarm, None if self.returns is None else self.returns.first_alarm]
         return min((event for event in found if event is not None), default=None)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether data come in while this runs: then a new state of the model is said when it comes."""
+        return self.asked.follow or self.log.is_stream
 
     def say_promise(self) -> None:
         if self.promised is not None:
@@ -159,9 +165,14 @@ class _Watching:
                     self.returns.observe(*part, self.monitor.events)
             if self.alarm and not self.alarmed:
                 self.alarmed = is_new = True
-                self.report()
+                self.report(told=self.is_live)
         if self.alarmed and self.asked.stop:
             raise AlarmRaised
+        if self.is_live and not self.asked.every:
+            state = verdict(self.monitor).split(" ", 1)[0]
+            if state != self.state and not is_new:
+                self.report()
+            self.state = state
         if self.monitor.events >= self.due:
             self.due = self.monitor.events + self.asked.every
             if not is_new:
@@ -178,8 +189,8 @@ class _Watching:
             self.told = True
             typer.echo(f"read as: {self.log.read_as}", err=self.asked.json)
 
-    def report(self, final: bool = False) -> None:
-        """One line of JSON, or a line for people; a table in the end."""
+    def report(self, final: bool = False, told: bool = False) -> None:
+        """One line of JSON, or a line for people; in the end, or where `told`, a table of what departs."""
         self.monitor.look()
         monitor, returns = self.monitor, self.returns
         suspects = monitor.explain(SHOWN) if final or monitor.alarm else []
@@ -190,13 +201,15 @@ class _Watching:
             print_json(self._record(suspects, final))
             return
         self.say_how_read()
-        typer.echo(verdict(monitor))
-        if returns is not None:
-            typer.echo(returns_verdict(returns))
+        words = verdict(monitor) + ("" if returns is None else f"\n{returns_verdict(returns)}")
+        if words != self.said:
+            self.said = words
+            typer.echo(words)
         if final and self.log.dropped:
             left_out = dropped_words(self.log)
             typer.echo(f"NOMINAL: {left_out}; the rate of false alarms holds only if nothing is left out")
-        if final and suspects:
+        if (final or told) and suspects and self.tabled != words:
+            self.tabled = words
             print_suspects(suspects, self.alarm)
 
     def _record(self, suspects: list[Suspect], final: bool) -> WatchRecord:

@@ -52,9 +52,11 @@ def returns_verdict(watched: PromiseWatch) -> str:
 
 
 def print_suspects(suspects: list[Suspect], alarm: bool) -> None:
-    """What speaks most against the model."""
+    """What speaks most against the model; where there is an alarm, only what does."""
     rows = []
     for suspect in suspects:
+        if alarm and rows and suspect.log_e_value <= 0.0:
+            continue
         log_e = suspect.log_e_value
         shown = "∞" if math.isinf(log_e) else f"10^{log_e / math.log(10):.1f}"
         rows.append((suspect.kind, suspect.text, _details(suspect), shown))

@@ -53,7 +53,7 @@ def returns_verdict(watched: PromiseWatch) -> str:
 
 def print_suspects(suspects: list[Suspect], alarm: bool) -> None:
     """What speaks most against the model; where there is an alarm, only what does."""
-    rows = []
+    rows: list[tuple[str, str, str, str]] = []
     for suspect in suspects:
         if alarm and rows and suspect.log_e_value <= 0.0:
             continue

@@ -383,3 +383,28 @@ def test_where_one_objective_is_needed_they_are_refused(model: tr.ParametricMDP)
     ):
         with pytest.raises(tr.InputError, match=r"tr\.answer take"):
             tr.Problem(model, text)
+
+
+def test_conditional_probabilities_are_quotients() -> None:
+    rows = [(0, "", {1: "1/4", 2: "1/4", 3: "1/2"}), (1, "", {4: "1/3", 5: "2/3"}), (2, "", {4: 1})]
+    rows += [(s, "", {s: 1}) for s in (3, 4, 5)]
+    model = tr.build_from_rows(rows, labels={"a": [1], "b": [4], "c": [3]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tr.ReadingWarning)
+        for asked, expected in (
+            ('P=? [ F "a" || F "b" ]', 1 / 4),  # 1/12 of 1/12 + 1/4
+            ('P=? [ F "b" || G !"c" ]', 2 / 3),
+            ('P=? [ X "a" || G !"b" ]', 1 / 4),  # 1/6 of 1/6 + 1/2
+            ('1 - P=? [ F "b" || F "a" ]', 2 / 3),
+            ('P=? [ F (G "b") || (F "a") & (G !"c") ]', 1 / 3),
+        ):
+            found = tr.answer(model, asked)
+            assert found.is_certified and found.bounds == pytest.approx((expected, expected), abs=1e-6)
+        assert tr.answer(model, 'P>=0.3 [ F "b" || F "a" ]').verdict == "true"
+        with pytest.raises(tr.InputError, match="has probability 0 in the initial state"):
+            tr.answer(model, 'P=? [ F "a" || F ("b" & "c") ]')
+    two = tr.build_from_rows([(0, "x", {0: 1}), (0, "y", {1: 1}), (1, "", {1: 1})], labels={"a": [1]})
+    with pytest.raises(tr.InputError, match="where nobody decides anything"):
+        tr.answer(two, 'Pmax=? [ F "a" || G "a" ]')
+    with pytest.raises(tr.InputError, match="conditional probabilities are not supported here"):
+        tr.Problem(two, 'Pmax=? [ F "a" || G "a" ]')

@@ -252,7 +252,7 @@ PROPERTIES = [
     ('¦filter(max, P=? [ F "goal" ])', "one P or R is wanted here"),
     ('filter(¦mix, P=? [ F "goal" ])', "unknown filter 'mix'"),
     ('P=? [ F "goal" ¦{"init"} ]', "filters in braces are not supported: write filter(…)"),
-    ("¦multi(Pmax=? [ F x=1 ], P>0.5 [ F x=2 ])", "multi-objective properties (multi) are not supported"),
+    ("¦multi(Pmax=? [ F x=1 ], P>0.5 [ F x=2 ])", "one P or R is wanted here, not a formula made of several"),
     ('¦E [ F "goal" ]', "one P or R is wanted here, not a formula made of several or of none"),
     ('P=? [ F ¦A [ G "goal" ] ]', "A inside another formula is not supported here"),
     ('P=? [ X "goal" ] ¦x=1', "a property begins behind another one"),

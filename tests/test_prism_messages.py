@@ -53,19 +53,19 @@ PROPERTIES = [
     ),
     (
         "Pmax=? [ F s=2 || s=1 ]",
-        ["--prop:1:16: unexpected '||'", "hint: PRISM writes a single '|'"],
+        ["--prop:1:19: behind || stands a path, the condition", "hint: PRISM writes 'or' as a single |"],
     ),
     (
         "Pmax=? [ F s!=2 ",
         [
             "--prop:1:16: the text ends too early",
-            "hint: expected an operator or ']'",
+            "hint: expected an operator, ']' or '||'",
         ],
     ),
     (
-        "multi(Pmax=? [ F s=2 ], P>=0.5 [ F s=1 ])",
+        "quantile(s, Pmax>=0.5 [ F s=2 ])",
         [
-            "--prop:1:1: multi-objective properties (multi) are not supported",
+            "--prop:1:1: quantiles are not supported",
             'hint: a property looks like  Pmax=? [ F "goal" ]',
         ],
     ),

@@ -12,6 +12,7 @@ from typing import TypedDict, Unpack
 import numpy as np
 
 from tightrope.answering.evaluate import Effort, Evaluation
+from tightrope.answering.multi import Achieved
 from tightrope.answering.values import Bounds, Truth
 from tightrope.errors import InputError, ReadingWarning, check_number, check_type, checked_words
 from tightrope.model.initial_values import InitialValues, verdict_of
@@ -23,7 +24,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.rounding import text_above, text_below
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.property_syntax import Filter, Property, PropertyFile
+from tightrope.prism.parse.property_syntax import Filter, Multi, Property, PropertyFile, ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Expression
 from tightrope.prism.properties.resolve import PropertyOptions, pick
 from tightrope.problem import Model, checked_model, constant_texts
@@ -55,6 +56,8 @@ class Answer(Record):
 
     * A number: `lower ≤ value ≤ upper` for every state.
     * True or false: `holds` and `fails`; a state in neither is not decided.
+    * `achieved`: of several objectives, `multi(…)`, the points and policies; two `=?` are a curve and have
+      neither bounds nor a verdict.
     * `listed` are the states that `filter(print, …)` lists.
     * `believed`: an automaton that another program made is part of it, and nobody has checked that one.
     * `readings` say how the text was read where it can be read in two ways.
@@ -81,11 +84,14 @@ class Answer(Record):
     iterations: int
     seconds: float = field(compare=False)
     believed: bool = False
+    achieved: Achieved | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         freeze_fields(self)
 
     def _title_(self) -> str:
+        if self.bounds is None and self.verdict is None and self.achieved is not None:
+            return f"Answer: a curve through {len(self.achieved.points)} points"
         if self.bounds is None:
             return f"Answer: {self.verdict} at the initial state"
         return f"Answer: [{text_below(self.bounds[0])}, {text_above(self.bounds[1])}] at the initial state"
@@ -192,17 +198,30 @@ def answer_property(
     formula = property_.formula
     finer = replace(effort, precision=effort.precision / SPARE) if _computes(formula) else effort
     evaluation = Evaluation(model, file, options, finer, assume_support)
-    value = evaluation.value(formula, everywhere)
-    lower = upper = holds = fails = None
+    lower = upper = holds = fails = achieved = value = None
     gap = 0.0
+    if isinstance(formula, Multi):
+        several = evaluation.several(formula)
+        achieved = several.achieved
+        states = model.structure.states
+        if several.lower is not None and several.upper is not None:
+            lower, upper = np.full(states, -np.inf), np.full(states, np.inf)
+            lower[model.structure.initial], upper[model.structure.initial] = several.lower, several.upper
+            gap = (several.upper - several.lower) / max(1.0, abs(several.lower))
+        elif several.verdict in ("true", "false", "not certified") and not _is_curve(formula):
+            here = np.arange(states) == model.structure.initial
+            holds, fails = here & (several.verdict == "true"), here & (several.verdict == "false")
+        else:
+            gap = 0.0 if several.verdict == "certified" else np.inf
+    else:
+        value = evaluation.value(formula, everywhere)
     if isinstance(value, Bounds):
         lower, upper = value.lower, value.upper
         at = list(model.structure.initial_states)
         gap = float(width(lower[at], upper[at], effort.relative, value.unit).max())
         if isinstance(formula, Filter) and formula.kind == "range":
             gap = _range_gap(formula, evaluation, effort.relative)
-    else:
-        assert isinstance(value, Truth)
+    elif isinstance(value, Truth):
         holds, fails = value.holds, value.fails
     return Answer(
         text=property_.text,
@@ -211,7 +230,7 @@ def answer_property(
         upper=upper,
         holds=holds,
         fails=fails,
-        listed=_listed(formula, value, evaluation),
+        listed=None if value is None else _listed(formula, value, evaluation),
         readings=tuple(evaluation.readings),
         missed=tuple(evaluation.missed),
         gap=gap,
@@ -220,6 +239,7 @@ def answer_property(
         iterations=evaluation.iterations,
         seconds=time.perf_counter() - begin,
         believed=evaluation.believed,
+        achieved=achieved,
     )
 
 
@@ -227,6 +247,12 @@ def _range_gap(formula: Filter, evaluation: Evaluation, relative: bool) -> float
     """How far the bounds of the smallest and of the largest value are apart; their distance is no gap."""
     ends = [evaluation.value(replace(formula, kind=kind), True) for kind in ("min", "max")]
     return max(float(width(e.lower, e.upper, relative).max()) for e in ends if isinstance(e, Bounds))
+
+
+def _is_curve(formula: Multi) -> bool:
+    return (
+        sum(isinstance(part, ValueOperator) and part.comparison is None for part in formula.objectives) == 2
+    )
 
 
 def _computes(formula: Expression) -> bool:

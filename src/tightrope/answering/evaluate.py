@@ -17,13 +17,15 @@ from functools import reduce
 import numpy as np
 
 from tightrope.answering.combine import as_number, as_truth, combined
+from tightrope.answering.conditional import bound_conditional, branching_states
 from tightrope.answering.filters import filtered
 from tightrope.answering.long_run import bound_average
+from tightrope.answering.multi_question import MultiAnswer, answer_multi
 from tightrope.answering.temporal import PathBounds, Translator, bound_path, bound_reward
 from tightrope.answering.values import Bounds, Truth
 from tightrope.automata.translation import is_co_safe
 from tightrope.errors import CannotCertify
-from tightrope.model.graph import branching
+from tightrope.formats.policy import Policy
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
@@ -35,8 +37,8 @@ from tightrope.prism.parse.diagnostics import Complaint, Source, position_of
 from tightrope.prism.parse.property_syntax import (
     Branching,
     Filter,
+    Multi,
     PathFormula,
-    PathOperator,
     PropertyFile,
     RewardFormula,
     RewardOperator,
@@ -120,11 +122,26 @@ class Evaluation:
         except Complaint as complaint:
             raise complaint.in_source(Source(self.file.source, self.file.file)) from None
 
+    def several(self, asked: Multi) -> MultiAnswer:
+        """What is achieved of several objectives at once, from the initial state."""
+
+        def solved(model: MDP | IntervalMDP, objective: Objective, policy: Policy | None) -> Solution:
+            return self._solve(model, objective, self.effort.precision / 4, policy)
+
+        if self.options.is_interval:
+            self._tell("in multi(…) nature is against every objective")
+        try:
+            return answer_multi(asked, self.file, self.model, self._formulas, self.effort.precision, solved)
+        except Complaint as complaint:
+            raise complaint.in_source(Source(self.file.source, self.file.file)) from None
+
     def states(self, expression: Expression) -> BoolArray:
         """The states in which a state formula holds."""
         return self._formulas.states(expression)
 
     def _value(self, expression: Expression) -> Truth | Bounds:
+        if isinstance(expression, Multi):
+            raise Complaint("multi(…) stands alone", expression.position)
         if isinstance(expression, ValueOperator | Branching | Filter):
             known = self._done.get(id(expression))
             if known is None:
@@ -169,6 +186,8 @@ class Evaluation:
 
     def _bounds(self, operator: ValueOperator, precision: float) -> tuple[Bounds, Fraction | None]:
         """Certified bounds of the value that an operator is about, and what it is compared with."""
+        if operator.condition is not None:
+            return self._conditional(operator, precision), threshold_of(operator, self._formulas)
         reward_path = co_safe_path(operator.path) if isinstance(operator.path, RewardFormula) else None
         if isinstance(operator.path, RewardFormula) and operator.path.operator is RewardOperator.LONG_RUN:
             return self._long_run(operator, operator.path, precision), threshold_of(operator, self._formulas)
@@ -254,6 +273,39 @@ class Evaluation:
         )
         return found, reading
 
+    def _conditional(self, operator: ValueOperator, precision: float) -> Bounds:
+        """P(path and condition) / P(condition), where nobody decides anything."""
+        assert operator.condition is not None and isinstance(operator.path, Expression)
+        check_is_path(operator.path)
+        refuse_reward_options(self.options)
+        if self.structure.has_choices or not isinstance(self.model, MDP):
+            raise Complaint(
+                "conditional probabilities are answered where nobody decides anything: on Markov chains",
+                operator.position,
+                "with choices or intervals the best policy for the quotient is another problem",
+            )
+        path, given = spelled(operator.path, self.file), spelled(operator.condition, self.file)
+        self._tell(f"the path is read as  {path}  and the condition as  {given}")
+        translator = Translator(self._formulas)
+        bounds, parts = bound_conditional(
+            self.model,
+            translator.both_ways(operator.path),
+            translator.both_ways(operator.condition),
+            translator.atoms,
+            self._starts(operator),
+            lambda model, objective: self._solve(model, objective, precision / 10),
+            self.effort.translator,
+        )
+        for part in parts:
+            self.believed |= part.is_believed
+            self.iterations += part.solution.iterations
+        if (parts[1].upper[list(self.structure.initial_states)] == 0).any():
+            raise Complaint(
+                f"the condition {given} has probability 0 in the initial state, so nothing is known under it",
+                position_of(operator.condition),
+            )
+        return bounds
+
     def _long_run(self, operator: ValueOperator, path: RewardFormula, precision: float) -> Bounds:
         """Bounds on a long-run average, or on the share of time in some states."""
         if self.options.discount is not None or self.options.terminal_reward is not None:
@@ -283,11 +335,18 @@ class Evaluation:
             lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
         return Bounds(lower, upper, found.bounds.unit)
 
-    def _solve(self, model: MDP | IntervalMDP, objective: Objective, precision: float) -> Solution:
+    def _solve(
+        self,
+        model: MDP | IntervalMDP,
+        objective: Objective,
+        precision: float,
+        policy: Policy | None = None,
+    ) -> Solution:
         effort = self.effort
         return solve(
             model,
             objective,
+            policy=policy,
             precision=precision,
             relative=effort.relative,
             limits=effort.limits,
@@ -335,23 +394,5 @@ class Evaluation:
         every = expression.is_universal != negated
         right = self._formulas.states(path.right)
         left = None if path.left is None else self._formulas.states(path.left)
-        found = _paths(self._support, path.operator, left, right, every)
+        found = branching_states(self._support, path.operator, left, right, every)
         return ~found if negated else found
-
-
-def _paths(
-    support: Support, operator: PathOperator, left: BoolArray | None, right: BoolArray, every: bool
-) -> BoolArray:
-    all_ = np.ones(len(right), np.bool_)
-    if operator is PathOperator.NEXT:
-        return (branching.every_next if every else branching.some_next)(support, right)
-    if operator is PathOperator.GLOBALLY:
-        return (branching.every_always if every else branching.some_always)(support, right)
-    if operator in (PathOperator.EVENTUALLY, PathOperator.UNTIL):
-        until = branching.every_until if every else branching.some_until
-        return until(support, all_ if left is None else left, right)
-    assert left is not None
-    weak = branching.every_weak_until if every else branching.some_weak_until
-    if operator is PathOperator.WEAK_UNTIL:
-        return weak(support, left, right)
-    return weak(support, right, left & right)  # a R b is b W (a & b)

@@ -185,6 +185,8 @@ def is_temporal(property_: Property) -> bool:
     asked = property_.formula
     if not isinstance(asked, ValueOperator) or asked.is_reward or isinstance(asked.path, RewardFormula):
         return False
+    if asked.condition is not None:
+        return False
     return is_path(asked.path) and not is_simple_path(asked.path) and not has_operators(asked.path)
 
 

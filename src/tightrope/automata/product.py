@@ -17,6 +17,7 @@ from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
 
 MOST_PAIRS = 200_000_000
 
@@ -62,29 +63,61 @@ def product_of(support: Support, letters: Letters, automaton: Automaton, starts:
             f"the automaton has {memories:,} states, the model {structure.states:,}: too many pairs",
             hint="ask the temporal formula in parts",
         )
-    steps = _Steps(structure, support.possible, letters, automaton)
-    number = np.full(structure.states * memories, -1, np.int64)
-    frontier = starts.astype(np.int64) * memories
-    number[frontier] = np.arange(len(starts))
-    found, size = [frontier], len(starts)
-    while len(frontier):
-        keys = np.unique(steps.of(frontier).key)
-        frontier = keys[number[keys] < 0]
-        number[frontier] = size + np.arange(len(frontier))
-        size += len(frontier)
-        found.append(frontier)
-    keys = np.concatenate(found)
-    step = steps.of(keys)
+    number = np.full(structure.states * memories, -1, np.int32)
+    queue = np.empty(structure.states * memories, np.int64)
+    queue[: len(starts)] = starts.astype(np.int64) * memories
+    size = _explore(
+        support.state_start,
+        structure.successor,
+        support.possible,
+        letters.letter,
+        automaton.successor,
+        queue,
+        len(starts),
+        number,
+    )
+    keys = queue[:size].copy()
+    step = _Steps(structure, support.possible, letters, automaton).of(keys)
     built = Structure(
         choice_start=_offsets(step.owner, len(keys)),
         transition_start=_offsets(step.of_choice, len(step.choice)),
-        successor=number[step.key].astype(np.int32),
+        successor=number[step.key],
         action=structure.action_of_choice[step.choice],
         action_names=structure.action_names,
         declared_mdp=structure.declared_mdp,
     )
     state, memory = (keys // memories).astype(np.int32), (keys % memories).astype(np.int32)
     return Product(built, state, memory, step.choice, step.transition)
+
+
+@kernel
+def _explore(
+    state_start: OffsetArray,
+    successor: IndexArray,
+    possible: BoolArray,
+    letter: IndexArray,
+    following: IndexArray,
+    queue: OffsetArray,
+    size: int,
+    number: IndexArray,
+) -> int:
+    """Breadth-first from the pairs that the queue begins with; how many there are in the end."""
+    memories = following.shape[0]
+    for i in range(size):
+        number[queue[i]] = i
+    done = 0
+    while done < size:
+        state, memory = queue[done] // memories, queue[done] % memories
+        done += 1
+        behind = following[memory, letter[state]]
+        for t in range(state_start[state], state_start[state + 1]):
+            if possible[t]:
+                key = successor[t] * memories + behind
+                if number[key] < 0:
+                    number[key] = size
+                    queue[size] = key
+                    size += 1
+    return size
 
 
 def part_of(model: MDP | IntervalMDP, states: OffsetArray, choices: BoolArray) -> MDP | IntervalMDP:

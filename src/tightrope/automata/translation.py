@@ -16,7 +16,8 @@ on where a word begins; so `suffix_automaton` may be started anywhere with what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -86,6 +87,12 @@ def guesses(formula: Formula) -> Iterator[Guess]:
                 yield guess
 
 
+def can_begin(left: Iterable[Formula], guess: Guess) -> bool:
+    """Whether some formula, read by the guess, is not refuted at once: else its first part never holds."""
+    kept, _ = guess
+    return any(_read_by(formula, kept) != FALSE for formula in left)
+
+
 def suffix_automaton(
     formula: Formula, guess: Guess, letters: Sequence[int]
 ) -> tuple[Automaton, RabinPair] | None:
@@ -137,10 +144,12 @@ def repr_key(value: object) -> str:
     return _text(value)
 
 
+@lru_cache(maxsize=100_000)
 def _read_by(formula: Formula, chosen: frozenset[Elementary], keeps: bool = True) -> Formula:
     return either(*(both(*(_rewritten(part, chosen, keeps) for part in clause)) for clause in formula))
 
 
+@lru_cache(maxsize=100_000)
 def _rewritten(part: Elementary, chosen: frozenset[Elementary], keeps: bool) -> Formula:
     operator = part.operator
     if not operator:

@@ -20,7 +20,7 @@ from tightrope.automata.deterministic import Automaton, RabinPair
 from tightrope.automata.formula import FALSE, TRUE, Formula
 from tightrope.automata.product import Letters, Product, choices_of, part_of, product_of
 from tightrope.automata.strategy import Won
-from tightrope.automata.translation import guesses, suffix_automaton
+from tightrope.automata.translation import can_begin, guesses, suffix_automaton
 from tightrope.model.graph.end_components import maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -51,7 +51,8 @@ def winning_states(
         start = members[0]
         here, key = Letters(letter_of[members], letters.bits), (int(memory[start]), int(letter_of[start]))
         if len(members) > 1 or key not in single:
-            met = _met(part_of(model, members, components.internal), left[memory[start]], here)
+            seen = [left[q] for q in np.unique(memory[members])]
+            met = _met(part_of(model, members, components.internal), left[memory[start]], seen, here)
             if len(members) == 1:  # one letter for ever
                 single[key] = met
         else:
@@ -73,12 +74,16 @@ class _Met:
     pair: RabinPair
 
 
-def _met(model: MDP | IntervalMDP, formula: Formula, letters: Letters) -> _Met | None:
-    """How an end component, given whole, satisfies a formula from its first state; None if it cannot."""
+def _met(model: MDP | IntervalMDP, formula: Formula, seen: list[Formula], letters: Letters) -> _Met | None:
+    """How an end component, given whole, satisfies a formula from its first state; None if it cannot.
+
+    `seen` is all that is left of it in the component: progression reaches nothing else."""
     used, renumbered = np.unique(letters.letter, return_inverse=True)
     here = Letters(renumbered.astype(np.int32), tuple(letters.bits[i] for i in used))
     support = Support.of(model)
     for guess in guesses(formula):
+        if not can_begin(seen, guess):
+            continue
         found = suffix_automaton(formula, guess, here.bits)
         if found is None:
             continue

@@ -30,6 +30,10 @@ _WHY_NOT = {
 }
 
 
+MOST_POINTS = 20
+"""Of a trade-off, that are printed."""
+
+
 @dataclass(frozen=True)
 class SolveOptions:
     """How the parts of a property are solved."""
@@ -83,12 +87,18 @@ class ComposedAnswer:
             states=states,
             verdicts=verdicts,
             notes=list(answer.readings) or UNSET,
+            points=UNSET if answer.achieved is None else answer.achieved.points.tolist(),
         )
 
     def facts(self) -> list[tuple[str, str]]:
         """What is printed of the initial states."""
         answer = self.answer
         facts = [("note", reading) for reading in answer.readings]
+        if answer.achieved is not None:
+            points = [", ".join(f"{value:.6g}" for value in row) for row in answer.achieved.points]
+            facts += [("a policy attains", point) for point in points[:MOST_POINTS]]
+            if self._initial is None and answer.verdict is None:
+                return [*facts, ("status", answer.status)]
         if self._initial is None:
             return [*facts, ("answer", answer.verdict or ""), ("status", answer.status)]
         return [*facts, *initial_facts(self._initial), ("status", answer.status)]

@@ -67,8 +67,9 @@ class InitialFacts(msgspec.Struct, frozen=True):
 class PropertyAnswer(msgspec.Struct, kw_only=True):
     """The value of one property; `answer` where it asks whether something is true.
 
-    `verdicts` are such answers state by state, `notes` how the property was read. Where there are several
-    `initial` states, the values of all of them lie between `lower` and `upper`.
+    `verdicts` are such answers state by state, `notes` how the property was read, `points` what policies
+    attain of several objectives. Where there are several `initial` states, the values of all of them lie
+    between `lower` and `upper`.
     """
 
     question: str | UnsetType = msgspec.field(default=UNSET, name="property")
@@ -84,6 +85,7 @@ class PropertyAnswer(msgspec.Struct, kw_only=True):
     states: list[StateValue] | UnsetType = UNSET
     verdicts: dict[str, str] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
+    points: list[list[Real]] | UnsetType = UNSET
 
 
 class Built(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from tightrope.prism.parse.model_builder import DeclarationBuilder, Parts
 from tightrope.prism.parse.property_syntax import (
     Branching,
     Filter,
+    Multi,
     PathFormula,
     PathOperator,
     Property,
@@ -21,7 +22,7 @@ from tightrope.prism.parse.property_syntax import (
     ValueOperator,
 )
 from tightrope.prism.parse.refusals import PROPERTY_FORM, PROPERTY_WORDS
-from tightrope.prism.parse.syntax import Expression, Name, Position
+from tightrope.prism.parse.syntax import Binary, Expression, Name, Position, Unary
 
 _EXTREMA = ("max", "min", "maxmax", "maxmin", "minmax", "minmin")
 _FILTERS = {"+": "sum", "&": "forall", "|": "exists"}
@@ -44,10 +45,17 @@ class PropertyBuilder(DeclarationBuilder):
         return Property(called, formula, "", position_of(formula), end is not None)
 
     def probability(self, parts: Parts) -> ValueOperator:
-        operator, threshold, path, close = cast(tuple[Token, Threshold, Expression, Token], tuple(parts))
+        operator, threshold, path = cast(tuple[Token, Threshold, Expression], tuple(parts[:3]))
+        condition, close = cast(tuple[Expression | None, Token], tuple(parts[-2:]))
+        if condition is not None and not _speaks_of_paths(condition):
+            raise Complaint(
+                "behind || stands a path, the condition",
+                position_of(condition),
+                "PRISM writes 'or' as a single |",
+            )
         agent, nature = _directions(operator[1:])
         span = (operator.start_pos or 0, close.end_pos or 0)
-        return ValueOperator(False, None, agent, nature, *threshold, path, at(operator), span)
+        return ValueOperator(False, None, agent, nature, *threshold, path, at(operator), span, condition)
 
     def expectation(self, parts: Parts) -> ValueOperator:
         operator, structure, extrema, threshold, path, close = cast(
@@ -87,6 +95,8 @@ class PropertyBuilder(DeclarationBuilder):
 
     def call(self, parts: list[Token | Expression]) -> Expression:
         function = cast(Token, parts[0])
+        if function == "multi":
+            return Multi(tuple(cast(list[Expression], parts[1:])), at(function))
         if function in PROPERTY_WORDS:
             raise Complaint(PROPERTY_WORDS[str(function)], at(function), PROPERTY_FORM)
         return super().call(parts)
@@ -162,3 +172,11 @@ class PropertyBuilder(DeclarationBuilder):
 def _directions(extrema: str) -> tuple[str | None, str | None]:
     """Agent and nature from "", "max" or "maxmin"."""
     return extrema[:3] or None, extrema[3:] or None
+
+
+def _speaks_of_paths(formula: Expression) -> bool:
+    if isinstance(formula, Binary):
+        return _speaks_of_paths(formula.left) or _speaks_of_paths(formula.right)
+    return isinstance(formula, PathFormula) or (
+        isinstance(formula, Unary) and _speaks_of_paths(formula.operand)
+    )

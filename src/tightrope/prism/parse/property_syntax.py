@@ -72,7 +72,8 @@ class ValueOperator(Expression):
     """`Pmaxmin=? [ … ]`, `R{"cost"}min<=3 [ … ]`.
 
     `agent` and `nature` are "max", "min" or None (not said); `comparison` is None for `=?`, else
-    one of `< <= > >=` with its `threshold`. `span` is where it begins and ends in its text.
+    one of `< <= > >=` with its `threshold`. `condition` is the path behind `||`. `span` is where it begins
+    and ends in its text.
     """
 
     is_reward: bool
@@ -84,6 +85,7 @@ class ValueOperator(Expression):
     path: Expression | RewardFormula
     position: Position = field(compare=False)
     span: tuple[int, int] = field(compare=False)
+    condition: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,14 @@ class Filter(Expression):
     kind: str
     operand: Expression
     states: Expression | None
+    position: Position = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Multi(Expression):
+    """`multi(Pmax=? [ … ], P>=0.9 [ … ], …)`: several objectives of one policy."""
+
+    objectives: tuple[Expression, ...]
     position: Position = field(compare=False)
 
 

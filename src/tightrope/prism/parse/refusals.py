@@ -40,7 +40,6 @@ PROPERTY_WORDS = {
     "LRA": "a long-run average is written R=? [ LRA ] or R=? [ S ]",
     "I": "an instantaneous reward is written I=k, directly behind the bracket",
     "T": "expected times T are not supported: use a reward structure that gives 1 to every step",
-    "multi": "multi-objective properties (multi) are not supported",
     "quantile": "quantiles are not supported",
     "cosafe": "the word cosafe is not known: write the path formula alone, R=? [ (F a) & (F b) ]",
     "sim": "simulation properties are not supported",

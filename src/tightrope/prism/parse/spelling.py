@@ -11,6 +11,7 @@ from fractions import Fraction
 from tightrope.prism.parse.property_syntax import (
     Branching,
     Filter,
+    Multi,
     PathFormula,
     PropertyFile,
     StepBound,
@@ -46,6 +47,8 @@ class _Speller:
             case Filter(kind, operand, states):
                 parts = [kind, self.text(operand), *([] if states is None else [self.text(states)])]
                 return f"filter({', '.join(parts)})"
+            case Multi(objectives):
+                return f"multi({', '.join(self.text(part) for part in objectives)})"
             case PathFormula(operator, left, right, bound):
                 begin = "" if left is None else f"{self.inner(left)} "
                 return f"{begin}{operator.value}{self._bound(bound)} {self.inner(right)}"

@@ -77,6 +77,12 @@ def resolve(
             property_.position,
             "`check` and tr.answer take it",
         )
+    if operator.condition is not None:
+        raise source.error(
+            "conditional probabilities are not supported here",
+            operator.position,
+            "`check` and tr.answer take them",
+        )
     if isinstance(operator.path, RewardFormula) and co_safe_path(operator.path) is not None:
         raise source.error(
             "rewards until a path formula is satisfied are not supported here",

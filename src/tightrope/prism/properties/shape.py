@@ -14,6 +14,7 @@ from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import (
     Branching,
     Filter,
+    Multi,
     PathFormula,
     PathOperator,
     PropertyFile,
@@ -23,7 +24,7 @@ from tightrope.prism.parse.property_syntax import (
 )
 from tightrope.prism.parse.syntax import Expression, Position, Unary
 
-STATE_OPERATORS = (ValueOperator, Branching, Filter)
+STATE_OPERATORS = (ValueOperator, Branching, Filter, Multi)
 """Operators whose value belongs to a state: what they hold is evaluated on its own."""
 
 
@@ -72,6 +73,8 @@ def is_plain(formula: Expression, file: PropertyFile) -> bool:
     ):
         return False
     path = formula.path
+    if formula.condition is not None:
+        return False
     if isinstance(path, Expression):
         return is_simple_path(path) and not has_operators(path)
     if path.operator not in (RewardOperator.REACH, RewardOperator.CUMULATIVE, RewardOperator.TOTAL):

@@ -1,0 +1,194 @@
+"""Several objectives: against linear programs over occupation measures, against vertices, and mixtures
+re-evaluated."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import tightrope as tr
+from tightrope.automata.lifting import lifted
+from tightrope.cli.app import run
+from tightrope.model.graph.support import Support
+
+STATES = 7
+LAST = STATES - 2
+
+
+def random_rows(rng: random.Random) -> list[Any]:
+    """Plays go on until one of the last two states: every choice may lead to a later state."""
+    rows: list[Any] = [(s, "", {s: 1}) for s in range(LAST, STATES)]
+    for s in range(LAST):
+        for c in range(rng.randint(1, 3)):
+            on, other = rng.randrange(s + 1, STATES), rng.randrange(STATES)
+            share = rng.randint(1, 4)
+            ends = {on: f"{share}/5", other: f"{5 - share}/5"} if on != other else {on: 1}
+            rows.append((s, f"c{c}", ends))
+    return rows
+
+
+def random_model(rng: random.Random) -> tr.MDP:
+    labels = {"a": rng.sample(range(1, STATES), 2), "b": rng.sample(range(1, STATES), 2)}
+    rewards = {"r": [rng.randint(0, 3) for _ in range(LAST)] + [0, 0]}
+    model = tr.build_from_rows(random_rows(rng), labels=labels, state_rewards=rewards)
+    assert isinstance(model, tr.ParametricMDP)
+    return model.instantiate()
+
+
+def programme(model: tr.MDP, sign: tuple[float, float], kinds: tuple[str, str], least: float) -> float | None:
+    """max sign₀·x₀ with sign₁·x₁ ≥ least, over expected visits of (state, a seen, b seen); None if
+    impossible."""
+    index = {key: n for n, key in enumerate(itertools.product(range(model.states), (0, 1), (0, 1)))}
+
+    def enters(s: int, a: int, b: int) -> tuple[int, int, int]:
+        return s, a | int(model.labels["a"][s]), b | int(model.labels["b"][s])
+
+    columns: list[tuple[int, int]] = []
+    flow, gains = [], []
+    for (s, a, b), n in index.items():
+        if s >= LAST:
+            continue
+        for c in range(*model.choice_start[s : s + 2]):
+            column = np.zeros(len(index))
+            column[n] += 1
+            gain = {"a": 0.0, "b": 0.0, "r": float(model.rewards["r"].state[s])}
+            for t in range(*model.transition_start[c : c + 2]):
+                there = enters(int(model.successor[t]), a, b)
+                column[index[there]] -= model.probability[t]
+                gain["a"] += model.probability[t] * (there[1] - a)
+                gain["b"] += model.probability[t] * (there[2] - b)
+            columns.append((n, c))
+            flow.append(column)
+            gains.append(gain)
+    begin = np.zeros(len(index))
+    begin[index[enters(0, 0, 0)]] = 1
+    running = [n for (s, _, _), n in index.items() if s < LAST]
+    first = np.array([gain[kinds[0]] for gain in gains])
+    second = np.array([gain[kinds[1]] for gain in gains])
+    found = linprog(
+        -sign[0] * first,
+        A_ub=[-sign[1] * second],
+        b_ub=[-least],
+        A_eq=np.array(flow).T[running],
+        b_eq=begin[running],
+    )
+    return None if found.status != 0 else float(first @ found.x)
+
+
+ASKED = [
+    ('multi(Pmax=? [ F "a" ], P>={t} [ F "b" ])', (1.0, 1.0), ("a", "b")),
+    ('multi(Pmax=? [ F "a" ], P<={t} [ F "b" ])', (1.0, -1.0), ("a", "b")),
+    ('multi(Pmin=? [ F "a" ], P>={t} [ F "b" ])', (-1.0, 1.0), ("a", "b")),
+    ('multi(P<={t} [ !(G !"b") ], Pmax=? [ F "a" ])', (1.0, -1.0), ("a", "b")),
+    ('multi(R{{"r"}}min=? [ C ], P>={t} [ F "b" ])', (-1.0, 1.0), ("r", "b")),
+    ('multi(R{{"r"}}max=? [ C ], P<={t} [ F "b" ])', (1.0, -1.0), ("r", "b")),
+]
+
+
+@pytest.mark.parametrize("number", range(len(ASKED)))
+def test_best_values_are_those_of_linear_programs(number: int) -> None:
+    text, sign, kinds = ASKED[number]
+    rng = random.Random(number)
+    met = 0
+    for _ in range(6):
+        model, threshold = random_model(rng), rng.choice([0.13, 0.37, 0.61])
+        expected = programme(model, sign, kinds, sign[1] * threshold)
+        asked = text.format(t=threshold)
+        if expected is None:
+            with pytest.raises(tr.InputError, match="no policy meets the thresholds together"):
+                tr.answer(model, asked)
+            continue
+        found = tr.answer(model, asked)
+        assert found.bounds is not None and found.is_certified, (found, expected)
+        assert found.bounds[0] - 1e-5 <= expected <= found.bounds[1] + 1e-5
+        met += 1
+        assert found.achieved is not None and found.achieved.shares.sum() == pytest.approx(1)
+        if kinds[0] == "a":  # what the mixture attains, evaluated again
+            total = sum(
+                share * value_under(model, controller, 'P=? [ F "a" ]')
+                for share, controller in zip(found.achieved.shares, found.achieved.controllers, strict=True)
+            )
+            assert total == pytest.approx(expected, abs=1e-4)
+    assert met >= 2
+
+
+def value_under(model: tr.MDP, controller: tr.Controller, asked: str) -> float:
+    product, policy = controller.beside(model, Support.of(model))
+    beside = lifted(model, product)
+    return float(tr.solve(beside, asked.replace("P=", "Pmax="), policy=policy).lower[0])
+
+
+def test_achievable_or_not() -> None:
+    rng = random.Random(8)
+    seen = set()
+    for _ in range(10):
+        model = random_model(rng)
+        for most in (0.2, 0.55, 0.9):
+            least = 0.37
+            best = programme(model, (1.0, 1.0), ("a", "b"), least)
+            verdict = tr.answer(model, f'multi(P>={most} [ F "a" ], P>={least} [ F "b" ])').verdict
+            expected = "true" if best is not None and best >= most else "false"
+            if best is None or abs(best - most) > 1e-5:
+                assert verdict == expected
+                seen.add(verdict)
+    assert seen == {"true", "false"}
+
+
+def test_the_curve_of_two_objectives() -> None:
+    rows: list[Any] = [(0, "x", {1: 1}), (0, "y", {2: 1}), (0, "z", {4: 1}), (4, "", {1: "4/5", 3: "1/5"})]
+    rows += [(s, "", {s: 1}) for s in (1, 2, 3)]
+    model = tr.build_from_rows(rows, labels={"a": [1], "b": [2, 4]})
+    found = tr.answer(model, 'multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ])')
+    assert found.status == "certified" and found.bounds is None and found.verdict is None
+    assert found.achieved is not None
+    corners = {tuple(np.round(point, 5)) for point in found.achieved.points}
+    assert {(1.0, 0.0), (0.8, 1.0)} <= corners
+    limits = found.achieved.weights @ np.array([[1.0, 0.0], [0.8, 1.0]]).T
+    assert (limits <= found.achieved.limits[:, None] + 1e-9).all()
+
+
+def test_intervals_are_answered_against_every_vertex() -> None:
+    low, high = 0.3, 0.6
+    rows = [
+        (0, "left", {1: (low, high), 2: (1 - high, 1 - low)}),
+        (0, "right", {2: (low, high), 3: (1 - high, 1 - low)}),
+        *((s, "", {s: 1}) for s in (1, 2, 3)),
+    ]
+    model = tr.build_from_rows(rows, labels={"a": [1, 3], "b": [2]})
+    assert isinstance(model, tr.IntervalMDP)
+    for asked, expected in (
+        ('multi(P>=0.29 [ F "a" ], P>=0.39 [ F "b" ])', "true"),  # left: a at least 0.3, b at least 0.4
+        ('multi(P>=0.5 [ F "a" ], P>=0.51 [ F "b" ])', "false"),  # one of the two happens
+        ('multi(P>=0.36 [ F "a" ], P>=0.36 [ F "b" ])', "not certified"),  # nature differs by objective
+    ):
+        with pytest.warns(tr.ReadingWarning, match="nature is against every objective"):
+            assert tr.answer(model, asked).verdict == expected
+
+
+def test_what_is_refused() -> None:
+    model = random_model(random.Random(1))
+    for asked, message in (
+        ('multi(Pmax=? [ G (F "a") ], P>=0.5 [ F "b" ])', "a path is safe or co-safe"),
+        ('multi(P=? [ F "a" ], P>=0.5 [ F "b" ])', "says its direction"),
+        ("multi(Rmax=? [ C ], Rmin=? [ C ])", "do not go together"),
+        ('1 + multi(Pmax=? [ F "a" ], P>=0.5 [ F "b" ])', "stands alone"),
+        ('multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ], Pmax=? [ X "b" ])', "asks for 3 values at once"),
+        ('multi(Rmax=? [ F "a" ], P>=0.5 [ F "b" ])', "rewards are total ones"),
+        ("multi(1, 2)", "are P and R operators"),
+    ):
+        with pytest.raises(tr.InputError, match=message):
+            tr.answer(model, asked)
+
+
+def test_check_prints_points(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "m.prism"
+    file.write_text("mdp module m s:[0..2]; [l] s=0 -> (s'=1); [r] s=0 -> (s'=2); [] s>0 -> true; endmodule")
+    assert run(["check", str(file), "--prop", "multi(Pmax=? [ F s=1 ], Pmax=? [ F s=2 ])"]) == 0
+    assert "a policy attains" in capsys.readouterr().out
+    assert run(["check", str(file), "--prop", "multi(P>=0.4 [ F s=1 ], P>=0.5 [ F s=2 ])", "--json"]) == 0
+    assert '"answer": "true"' in capsys.readouterr().out.replace('":"', '": "')

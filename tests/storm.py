@@ -104,8 +104,11 @@ def storm_parameters(model: Any) -> dict[str, Any]:
     return {variable.name: variable for variable in model.collect_all_parameters()}
 
 
-def plain_from_storm(model: Any, point: Mapping[str, Fraction]) -> PlainModel:
-    variables, valuations = _storm_valuations(model)
+def plain_from_storm(
+    model: Any, point: Mapping[str, Fraction], only: Sequence[str] | None = None
+) -> PlainModel:
+    """`only`: the variables that name states, by default all."""
+    variables, valuations = _storm_valuations(model, only)
     is_chain = not model.is_nondeterministic_model
     probability, amount = _storm_values(model, point)
     names = sorted(model.reward_models)
@@ -146,11 +149,12 @@ def _members(model: Any, label: str) -> list[int]:
     return list(model.labeling.get_states(label)) if model.labeling.contains_label(label) else []
 
 
-def _storm_valuations(model: Any) -> tuple[tuple[str, ...], list[Valuation]]:
+def _storm_valuations(model: Any, only: Sequence[str] | None) -> tuple[tuple[str, ...], list[Valuation]]:
     if not model.has_state_valuations():
         return ("state",), [(state,) for state in range(model.nr_states)]
     stored = model.state_valuations
-    columns = {v.name: [int(x) for x in stored.get_values_states(v)] for v in stored.get_all_variables()}
+    named = [v for v in stored.get_all_variables() if only is None or v.name in only]
+    columns = {v.name: [int(x) for x in stored.get_values_states(v)] for v in named}
     names = tuple(sorted(columns))
     return names, list(zip(*(columns[name] for name in names), strict=True))
 

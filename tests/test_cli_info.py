@@ -209,6 +209,7 @@ def test_constants_and_domains_do_not_go_with_every_file(capsys: pytest.CaptureF
     write_drn(load_model("coin.pm").model, Path("coin.drn"))
     write_explicit(load_model("interval.nm").model, Path("files"))
     assert run(["info", "coin.drn", "--const", "n=3"]) == 2
-    assert "--const does not go with coin.drn: only PRISM models have constants" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "--const does not go with coin.drn: only PRISM and JANI models have constants" in told
     assert run(["info", "files.tra", "--domain", "p<=1"]) == 2
     assert "--domain does not go with files.tra: explicit files have no parameters" in capsys.readouterr().err

@@ -286,7 +286,7 @@ def test_compressed_files(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="not a gzip file, or it is cut off"):
             tr.load(bad)
     (tmp_path / "m.umb.gz").write_bytes(b"")
-    with pytest.raises(InputError, match="only PRISM and DRN files are read compressed"):
+    with pytest.raises(InputError, match="only PRISM, JANI and DRN files are read compressed"):
         tr.load(tmp_path / "m.umb.gz")
 
 

@@ -3,6 +3,7 @@
 | source | is read as |
 |---|---|
 | `file.prism`, `.nm`, `.pm`, `.sm` | a PRISM program |
+| `file.jani` | JANI, the exchange format of tools for quantitative models |
 | `file.drn` | Storm's explicit format |
 | `file.prism.gz`, `file.drn.gz`, … | the same, compressed |
 | `file.umb` | the binary exchange format of model checkers (needs the package umbi) |
@@ -36,9 +37,12 @@ if TYPE_CHECKING:
     from tightrope.studies.instance import Instance
 
 PRISM_SUFFIXES = (".prism", ".nm", ".pm", ".sm")
-SUFFIXES = (*PRISM_SUFFIXES, ".drn", ".umb", ".tra")
+SUFFIXES = (*PRISM_SUFFIXES, ".jani", ".drn", ".umb", ".tra")
+COMPRESSED = (*PRISM_SUFFIXES, ".jani", ".drn")
 BENCHMARK = "bench:"
-ACCEPTED = "a model is a .prism/.nm/.pm file, a .drn or .umb file, explicit files (.tra), or bench:NAME(ARGS)"
+ACCEPTED = (
+    "a model is a .prism/.nm/.pm file, a .jani, .drn or .umb file, explicit files (.tra), or bench:NAME(ARGS)"
+)
 
 
 def load(
@@ -49,9 +53,9 @@ def load(
     domain: str | None = None,
     progress: Progress | None = None,
 ) -> Model:
-    """Read a model: a PRISM, DRN, UMB or explicit file, or a benchmark such as "bench:rover(10,10)".
+    """Read a model: a PRISM, JANI, DRN, UMB or explicit file, or a benchmark such as "bench:rover(10,10)".
 
-    * `const`: values of the constants that a PRISM file leaves open.
+    * `const`: values of the constants that a PRISM or JANI file leaves open.
     * `params`: the range of each parameter, {"p": (0.1, 0.9)}; what is not named ranges over [0, 1].
     * `domain`: linear constraints on the parameters, "p+q<=1, 0.1<=p".
     * `progress(states, transitions)` is called now and then while a PRISM model is built.
@@ -120,8 +124,12 @@ def read_model(
 
         read = read_prism(path, request.constants, box, domain, progress, warn, request.boundary)
         return ReadModel(read.model, is_partial=read.is_partial)
+    if kind == ".jani":
+        from tightrope.formats.jani import read_jani
+
+        return ReadModel(read_jani(path, request.constants, box, domain, progress, warn))
     if request.constants:
-        raise InputError(f"`const` does not go with {path.name}: only PRISM models have constants")
+        raise InputError(f"`const` does not go with {path.name}: only PRISM and JANI models have constants")
     if kind == ".drn":
         from tightrope.formats.drn import read_drn
 
@@ -230,9 +238,9 @@ def _existing(source: str) -> Path:
         if path.exists():
             raise InputError(f"{source} is not a regular file", hint=ACCEPTED)
         raise InputError(f"there is no file {source}", hint=_similar(path) or ACCEPTED)
-    if path.suffix == GZIP and plain_suffix(path) not in (*PRISM_SUFFIXES, ".drn"):
+    if path.suffix == GZIP and plain_suffix(path) not in COMPRESSED:
         raise InputError(
-            f"cannot tell what {source} is: only PRISM and DRN files are read compressed",
+            f"cannot tell what {source} is: only PRISM, JANI and DRN files are read compressed",
             hint="name it m.prism.gz or m.drn.gz, or decompress it",
         )
     if plain_suffix(path) not in SUFFIXES:

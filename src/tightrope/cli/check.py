@@ -39,7 +39,7 @@ from tightrope.cli.options import (
 )
 from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, warn
 from tightrope.cli.phases import phase_progress
-from tightrope.cli.questions import read_properties
+from tightrope.cli.questions import read_own_properties, read_properties
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.documents.answers import Built, CheckAnswer
@@ -141,7 +141,7 @@ def check(
     policy_file = None if policy_out is None else claim_file(policy_out, POLICY, overwrite)
     require_device(device)
     constants = parse_constants(const)
-    asked = read_properties(prop)
+    asked = read_properties(prop) if prop else read_own_properties(model)
     everything = build_all or sets is not None or any((policy, certificate, policy_out))
     boundary = None if everything else asked.boundary(constants)
     loaded = load_model(model, asked.model_constants(constants), param, domain, boundary)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from tightrope.cli.export_jani import JaniRequest, export_jani
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param
 from tightrope.cli.output import grouped, print_facts, print_json
@@ -22,6 +23,7 @@ from tightrope.problem import Model as AnyModel
 
 DRN = ".drn"
 UMB = ".umb"
+JANI = ".jani"
 EXPLICIT = (".tra", "")
 
 Output = Annotated[
@@ -30,7 +32,7 @@ Output = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="A .drn or .umb file, or the name (with or without .tra) of PRISM's explicit files.",
+        help="A .drn, .umb or .jani file, or the name (with or without .tra) of PRISM's explicit files.",
         show_default=False,
     ),
 ]
@@ -46,18 +48,22 @@ def export(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Write a model in another format: Storm's DRN, PRISM's explicit files, or UMB.
+    """Write a model in another format: Storm's DRN, PRISM's explicit files, UMB, or JANI.
 
     A model with parameters keeps them in a DRN file, unless --at picks a point. Explicit files and UMB hold
     numbers, so there a point is needed; a benchmark's true one is taken where none is given. A directory
-    that 'tightrope learn -o' has written stands for the learned interval model in it.
+    that 'tightrope learn -o' has written stands for the learned interval model in it. JANI is written of
+    PRISM and JANI programs and of benchmarks, as a program: nothing is explored.
 
     Example: tightrope export model.prism --const n=50 -o model.drn
     """
+    if output.suffix == JANI:
+        export_jani(JaniRequest(model, const, at, param or domain), output, overwrite, json)
+        return
     if output.suffix not in (DRN, UMB, *EXPLICIT):
         raise InputError(
             f"cannot tell which format {output} should have",
-            hint="write -o model.drn for DRN, -o model.umb for UMB, "
+            hint="write -o model.drn for DRN, -o model.umb for UMB, -o model.jani for JANI, "
             "-o model.tra (or -o model) for PRISM's explicit files",
         )
     claimed = _claim(output, overwrite)

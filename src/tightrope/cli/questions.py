@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tightrope.cli.model_source import LoadedModel
+from tightrope.cli.output import warn
 from tightrope.errors import InputError, Location
 from tightrope.model.mdp import IntervalMDP
+from tightrope.numerics.text_reading import plain_suffix
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Property, PropertyFile
 from tightrope.prism.properties.boundary import BoundaryOf
@@ -88,6 +90,27 @@ class Asked:
         if not asked:
             raise InputError("there is no property to check", Location(files[0].file))
         return asked
+
+
+def read_own_properties(source: str) -> Asked:
+    """The properties that a JANI file brings along, each with how it was read; none for other models."""
+    if not is_jani(source):
+        return Asked(())
+    from tightrope.formats.jani import read_properties as read_jani_properties
+
+    files = []
+    for found in read_jani_properties(source):
+        if found.text is None:
+            warn(f"the property '{found.name}' of {source} is left out: {found.reason}")
+            continue
+        warn(f"the property '{found.name}' of {source} is read as  {found.text}")
+        files.append(parse_properties(found.text, f"property '{found.name}'"))
+    return Asked(tuple(files))
+
+
+def is_jani(source: str) -> bool:
+    """Whether a model's name is that of a JANI file which is there."""
+    return plain_suffix(Path(source)) == ".jani" and Path(source).is_file()
 
 
 def read_properties(texts: Sequence[str] | None) -> Asked:

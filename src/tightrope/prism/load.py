@@ -14,6 +14,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.region_text import parse_box, parse_domain
 from tightrope.numerics.text_reading import reading
 from tightrope.prism.expand.model import expand
+from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.search import Progress, Warn, explore_until
 from tightrope.prism.parse.parser import parse_model
 from tightrope.prism.properties.boundary import Boundary
@@ -73,6 +74,14 @@ def load_prism_text(
 ) -> ParametricMDP | IntervalMDP:
     """The model of a program in a string; `file` is what messages call it."""
     return read_prism_text(text, file, constants, box, domain, progress, warn).model
+
+
+def read_program(path: str | Path, constants: Mapping[str, str] | None = None) -> Program:
+    """The program of a PRISM file, with its constants but not explored."""
+    file = Path(path)
+    with reading(file) as opened:
+        text = opened.read()
+    return expand(parse_model(text, str(file)), constants or {})
 
 
 def read_prism_text(

@@ -338,13 +338,13 @@ class VerifyAnswer(msgspec.Struct, kw_only=True, frozen=True):
     about: dict[str, Any] | UnsetType = UNSET
 
 
-class ExportAnswer(msgspec.Struct, frozen=True):
-    """`export`: what was written."""
+class ExportAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`export`: what was written. A program that is written as JANI is not explored, so it has no sizes."""
 
     files: list[str]
-    states: int
-    choices: int
-    transitions: int
+    states: int | UnsetType = UNSET
+    choices: int | UnsetType = UNSET
+    transitions: int | UnsetType = UNSET
     seconds: dict[str, float]
 
 

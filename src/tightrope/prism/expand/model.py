@@ -31,15 +31,23 @@ from tightrope.prism.parse.syntax import (
 )
 
 
-def expand(model: Model, constants: Mapping[str, str] | None = None) -> Program:
-    """The program of a model; `constants` are the texts given by `--const`, by name."""
+def expand(
+    model: Model,
+    constants: Mapping[str, str] | None = None,
+    synchronisations: tuple[Synchronisation, ...] | None = None,
+) -> Program:
+    """The program of a model; `constants` are the texts given by `--const`, by name.
+
+    `synchronisations` are those of a model that comes from elsewhere, in place of what its text says; whoever
+    makes them sees to it that no two modules that move together assign the same variable.
+    """
     try:
-        return _expand(model, constants or {})
+        return _expand(model, constants or {}, synchronisations)
     except Complaint as complaint:
         raise complaint.in_source(Source(model.source, model.file)) from None
 
 
-def _expand(model: Model, given: Mapping[str, str]) -> Program:
+def _expand(model: Model, given: Mapping[str, str], ready: tuple[Synchronisation, ...] | None) -> Program:
     check_file(model)
     formulas = Inliner({formula.name: formula.expression for formula in model.formulas}, "formulas")
     modules = copy_out(model, formulas)
@@ -55,8 +63,9 @@ def _expand(model: Model, given: Mapping[str, str]) -> Program:
     expander = Expander(formulas, constants, scope)
     expanded_formulas = {formula.name: expander.formula(formula.expression) for formula in model.formulas}
     variables = _variables(model, modules, expander)
-    synchronisations = compose(modules, model.system)
-    expanded = _modules(model, modules, variables, expander, synchronisations)
+    synchronisations = compose(modules, model.system) if ready is None else ready
+    checked = synchronisations if ready is None else ()
+    expanded = _modules(model, modules, variables, expander, checked)
     return Program(
         type=model.type,
         parameters=constants.parameters,

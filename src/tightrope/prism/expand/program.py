@@ -50,11 +50,18 @@ class StateVariable:
 class Synchronisation:
     """Modules that move together under a visible action (None: unlabelled).
 
-    `parts` gives each by its number, with the action that its own commands have (None: the unlabelled).
+    `parts` gives each by its number, with the action that its own commands have (None: the unlabelled). Where
+    the name that is shown is not the one that rewards go by, it stands in `shown`.
     """
 
     action: str | None
     parts: tuple[tuple[int, str | None], ...]
+    shown: tuple[str | None] | None = None
+
+    @property
+    def name(self) -> str | None:
+        """The action as users see it."""
+        return self.action if self.shown is None else self.shown[0]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import Structure, release
+from tightrope.model.structure import UNLABELLED, Structure, release
 from tightrope.numerics.jit import is_interpreting
 from tightrope.prism.expand.program import Definitions, Program
 from tightrope.prism.explore.assemble import Assembler, Rows, without
@@ -118,6 +118,7 @@ def _explore(
                 "what they allow together"
             )
     seen = observe(program, space, states.keys, rows, actions, narrow=stop is not None)
+    rows, actions = _with_shown_names(program, rows, actions)
     structure = _structure(program, seen, rows, actions)
     if program.is_interval:
         lower, upper = intervals.lower(), intervals.upper()
@@ -127,6 +128,17 @@ def _explore(
     release(expression)
     domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
     return ParametricMDP(structure, expression, expressions, domain), bool(rows.stopped.any())
+
+
+def _with_shown_names(program: Program, rows: Rows, actions: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:
+    """Actions as users see them: several that rewards tell apart may have one name."""
+    shown = {one.action or UNLABELLED: one.name or UNLABELLED for one in program.synchronisations}
+    names = [shown.get(action, action) for action in actions]
+    if names == list(actions):
+        return rows, actions
+    distinct = list(dict.fromkeys([UNLABELLED, *names]))
+    number = np.array([distinct.index(name) for name in names], dtype=np.int32)
+    return replace(rows, action=number[rows.action]), tuple(distinct)
 
 
 def _structure(program: Program, seen: Observations, rows: Rows, actions: tuple[str, ...]) -> Structure:

@@ -1,0 +1,182 @@
+"""The objects of a JANI file, each with the path that leads to it, and its expressions as our syntax trees.
+
+Places in a file of JSON are paths such as `automata[0].edges[3].guard`: what is wrong is said there. A path
+is kept as a line of a made-up text, so that everything behind the reader can point at it as at a PRISM text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from tightrope.prism.parse.diagnostics import Complaint
+from tightrope.prism.parse.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    Literal,
+    Name,
+    Position,
+    Type,
+    Unary,
+)
+
+
+@dataclass
+class Places:
+    """The paths that were met; their numbers are the lines of positions."""
+
+    paths: list[str] = field(default_factory=list)
+
+    def position(self, path: str) -> Position:
+        self.paths.append(path)
+        return Position(len(self.paths), 1)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value of a JANI file. Methods complain where it is not what they want."""
+
+    value: Any
+    path: str
+    places: Places
+
+    @property
+    def position(self) -> Position:
+        return self.places.position(self.path)
+
+    def fail(self, message: str, hint: str | None = None) -> NoReturn:
+        raise Complaint(message, self.position, hint)
+
+    def members(self, known: Collection[str]) -> dict[str, Any]:
+        """The value as an object with no other keys than these: what is not understood is not passed over."""
+        if not isinstance(self.value, dict):
+            self.fail("an object {…} is expected here")
+        for key in self.value:
+            if key not in known and key != "comment":
+                self.fail(f"'{key}' is not understood here")
+        return self.value
+
+    def has(self, key: str) -> bool:
+        return isinstance(self.value, dict) and key in self.value
+
+    def at(self, key: str) -> Node:
+        if not self.has(key):
+            self.fail(f"'{key}' is missing")
+        return Node(self.value[key], f"{self.path}.{key}" if self.path else key, self.places)
+
+    def each(self, key: str) -> list[Node]:
+        """The members of a list; none where it is missing."""
+        if not self.has(key):
+            return []
+        listed = self.at(key)
+        if not isinstance(listed.value, list):
+            listed.fail("a list […] is expected here")
+        return [Node(v, f"{listed.path}[{i}]", self.places) for i, v in enumerate(listed.value)]
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            self.fail("a name is expected here")
+        return self.value
+
+    def name(self) -> str:
+        return self.at("name").text()
+
+
+Scope = Mapping[str, str]
+"""What a name of the file is called in our model; names that are not there keep theirs."""
+
+TRUE = Literal(True, Type.BOOL)
+
+_BINARY = {
+    "∨": "|",
+    "∧": "&",
+    "⇒": "=>",
+    "=": "=",
+    "≠": "!=",
+    "<": "<",
+    "≤": "<=",
+    ">": ">",
+    "≥": ">=",
+    "+": "+",
+    "-": "-",
+    "*": "*",
+    "/": "/",
+}
+_CALLS = {"%": "mod", "pow": "pow", "log": "log", "min": "min", "max": "max"}
+_ROUNDING = {"floor": "floor", "ceil": "ceil"}
+
+
+def expression(node: Node, scope: Scope) -> Expression:
+    """An expression over the names in scope."""
+    value, position = node.value, node.position
+    if isinstance(value, bool):
+        return Literal(value, Type.BOOL, position)
+    if isinstance(value, int):
+        return Literal(value, Type.INT, position)
+    if isinstance(value, Fraction):
+        return Literal(value, Type.DOUBLE, position)
+    if isinstance(value, str):
+        return Name(scope.get(value, value), position)
+    if not isinstance(value, dict):
+        node.fail("this is no expression")
+    if "op" not in value:
+        if "constant" in value:
+            node.fail(f"the number {value['constant']} is irrational, and numbers are exact here")
+        node.fail("this is no expression: 'op' is missing")
+    operator = node.at("op").text()
+    make = _MAKERS.get(operator)
+    if make is None:
+        node.fail(f"the operator '{operator}' is not supported")
+    return make(node, scope, operator, position)
+
+
+def _binary(node: Node, scope: Scope, operator: str, position: Position) -> Expression:
+    left, right = expression(node.at("left"), scope), expression(node.at("right"), scope)
+    if operator in _CALLS:
+        return Call(_CALLS[operator], (left, right), position)
+    return Binary(_BINARY[operator], left, right, position)
+
+
+def _unary(node: Node, scope: Scope, operator: str, position: Position) -> Expression:
+    operand = expression(node.at("exp"), scope)
+    zero = Literal(0, Type.INT, position)
+    negative = Binary("<", operand, zero, position)
+    if operator == "¬":
+        return Unary("!", operand, position)
+    if operator == "abs":
+        return Call("max", (operand, Unary("-", operand, position)), position)
+    if operator == "sgn":
+        positive = Binary(">", operand, zero, position)
+        ones = Literal(1, Type.INT, position), Literal(-1, Type.INT, position)
+        return Conditional(positive, ones[0], Conditional(negative, ones[1], zero, position), position)
+    if operator == "trc":
+        ends = Call("ceil", (operand,), position), Call("floor", (operand,), position)
+        return Conditional(negative, *ends, position)
+    return Call(_ROUNDING[operator], (operand,), position)
+
+
+def _choice(node: Node, scope: Scope, operator: str, position: Position) -> Expression:
+    condition, then, otherwise = (expression(node.at(key), scope) for key in ("if", "then", "else"))
+    return Conditional(condition, then, otherwise, position)
+
+
+_MAKERS: dict[str, Callable[[Node, Scope, str, Position], Expression]] = {
+    **dict.fromkeys([*_BINARY, *_CALLS], _binary),
+    **dict.fromkeys(["¬", "abs", "sgn", "trc", *_ROUNDING], _unary),
+    "ite": _choice,
+}
+
+
+def conjunction(parts: list[Expression], position: Position) -> Expression:
+    """All of them; true where there are none. Halved again and again, so that no pass has to go deep."""
+    if not parts:
+        return TRUE
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    left, right = (conjunction(part, position) for part in (parts[:middle], parts[middle:]))
+    return Binary("&", left, right, position)

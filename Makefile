@@ -27,7 +27,7 @@ PYTEST_ARGS ?=
 UV := uv==0.13.7
 DEPS := sh tools/system_deps.sh
 LOWEST := build/venv-lowest
-TEST_TOOLS = $$(sed -n 's|^ *"\([a-z-]*==[^"]*\)",|\1|p' pyproject.toml | grep -E "^(pytest|hypothesis|gymnasium|stormpy|umbi|bitstring|polars)") pandas
+TEST_TOOLS = $$(sed -n 's|^ *"\([a-z-]*==[^"]*\)",|\1|p' pyproject.toml | grep -E "^(pytest|hypothesis|gymnasium|stormpy|umbi|bitstring|polars|fsspec)") pandas
 
 # Tests start hundreds of processes: each would compile the package's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -99,7 +99,7 @@ coverage: $(STAMP)
 test-lowest:
 	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	@$(call install,$(LOWEST)/bin,-e . -c tools/lowest.txt $(TEST_TOOLS))
-	NUMBA_CACHE_DIR=$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -q $$(cat tests/quick.txt) $(PYTEST_ARGS)
+	NUMBA_CACHE_DIR=$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -q $$(grep -v repository tests/quick.txt) $(PYTEST_ARGS)
 
 test-matrix:
 	@sh tools/test_matrix.sh $(PYTEST_ARGS)

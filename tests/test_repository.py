@@ -92,6 +92,22 @@ def test_development_tools_are_pinned_to_what_runs_here() -> None:
         assert importlib.metadata.version(name) == version
 
 
+def test_the_lowest_versions_that_are_tested_are_the_bounds() -> None:
+    lines = (ROOT / "tools" / "lowest.txt").read_text().splitlines()
+    lowest = dict(line.split("==") for line in lines if not line.startswith("#"))
+    for requirement in PROJECT["project"]["dependencies"]:
+        name, at_least, bound = requirement.partition(">=")
+        assert at_least, requirement
+        assert (lowest[name.replace("_", "-")] + ".").startswith(bound + "."), requirement
+
+
+def test_the_version_is_said_once() -> None:
+    """Where it is said again, for readers, it is the same."""
+    cited = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {tightrope.__version__.partition('.dev')[0]}\n" in cited
+    assert f"\n## {tightrope.__version__.partition('.dev')[0]} – " in (ROOT / "CHANGELOG.md").read_text()
+
+
 def test_the_layers_are_the_packages() -> None:
     layers = PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
     packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")} | {"errors", "problem", "loading"}

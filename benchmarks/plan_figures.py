@@ -41,7 +41,7 @@ def savings(rows: dict[tuple[Any, ...], dict[str, Any]]) -> Figure:
             axes.bar(at, height, 0.25, color=COLOURS[way], label=way)
             if way == "designed":
                 for x, y, one in zip(at, height, found, strict=True):
-                    axes.text(x, y * 1.06, f"÷ {one['factor']:.2f}", ha="center", fontsize=7)
+                    axes.text(x + 0.12, y * 1.06, f"÷ {one['factor']:.2f}", ha="right", fontsize=7)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axes.set_xticks(range(len(found)), [one["instance"].replace("(", "\n(") for one in found])

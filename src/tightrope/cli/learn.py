@@ -17,6 +17,7 @@ from tightrope.cli.options import (
     CoupledGap,
     Data,
     DataFormatName,
+    Delta,
     Design,
     Device,
     DeviceName,
@@ -60,9 +61,7 @@ class SetsOption(Enum):
 def learn(
     model: Model,
     data: Data,
-    delta: Annotated[
-        float, typer.Option("--delta", metavar="D", help="The guarantee may fail with this probability.")
-    ] = 0.001,
+    delta: Delta = 0.001,
     prop: Prop = None,
     region: Annotated[
         RegionKind | None,

@@ -79,6 +79,9 @@ AtMost = Annotated[
         show_default=False,
     ),
 ]
+Delta = Annotated[
+    float, typer.Option("--delta", metavar="D", help="The guarantee may fail with this probability.")
+]
 Param = Annotated[
     str | None,
     typer.Option(

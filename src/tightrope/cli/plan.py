@@ -17,6 +17,7 @@ from tightrope.cli.options import (
     CoupledGap,
     Data,
     DataFormatName,
+    Delta,
     Design,
     Device,
     DeviceName,
@@ -78,9 +79,7 @@ def plan(
             show_default=False,
         ),
     ] = None,
-    delta: Annotated[
-        float, typer.Option("--delta", metavar="D", help="The guarantee may fail with this probability.")
-    ] = 0.001,
+    delta: Delta = 0.001,
     prop: Prop = None,
     region: Annotated[
         RegionKind | None,

@@ -12,7 +12,7 @@ import stormpy
 from tightrope.studies.instance import Instance
 from tightrope.studies.suite import listed
 
-SMALL = [i for i in listed() if i.sizes and i.sizes.transitions <= 120_000]
+SMALL = [i for i in listed() if i.sizes and i.sizes.transitions <= 30_000]
 PARAMETRIC = [i for i in SMALL if i.family != "rover" and i.sizes and i.sizes.transitions <= 16_000]
 
 

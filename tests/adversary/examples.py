@@ -4,4 +4,4 @@ from __future__ import annotations
 
 import os
 
-EXAMPLES = int(os.environ.get("ADVERSARY_EXAMPLES", "120"))
+EXAMPLES = int(os.environ.get("ADVERSARY_EXAMPLES", "60"))

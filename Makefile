@@ -71,7 +71,7 @@ quick: $(STAMP)
 
 quick-tests: $(STAMP)
 	$(BIN)/python -m pytest -q -x $$( (cat tests/quick.txt; git diff --name-only --diff-filter=d HEAD -- tests; \
-	  git ls-files --others --exclude-standard tests) 2>/dev/null | grep '/test_[a-z_]*\.py$$' | sort -u) $(PYTEST_ARGS)
+	  git ls-files --others --exclude-standard tests) 2>/dev/null | grep '/test_[a-z0-9_]*\.py$$' | sort -u) $(PYTEST_ARGS)
 
 warm: $(STAMP)  # compile what the tests need once, not once per worker
 	$(BIN)/tightrope warmup
@@ -95,11 +95,13 @@ coverage: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal -m "$$($(DEPS) markers)" \
 	  --cov --cov-report=html:build/coverage --cov-report=xml:build/coverage.xml --cov-report=term:skip-covered $(PYTEST_ARGS)
 
-# Runtime dependencies at their lowest versions; the tools of the tests as pinned.
+# Runtime dependencies at their lowest versions; the tools of the tests as pinned. Left out: what looks at the development
+# environment, and the text of the schemas, which newer versions of msgspec write otherwise.
 test-lowest:
 	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	@$(call install,$(LOWEST)/bin,-e . -c tools/lowest.txt $(TEST_TOOLS))
-	NUMBA_CACHE_DIR=$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -q $$(grep -v repository tests/quick.txt) $(PYTEST_ARGS)
+	NUMBA_CACHE_DIR=$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -q $$(grep -v repository tests/quick.txt) \
+	  --deselect tests/test_documents.py::test_schemas_are_current $(PYTEST_ARGS)
 
 test-matrix:
 	@sh tools/test_matrix.sh $(PYTEST_ARGS)

@@ -20,6 +20,7 @@ from storm import Case, cases, plain_from_storm, plain_from_tightrope
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.formats.jani import read_jani, read_program, read_properties, write_jani
+from tightrope.model.rewards import ParametricReward
 from tightrope.prism.load import load_prism
 from tightrope.prism.load import read_program as read_prism_program
 from tightrope.studies.suite import parse_bench
@@ -245,9 +246,13 @@ def test_mistakes_are_named_by_their_paths(path: list[Any], value: Any, message:
     assert str(caught.value).startswith(f"{file}: {message}")
 
 
-def test_rewards_that_depend_on_parameters_and_writes_that_clash_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="parameter 'p' may not occur in a reward"):
-        read_jani(put(LINE, tmp_path))
+def test_what_destinations_earn_depends_on_parameters(tmp_path: Path) -> None:
+    reward = read_jani(put(LINE, tmp_path)).rewards["cost"]
+    assert isinstance(reward, ParametricReward)
+    assert {reward.expressions.text(row) for row in reward.expression} == {"-3*p + 5", "7", "0"}
+
+
+def test_writes_that_clash_are_refused(tmp_path: Path) -> None:
     clash = edited(
         ["automata", 0, "edges", 1, "destinations", 0, "assignments"], [{"ref": "n", "value": True}]
     )

@@ -145,8 +145,8 @@ PARAMETERS = [
     ("mdp const double p; module m x:[0..1] init ceil(¦p); endmodule", "may not occur in an initial value"),
     ('mdp const double p; module m x:[0..1]; endmodule label "l" = x>¦p;', "may not occur in a label"),
     (
-        "mdp const double p; module m x:bool; endmodule rewards x : ¦p; endrewards",
-        "may not occur in a reward",
+        "mdp const double p; module m x:bool; endmodule rewards x : 1/¦p; endrewards",
+        "a reward is not a polynomial in the parameters: division by a parameter",
     ),
 ]
 

@@ -14,14 +14,18 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import numpy as np
+
 from tightrope.formats.policy import Policy
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import Interval, PolicyValue
 from tightrope.learning.stages import Progress
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Team
+from tightrope.region.bounds import domain_box, parameter_box
 from tightrope.solver.assumed_support import assume_support
 from tightrope.solver.host import LEAST_TRANSITIONS
 from tightrope.solver.interval_kernel import IntervalKernel
@@ -156,6 +160,23 @@ class PolicySolver:
         interval = Interval(float(low.lower[initial]), float(high.upper[initial]))
         return PolicyValue(policy, interval, (low, high))
 
+    def _reward(self, nature: Direction) -> RewardStructure | None:
+        """Rewards that depend on parameters at their end for nature, over the box of the region's parameters.
+
+        That is a range at every choice, apart from the probabilities: it encloses what one parameter vector
+        for both can do. Sets without a region leave the domain.
+        """
+        reward = self.objective.reward
+        if not isinstance(reward, ParametricReward):
+            return reward
+        low, high = (
+            domain_box(self.sets.model.parameters)
+            if self.sets.region is None
+            else parameter_box(self.sets.region)
+        )
+        least, most = reward.over_box(np.minimum(low, high), np.maximum(low, high))
+        return least if nature is Direction.MIN else most
+
     def _solve(
         self,
         kernel: Kernel,
@@ -168,7 +189,7 @@ class PolicySolver:
         self.solves_left -= 1
         return solve_sets(
             kernel,
-            replace(self.objective, nature=nature),
+            replace(self.objective, nature=nature, reward=self._reward(nature)),
             policy=policy,
             precision=self.options.precision,
             limits=Limits(self.options.iterations, left),

@@ -6,13 +6,14 @@ An objective speaks of states by bitmaps, so it belongs to one structure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.structure import RewardStructure, frozen_array
+from tightrope.model.rewards import ParametricReward
+from tightrope.model.structure import RewardStructure, Structure, frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record
 
@@ -116,6 +117,13 @@ class Objective(Record):
         if self.discount is not None:
             facts.append(("discount", f"{self.discount:g}"))
         return facts + ([("complement", "the value reported is 1 − this")] if self.complement else [])
+
+    def on(self, structure: Structure) -> Objective:
+        """The same question where rewards that depend on parameters are numbers: those of the structure."""
+        if not isinstance(self.reward, ParametricReward):
+            return self
+        found = structure.rewards.get(self.reward.name)
+        return self if found is None else replace(self, reward=found)
 
     @property
     def is_reward(self) -> bool:

@@ -150,7 +150,7 @@ class ParametricMDP(Structured):
             )
         probability = self.expressions.values(exact)[self.expression]
         release(probability)
-        return MDP(self.structure, probability)
+        return MDP(self.structure.at_point(exact), probability)
 
     @remembered
     def hash(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
@@ -22,43 +22,20 @@ import numpy.typing as npt
 from tightrope.errors import InputError
 from tightrope.model.described import sizes, structure_facts
 from tightrope.model.own_states import OwnStates
+from tightrope.model.rewards import ParametricReward
+from tightrope.model.rewards import RewardStructure as RewardStructure
+from tightrope.model.rewards import frozen_array as frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.remember import remembered
 
 if TYPE_CHECKING:
+    from tightrope.model.expressions import Point
     from tightrope.model.objective import Objective
     from tightrope.prism.expand.program import Definitions
     from tightrope.problem import Problem
 
 UNLABELLED = ""
 """The action name of commands written `[]`."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RewardStructure(Record):
-    """Rewards of states (earned on leaving) and of choices; None where there are none.
-
-    >>> import tightrope as tr
-    >>> model = tr.build_from_rows([(0, "stay", {0: 1})], state_rewards={"time": [2]})
-    >>> model.rewards["time"].state.tolist()
-    [2.0]
-    """
-
-    state: FloatArray | None = None
-    choice: FloatArray | None = None
-
-    @remembered
-    def per_choice(self, structure: Structure) -> FloatArray:
-        """State and choice rewards added up, one number per choice; read-only."""
-        if self.state is None:
-            total = np.zeros(structure.choices) if self.choice is None else self.choice.copy()
-        else:
-            total = np.repeat(self.state, np.diff(structure.choice_start))
-            if self.choice is not None:
-                total += self.choice
-        total.flags.writeable = False
-        return total
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,6 +137,12 @@ class Structure(Record):
         return structure_facts(self)
 
     def _checked_reward(self, name: str, reward: RewardStructure) -> RewardStructure:
+        if isinstance(reward, ParametricReward):
+            if reward.expression.shape != (self.choices,):
+                raise InputError(
+                    f"reward structure '{name}' has {len(reward.expression)} polynomials, not {self.choices}"
+                )
+            return reward
         parts: dict[str, FloatArray | None] = {}
         for kind, values, size in (
             ("state", reward.state, self.states),
@@ -251,6 +234,16 @@ class Structure(Record):
         shown = f"'{name}'" if name else f"number {choice - int(self.choice_start[state])}"
         return f"choice {shown} of state {self.state_name(state)}"
 
+    def at_point(self, point: Point) -> Structure:
+        """The same structure with the rewards that parameters have at a point; itself where none has any."""
+        if not any(isinstance(reward, ParametricReward) for reward in self.rewards.values()):
+            return self
+        found = {
+            name: reward.at(point) if isinstance(reward, ParametricReward) else reward
+            for name, reward in self.rewards.items()
+        }
+        return replace(self, rewards=found)
+
     def hash_into(self, digest: hashlib._Hash) -> None:
         """What the identity of a model rests on: transitions, actions, labels and rewards."""
         for array in (self.choice_start, self.transition_start, self.successor, self.action_of_choice):
@@ -261,8 +254,7 @@ class Structure(Record):
             digest.update(name.encode() + np.packbits(self.labels[name]).tobytes())
         for name in sorted(self.rewards):
             digest.update(name.encode())
-            for part in (self.rewards[name].state, self.rewards[name].choice):
-                digest.update(b"-" if part is None else part.tobytes())
+            self.rewards[name].hash_into(digest)
 
 
 class Structured(Record):
@@ -327,17 +319,6 @@ class Structured(Record):
         return self.structure.transitions
 
 
-def frozen_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
-    """A read-only array of this type; copies only where somebody could still write to it.
-
-    Whoever hands over an array that nobody else holds saves the copy with `release`."""
-    array = np.ascontiguousarray(values, dtype=dtype)
-    if np.may_share_memory(array, values) and _is_writeable(array):
-        array = array.copy()
-    array.flags.writeable = False
-    return array
-
-
 def release(*arrays: npt.NDArray[Any] | None) -> None:
     """Make arrays read-only that nobody will write to again: `frozen_array` then takes them as they are."""
     for array in arrays:
@@ -345,16 +326,6 @@ def release(*arrays: npt.NDArray[Any] | None) -> None:
         while isinstance(held, np.ndarray):
             held.flags.writeable = False
             held = held.base
-
-
-def _is_writeable(array: npt.NDArray[Any]) -> bool:
-    """Whether the memory can be written to, by this array or by one that it is a view of."""
-    held: Any = array
-    while isinstance(held, np.ndarray):
-        if held.flags.writeable:
-            return True
-        held = held.base
-    return False
 
 
 def _check_offsets(name: str, offsets: OffsetArray, total: int) -> None:

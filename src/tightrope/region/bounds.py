@@ -61,12 +61,12 @@ def parameter_box(region: Region) -> tuple[FloatArray, FloatArray]:
     """Safe bounds on every original parameter, eliminated ones included."""
     functions = region.coordinates.parameter_functions()
     lower, upper = function_bounds(region, functions)
-    domain_lower, domain_upper = _domain(region.coordinates.parameters)
+    domain_lower, domain_upper = domain_box(region.coordinates.parameters)
     return np.maximum(lower, domain_lower), np.minimum(upper, domain_upper)
 
 
 @remembered
-def _domain(parameters: Parameters) -> tuple[FloatArray, FloatArray]:
+def domain_box(parameters: Parameters) -> tuple[FloatArray, FloatArray]:
     """The box of the domain, rounded outward."""
     lower, upper = (RationalArray.from_fractions(ends) for ends in (parameters.lower, parameters.upper))
     return lower.to_float_down(), upper.to_float_up()

@@ -74,6 +74,7 @@ def solve(
         raise InputError(f"the precision is {precision}, not within (0, 1)")
     workspace = workspace or Workspace(device, threads)
     limits = limits or Limits()
+    objective = objective.on(model.structure)
     if isinstance(model, MDP | IntervalMDP):
         kernel: Kernel = IntervalKernel.of(
             model if assume_support is None else with_support(model, assume_support)

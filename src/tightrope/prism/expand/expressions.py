@@ -29,7 +29,7 @@ class Expander:
         refuse_parameters(expanded, self._constants.parameters, where)
         return expanded
 
-    def probability(self, expression: Expression, what: str) -> Expression:
+    def polynomial(self, expression: Expression, what: str) -> Expression:
         """An expression over the variables that is a polynomial in the parameters."""
         expanded = self._expanded(expression, Type.DOUBLE, what)
         check_polynomial(expanded, self._constants.parameters, what)

@@ -2,7 +2,7 @@
 
 Formulas and renamed modules are written out, constants get their values (from the file and from
 `--const`), types are checked, and every expression is folded; parameters may remain in
-probabilities, as polynomials. Every error says where in the file.
+probabilities and rewards, as polynomials. Every error says where in the file.
 """
 
 from __future__ import annotations
@@ -66,20 +66,21 @@ def _expand(model: Model, given: Mapping[str, str], ready: tuple[Synchronisation
     synchronisations = compose(modules, model.system) if ready is None else ready
     checked = synchronisations if ready is None else ()
     expanded = _modules(model, modules, variables, expander, checked)
+    is_interval = any(
+        update.upper is not None
+        for module in expanded
+        for command in module.commands
+        for update in command.updates
+    )
     return Program(
         type=model.type,
         parameters=constants.parameters,
         variables=variables,
         modules=expanded,
         labels=tuple(_label(label, expander) for label in model.labels),
-        rewards=_rewards(model, actions_of(synchronisations), expander),
+        rewards=_rewards(model, actions_of(synchronisations), expander, is_interval),
         constants=MappingProxyType(constants.plain()),
-        is_interval=any(
-            update.upper is not None
-            for module in expanded
-            for command in module.commands
-            for update in command.updates
-        ),
+        is_interval=is_interval,
         source=model.source,
         file=model.file,
         synchronisations=synchronisations,
@@ -136,7 +137,9 @@ def _label(label: LabelDefinition, expander: Expander) -> LabelDefinition:
     return LabelDefinition(label.name, expression, label.position)
 
 
-def _rewards(model: Model, actions: frozenset[str], expander: Expander) -> tuple[Rewards, ...]:
+def _rewards(
+    model: Model, actions: frozenset[str], expander: Expander, is_interval: bool
+) -> tuple[Rewards, ...]:
     def item_of(item: RewardItem) -> RewardItem:
         if item.action is not None and item.action not in actions:
             raise Complaint(
@@ -145,7 +148,10 @@ def _rewards(model: Model, actions: frozenset[str], expander: Expander) -> tuple
                 suggestion(item.action, actions, "actions"),
             )
         guard = expander.plain(item.guard, Type.BOOL, "the condition of a reward", "a reward's condition")
-        reward = expander.plain(item.reward, Type.DOUBLE, "a reward", "a reward")
+        if is_interval:
+            reward = expander.plain(item.reward, Type.DOUBLE, "a reward", "a reward of an interval model")
+        else:
+            reward = expander.polynomial(item.reward, "a reward")
         return RewardItem(item.is_choice, item.action, guard, reward, item.position)
 
     return tuple(

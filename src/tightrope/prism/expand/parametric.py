@@ -1,4 +1,4 @@
-"""Where parameters may stand: in probabilities, and there only so that a polynomial results.
+"""Where parameters may stand: in probabilities and rewards, and there only so that a polynomial results.
 
 The check is static: sums, differences, products, natural powers, division by what has no
 parameter, and conditionals on what has none. Powers with an exponent that depends on the state
@@ -21,7 +21,8 @@ def refuse_parameters(expression: Expression, parameters: Collection[str], where
     for name in names(expression):
         if name.name in parameters:
             raise Complaint(
-                f"parameter '{name.name}' may not occur in {where}: only probabilities depend on parameters",
+                f"parameter '{name.name}' may not occur in {where}: only probabilities and "
+                "rewards depend on parameters",
                 name.position,
                 f"'{name.name}' is a parameter because it has no value; "
                 f'`const={{"{name.name}": …}}` gives it one',

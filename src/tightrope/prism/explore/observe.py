@@ -21,6 +21,7 @@ from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.assemble import Rows
 from tightrope.prism.explore.compile import Compiler, balanced
 from tightrope.prism.explore.frame import Frame
+from tightrope.prism.explore.parametric_rewards import ParametricObserver, depends_on_parameters
 from tightrope.prism.explore.ratio import Number, integers
 from tightrope.prism.explore.state_space import StateSpace
 from tightrope.prism.parse.syntax import RewardItem
@@ -53,7 +54,12 @@ def observe(
     states = len(keys)
     labels = [(label.name, compiler.truth(label.expression)) for label in program.labels]
     members = {name: np.empty(states, dtype=np.bool_) for name, _ in labels}
-    rewards = [_Reward(items.name or "", items.items, compiler, rows, actions) for items in program.rewards]
+    rewards: list[_Reward | ParametricObserver] = [
+        ParametricObserver(program, each, compiler, rows, actions)
+        if depends_on_parameters(each, program.parameters)
+        else _Reward(each.name or "", each.items, compiler, rows, actions)
+        for each in program.rewards
+    ]
     columns: list[npt.NDArray[Any]] = [
         np.empty(states, dtype=np.bool_ if is_boolean else _smallest(*bounds) if narrow else np.int32)
         for is_boolean, bounds in zip(space.is_boolean, space.ranges, strict=True)

@@ -19,6 +19,7 @@ import numpy as np
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import UNLABELLED, Structure, release
 from tightrope.numerics.jit import is_interpreting
 from tightrope.prism.expand.program import Definitions, Program
@@ -144,7 +145,8 @@ def _with_shown_names(program: Program, rows: Rows, actions: tuple[str, ...]) ->
 def _structure(program: Program, seen: Observations, rows: Rows, actions: tuple[str, ...]) -> Structure:
     release(rows.choice_start, rows.transition_start, rows.successor, rows.action)
     release(*seen.labels.values(), *seen.valuations.values())
-    release(*(part for reward in seen.rewards.values() for part in (reward.state, reward.choice)))
+    numbers = [reward for reward in seen.rewards.values() if not isinstance(reward, ParametricReward)]
+    release(*(part for reward in numbers for part in (reward.state, reward.choice)))
     return Structure(
         rows.choice_start,
         rows.transition_start,

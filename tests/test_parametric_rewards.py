@@ -1,0 +1,126 @@
+"""Rewards that are polynomials in the parameters: at points against Storm, over regions, else refused."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stormpy
+
+import tightrope as tr
+from tightrope.errors import InputError
+from tightrope.formats.jani import read_jani, write_jani
+from tightrope.model.rewards import ParametricReward
+from tightrope.prism.load import load_prism_text, read_program
+
+INVENTORY = Path(__file__).parent / "models" / "rewards" / "inventory.prism"
+ASKED = 'R{"cost"}min=? [ F "end" ]'
+RANGES = {"d": (0.2, 0.6), "h": (0.1, 0.5)}
+
+
+@pytest.fixture(scope="module")
+def model() -> tr.ParametricMDP:
+    found = tr.load(INVENTORY, params=RANGES)
+    assert isinstance(found, tr.ParametricMDP)
+    return found
+
+
+@pytest.fixture(scope="module")
+def over(model: tr.ParametricMDP) -> Any:
+    return tr.over_domain(model.problem(ASKED), sets="rectangular")
+
+
+def test_the_polynomials_of_choices(model: tr.ParametricMDP) -> None:
+    reward = model.rewards["cost"]
+    assert isinstance(reward, ParametricReward)
+    texts = [reward.expressions.text(row) for row in reward.expression.tolist()]
+    structure = model.structure
+    by_name = {
+        (structure.state_name(s), structure.action_name(c)): texts[c]
+        for c, s in enumerate(structure.choice_state)
+    }
+    assert by_name["(stock=1,day=0)", "order"] == "h + 1"
+    assert by_name["(stock=0,day=1)", "wait"] == "4*d"
+    assert by_name["(stock=2,day=6)", ""] == "0"
+
+
+@pytest.mark.parametrize("point", [(Fraction(2, 5), Fraction(1, 4)), (Fraction(1, 5), Fraction(1, 2))])
+def test_values_at_points_against_storm(model: tr.ParametricMDP, point: tuple[Fraction, Fraction]) -> None:
+    program = stormpy.parse_prism_program(str(INVENTORY), simplify=False)
+    program, _ = stormpy.instantiate_constants(program, f"d={point[0]},h={point[1]}")
+    (formula,) = stormpy.parse_properties(ASKED, program)
+    storm = stormpy.build_model[stormpy.Rational](program, [formula])
+    exact = Fraction(str(stormpy.model_checking(storm, formula)[storm.initial_states[0]]).split()[0])
+    found = tr.solve(model.problem(ASKED).at(d=point[0], h=point[1])).at_initial_states
+    assert found.lower <= exact <= found.upper and found.upper - found.lower < 1e-5
+
+
+def test_the_interval_over_the_domain_holds_at_its_points(model: tr.ParametricMDP, over: Any) -> None:
+    problem, interval = model.problem(ASKED), over.interval
+    ends = []
+    for d, h in product((0.2, 0.3, 0.6), (0.1, 0.25, 0.5)):
+        value = tr.solve(problem.at(d=d, h=h), policy=over.policy).at_initial_states
+        assert interval.lower <= value.upper and value.lower <= interval.upper
+        ends.append(value.lower)
+    # The costs rise in both parameters, so nature's choices are those of one point: nothing is given away.
+    assert interval.lower == pytest.approx(min(ends), rel=1e-5)
+    assert interval.upper == pytest.approx(max(ends), rel=1e-5)
+
+
+def test_learning_narrows_what_probabilities_share(model: tr.ParametricMDP, over: Any) -> None:
+    truth = model.instantiate(d=0.4, h=0.25)
+    data = tr.Simulator(truth, model_hash=model.hash()).episodes(400, seed=7)
+    for sets in ("rectangular", "expression"):
+        learned = tr.learn(model.problem(ASKED), data, delta=0.05, sets=sets, region="polytope")
+        value = tr.solve(model.problem(ASKED).at(d=0.4, h=0.25), policy=learned.policy).at_initial_states
+        assert learned.interval.lower <= value.lower and value.upper <= learned.interval.upper
+        assert learned.interval.upper - learned.interval.lower < over.interval.upper - over.interval.lower
+
+
+def test_what_needs_numbers_is_refused(model: tr.ParametricMDP, tmp_path: Path) -> None:
+    problem = model.problem(ASKED)
+    for ask in (
+        lambda: tr.over_domain(problem, sets="coupled"),
+        lambda: tr.write_drn(model, tmp_path / "m.drn"),
+        lambda: model.rewards["cost"].per_choice(model.structure),
+    ):
+        with pytest.raises(InputError, match="the rewards 'cost' depend on parameters"):
+            ask()
+    assert not list(tmp_path.iterdir())
+
+
+def test_copies_and_identity(model: tr.ParametricMDP) -> None:
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert other == model and other.hash() == model.hash()
+    text = INVENTORY.read_text()
+    changed = load_prism_text(text.replace("h*stock", "2*h*stock"), "m.prism", box="d=0.2:0.6,h=0.1:0.5")
+    assert changed.hash() != model.hash() and changed != model
+
+
+def test_jani_holds_them(model: tr.ParametricMDP, tmp_path: Path) -> None:
+    write_jani(read_program(INVENTORY), tmp_path / "m.jani")
+    assert read_jani(tmp_path / "m.jani", box="d=0.2:0.6,h=0.1:0.5").hash() == model.hash()
+
+
+@pytest.mark.parametrize(
+    ("reward", "message"),
+    [
+        ("1/h", "a reward is not a polynomial in the parameters: division by a parameter"),
+        ("h>0.5 ? 1 : 2", "a reward is not a polynomial in the parameters"),
+        ("max(h, 1)", "a reward is not a polynomial in the parameters"),
+    ],
+)
+def test_rewards_that_are_no_polynomials(reward: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_prism_text(INVENTORY.read_text().replace("h*stock", reward), "m.prism")
+
+
+def test_mixed_commands_of_a_chain_are_refused() -> None:
+    text = "dtmc const double c; module m x:bool; [] !x -> (x'=true); [a] !x -> true; [] x -> true; endmodule"
+    with pytest.raises(InputError, match="rewards with parameters do not go with states in which several"):
+        load_prism_text(f"{text} rewards [a] true : c; endrewards", "m.prism")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -110,6 +111,9 @@ def read_document(path: Path, kind: type[T], form: str, version: int, hint: str 
 def json_schema(kind: type) -> dict[str, Any]:
     """The JSON schema (draft 2020-12) of a document."""
     schema = msgspec.json.schema(kind, schema_hook=_schema_of)
+    for record in schema.get("$defs", {}).values():
+        if "description" in record:  # a docstring, which Python indents from 3.13 on otherwise
+            record["description"] = cleandoc(record["description"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

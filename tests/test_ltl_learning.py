@@ -295,3 +295,35 @@ def test_steered_problems_keep_constants_of_the_property(shuttle: tr.ParametricM
     counts = tr.Simulator(shuttle.instantiate(p=0.5), model_hash=shuttle.hash()).generative(50, seed=1)
     asked, policy, up = steered(problem, tr.Policy(shuttle, {0: "left", 2: "back"}), counts)
     assert policy.structure is asked.model.structure and up.steps == counts.steps
+
+
+def test_check_writes_the_controller_of_a_temporal_formula(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = tmp_path / "m.prism", tmp_path / "c.json"
+    source.write_text(
+        "mdp module m s:[0..3]; [l] s=0 -> 0.5:(s'=1) + 0.5:(s'=3); [r] s=0 -> 0.75:(s'=2) + 0.25:(s'=0);"
+        "[b] s=1|s=2 -> (s'=0); [] s=3 -> true; endmodule"
+    )
+    asked = ["check", str(source), "--prop", "Pmax=? [ (F s=1) & (G F s=2) ]", "--policy-out", str(out)]
+    assert run(asked) == 0
+    written = json.loads(out.read_text())
+    assert written["certified"]["lower"] == pytest.approx(0.5, abs=1e-5)
+    model = tr.load(str(source))
+    assert isinstance(model, tr.ParametricMDP)
+    controller = tr.read_controller(out, model.structure)
+    mdp = model.instantiate()
+    product, policy = controller.beside(mdp, Support.of(mdp))
+    assert tr.solve(lifted(mdp, product), "Pmax=? [ F s=1 ]", policy=policy).lower[0] == pytest.approx(
+        0.5, abs=1e-5
+    )
+    assert run([*asked, "--overwrite"]) == 0 and run(asked) == 0  # a controller of ours may be replaced
+    interval = tmp_path / "i.prism"
+    interval.write_text(
+        source.read_text().replace("0.5:(s'=1) + 0.5:(s'=3)", "[0.4,0.6]:(s'=1) + [0.4,0.6]:(s'=3)")
+    )
+    asked = ["check", str(interval), "--prop", "Pmaxmin=? [ (F s=1) & (G F s=2) ]", "--policy-out", str(out)]
+    assert run(asked) == 0
+    assert json.loads(out.read_text())["certified"]["lower"] == pytest.approx(0.4, abs=1e-5)
+    assert run([*asked[:-1], str(tmp_path / "n.json"), "--prop", "A [ F s=1 ]"]) == 2
+    capsys.readouterr()

@@ -15,6 +15,7 @@ from tightrope.answering.evaluate import Effort, Evaluation
 from tightrope.answering.multi import Achieved
 from tightrope.answering.values import Bounds, Truth
 from tightrope.errors import InputError, ReadingWarning, check_number, check_type, checked_words
+from tightrope.formats.controller import Controller
 from tightrope.model.initial_values import InitialValues, verdict_of
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number
@@ -48,6 +49,7 @@ class AnswerWords(TypedDict, total=False):
     seconds: float
     threads: int | None
     ltl_translator: str | None
+    controller: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +60,8 @@ class Answer(Record):
     * True or false: `holds` and `fails`; a state in neither is not decided.
     * `achieved`: of several objectives, `multi(…)`, the points and policies; two `=?` are a curve and have
       neither bounds nor a verdict.
-    * `listed` are the states that `filter(print, …)` lists.
+    * `controller`: the policy of a temporal formula, where it was wanted, and the interval that it has
+    `attained`. * `listed` are the states that `filter(print, …)` lists.
     * `believed`: an automaton that another program made is part of it, and nobody has checked that one.
     * `readings` say how the text was read where it can be read in two ways.
 
@@ -85,6 +88,8 @@ class Answer(Record):
     seconds: float = field(compare=False)
     believed: bool = False
     achieved: Achieved | None = field(default=None, repr=False)
+    controller: Controller | None = field(default=None, repr=False)
+    attained: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         freeze_fields(self)
@@ -155,6 +160,7 @@ def answer(
     * `const`, `discount`, `terminal_reward` as for `Problem`; the others as for `solve`.
     * `ltl_translator`: a command that makes LTL a deterministic automaton in HOA: "ltl2tgba -D -G -f {}"; the
       formula is put in place of {}, or written to its standard input. Without it we translate ourselves.
+    * `controller`: the policy of a temporal formula `P… [ … ]` is wanted, which has a memory.
 
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})
@@ -177,7 +183,11 @@ def answer(
     if translator is not None:
         check_type("ltl_translator", translator, str, "a command")
     limits = Limits(seconds=words.get("seconds", math.inf))
-    effort = Effort(precision, relative, limits, words.get("threads"), translator=translator)
+    effort = Effort(
+        *(precision, relative, limits, words.get("threads")),
+        translator=translator,
+        controller=words.get("controller", False),
+    )
     found = answer_property(pick(parsed), parsed, plain, read, effort, words.get("assume_support"))
     for reading in found.readings:
         warnings.warn(reading, ReadingWarning, stacklevel=2)
@@ -223,6 +233,7 @@ def answer_property(
             gap = _range_gap(formula, evaluation, effort.relative)
     elif isinstance(value, Truth):
         holds, fails = value.holds, value.fails
+    steered = evaluation.steered
     return Answer(
         text=property_.text,
         structure=model.structure,
@@ -240,6 +251,8 @@ def answer_property(
         seconds=time.perf_counter() - begin,
         believed=evaluation.believed,
         achieved=achieved,
+        controller=None if steered is None else steered.controller,
+        attained=None if steered is None else (steered.attained.lower, steered.attained.upper),
     )
 
 

@@ -20,7 +20,10 @@ from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction
 from tightrope.numerics.arrays import BoolArray, OffsetArray
-from tightrope.prism.parse.property_syntax import PathOperator
+from tightrope.prism.parse.diagnostics import Complaint, position_of
+from tightrope.prism.parse.property_syntax import Branching, PathFormula, PathOperator
+from tightrope.prism.properties.shape import check_is_path, is_simple_path, without_negation
+from tightrope.prism.properties.state_formulas import StateFormulas
 
 Both = tuple[Formula, Formula]
 """A formula and its negation."""
@@ -45,6 +48,26 @@ def bound_conditional(
     quotient = Bounds(first.lower, first.upper).divided_by(Bounds(second.lower, second.upper))
     bounds = Bounds(np.maximum(quotient.lower, 0.0), np.minimum(quotient.upper, 1.0))
     return bounds, (first, second)
+
+
+def decide_branching(expression: Branching, formulas: StateFormulas, support: Support) -> BoolArray:
+    """The states in which A [ … ] or E [ … ] holds."""
+    path, negated = without_negation(expression.path)
+    check_is_path(expression.path)
+    if not isinstance(path, PathFormula) or not is_simple_path(path):
+        raise Complaint(
+            "A and E take one of X F G U W R over state formulas, as in CTL",
+            position_of(expression.path) or expression.position,
+            "combine several of them: A [ F x=1 ] & A [ F x=2 ]; or ask P>=1 [ … ], which takes any path",
+        )
+    if path.bound is not None:
+        raise Complaint(
+            "A and E take no bound on steps", path.position, "ask P>=1 [ F<=k … ] or P>0 [ F<=k … ]"
+        )
+    every = expression.is_universal != negated
+    left = None if path.left is None else formulas.states(path.left)
+    found = branching_states(support, path.operator, left, formulas.states(path.right), every)
+    return ~found if negated else found
 
 
 def branching_states(

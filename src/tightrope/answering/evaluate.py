@@ -17,11 +17,11 @@ from functools import reduce
 import numpy as np
 
 from tightrope.answering.combine import as_number, as_truth, combined
-from tightrope.answering.conditional import bound_conditional, branching_states
+from tightrope.answering.conditional import bound_conditional, decide_branching
 from tightrope.answering.filters import filtered
 from tightrope.answering.long_run import bound_average
 from tightrope.answering.multi_question import MultiAnswer, answer_multi
-from tightrope.answering.temporal import PathBounds, Translator, bound_path, bound_reward
+from tightrope.answering.temporal import PathBounds, Steered, Translator, bound_path, bound_reward
 from tightrope.answering.values import Bounds, Truth
 from tightrope.automata.translation import is_co_safe
 from tightrope.errors import CannotCertify
@@ -38,7 +38,6 @@ from tightrope.prism.parse.property_syntax import (
     Branching,
     Filter,
     Multi,
-    PathFormula,
     PropertyFile,
     RewardFormula,
     RewardOperator,
@@ -61,7 +60,6 @@ from tightrope.prism.properties.shape import (
     co_safe_path,
     has_operators,
     is_simple_path,
-    without_negation,
 )
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.assumed_support import assume_support as with_support
@@ -88,6 +86,8 @@ class Effort:
     device: str = "cpu"
     translator: str | None = None
     """A command that translates LTL to HOA; None: ours."""
+    controller: bool = False
+    """Whether the policy of a temporal formula is wanted."""
 
 
 class Evaluation:
@@ -108,6 +108,7 @@ class Evaluation:
         self.iterations = 0
         self.missed: list[str] = []
         self.believed = False
+        self.steered: Steered | None = None
         self._support = Support.of(self.model)
         self._formulas: StateFormulas = formulas_of(file, self.structure, options, self._decided)
         self._whole: Expression | None = None
@@ -168,7 +169,7 @@ class Evaluation:
 
     def _operator(self, expression: ValueOperator | Branching | Filter) -> Truth | Bounds:
         if isinstance(expression, Branching):
-            return Truth.of(self._branching(expression))
+            return Truth.of(decide_branching(expression, self._formulas, self._support))
         if isinstance(expression, Filter):
             if expression.kind == "range" and expression is not self._whole:
                 raise Complaint(
@@ -217,6 +218,8 @@ class Evaluation:
                 lambda model, objective: self._solve(model, objective, precision),
                 self.effort.translator,
             )
+            if self.effort.controller and operator is self._whole and not found.is_believed:
+                self.steered = found.steered(self.model)
             if found.is_believed:
                 self.believed = True
                 self._tell(
@@ -233,11 +236,10 @@ class Evaluation:
 
     def _starts(self, operator: ValueOperator) -> OffsetArray:
         """The states from which a product is built: all, or the initial ones where only they count."""
-        return (
-            np.array(self.structure.initial_states)
-            if operator is self._top
-            else np.arange(self.structure.states)
-        )
+        if self.effort.controller and operator is self._whole:
+            return np.array([self.structure.initial])
+        states = range(self.structure.states)
+        return np.array(self.structure.initial_states if operator is self._top else states)
 
     def _reward(
         self, operator: ValueOperator, path: Expression, precision: float
@@ -376,23 +378,3 @@ class Evaluation:
             "certified bounds of its value lie on both sides of the threshold. The value may be the "
             f"threshold itself; move it by more than {FINEST:g}"
         )
-
-    def _branching(self, expression: Branching) -> BoolArray:
-        """Decided by the graph of possible transitions."""
-        path, negated = without_negation(expression.path)
-        check_is_path(expression.path)
-        if not isinstance(path, PathFormula) or not is_simple_path(path):
-            raise Complaint(
-                "A and E take one of X F G U W R over state formulas, as in CTL",
-                position_of(expression.path) or expression.position,
-                "combine several of them: A [ F x=1 ] & A [ F x=2 ]; or ask P>=1 [ … ], which takes any path",
-            )
-        if path.bound is not None:
-            raise Complaint(
-                "A and E take no bound on steps", path.position, "ask P>=1 [ F<=k … ] or P>0 [ F<=k … ]"
-            )
-        every = expression.is_universal != negated
-        right = self._formulas.states(path.right)
-        left = None if path.left is None else self._formulas.states(path.left)
-        found = branching_states(self._support, path.operator, left, right, every)
-        return ~found if negated else found

@@ -20,10 +20,11 @@ from tightrope.automata.deterministic import Automaton
 from tightrope.automata.external import translate
 from tightrope.automata.formula import FALSE, TRUE, Formula
 from tightrope.automata.product import Letters, Product, product_of
-from tightrope.automata.strategy import Won
+from tightrope.automata.strategy import Won, controller_rows
 from tightrope.automata.translation import is_co_safe, is_safe, progression, refuse_large
 from tightrope.automata.winning import states_meeting, winning_states
 from tightrope.errors import InputError
+from tightrope.formats.controller import Controller, reached
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -35,6 +36,7 @@ from tightrope.prism.parse.syntax import Binary, Expression, Unary
 from tightrope.prism.properties.paths import steps_of
 from tightrope.prism.properties.shape import is_path
 from tightrope.prism.properties.state_formulas import StateFormulas
+from tightrope.solver.attained import Attained, attained
 from tightrope.solver.solution import Solution
 
 MOST_STEPS = 500
@@ -53,6 +55,26 @@ class PathBounds:
     solution: Solution
     is_believed: bool = False
     """An automaton that another program made is part of it."""
+    reach: Reachability | None = None
+    letters: Letters | None = None
+
+    def steered(self, model: MDP | IntervalMDP) -> Steered:
+        """The policy behind the bounds, as a controller of the model, and what it attains."""
+        assert self.reach is not None and self.letters is not None
+        policy = self.solution.policy
+        rows = controller_rows(
+            self.reach.product, self.reach.automaton, self.letters, policy.choice, self.reach.won
+        )
+        found = Controller(model.structure, rows.state, rows.memory, rows.choice, rows.following)
+        return Steered(reached(found, Support.of(model)), attained(self.solution, policy))
+
+
+@dataclass(frozen=True, eq=False)
+class Steered:
+    """A controller, and the verified interval of its value from the initial state."""
+
+    controller: Controller
+    attained: Attained
 
 
 def bound_path(
@@ -78,7 +100,7 @@ def bound_path(
     solution = solve(found.model, sought.objective(found))
     lower, upper = np.zeros(model.states), np.ones(model.states)
     lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
-    return PathBounds(lower, upper, solution, is_believed=found.is_believed)
+    return PathBounds(lower, upper, solution, found.is_believed, found, letters)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,13 @@ from msgspec import structs
 
 from tightrope import __version__
 from tightrope.cli.check_answer import PlainAnswer
-from tightrope.cli.check_composed import ComposedAnswer, SolveOptions, answer_composed, refuse_composed
+from tightrope.cli.check_composed import (
+    ComposedAnswer,
+    SolveOptions,
+    answer_composed,
+    refuse_composed,
+    write_controller,
+)
 from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import (
@@ -194,7 +200,8 @@ def check(
         with phase_progress() as progress:
             progress("solve")
             if not isinstance(question, Question):
-                answers.append(answer_composed(question, subject, how, all_states))
+                wanted = policy_file is not None
+                answers.append(answer_composed(question, subject, how, all_states, wanted))
                 continue
             solution = solve(
                 subject,
@@ -234,6 +241,9 @@ def check(
         proof = to_certificate(problem, first.solution, given, about)
         proof_file.check()
         save_certificate(proof, proof_file.path)
+    if policy_file is not None and isinstance(first, ComposedAnswer):
+        spoken_of = "the interval model" if isinstance(loaded.model, IntervalMDP) else "the model"
+        write_controller(policy_file, first, loaded.model.hash(), spoken_of)
     if policy_file is not None and isinstance(first, PlainAnswer):
         _write_policy(policy_file, loaded, first, given, workspace)
     if not all(answer.is_answered for answer in answers):

@@ -18,6 +18,7 @@ from tightrope.numerics.rounding import text_above, text_below
 if TYPE_CHECKING:
     from tightrope.answering.answer import Answer
     from tightrope.cli.questions import AskedProperty
+    from tightrope.formats.output_file import OutputFile
     from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.numerics.arrays import BoolArray
     from tightrope.solver.solve import Limits
@@ -144,8 +145,12 @@ class ComposedAnswer:
 
 def refuse_composed(asked: Sequence[AskedProperty], options: Mapping[str, object]) -> None:
     """Options that go with plain properties only, in words."""
+    from tightrope.answering.product_problem import is_temporal
+
     for one in asked:
         for option, value in options.items():
+            if option == "--policy-out" and is_temporal(one.what):
+                continue
             if value is not None and not one.is_plain:
                 raise InputError(
                     f"{option} does not go with {one.what.text}: {_WHY_NOT[option]}",
@@ -153,8 +158,30 @@ def refuse_composed(asked: Sequence[AskedProperty], options: Mapping[str, object
                 )
 
 
+def write_controller(target: OutputFile, found: ComposedAnswer, model_hash: str, over: str) -> None:
+    """The policy of a temporal formula, with the interval that it attains."""
+    from tightrope.formats.documents.files import CertifiedFacts
+
+    answer = found.answer
+    if answer.controller is None or answer.attained is None:
+        raise InputError(
+            f"--policy-out does not go with {answer.text}: its automaton is another program's",
+            hint="leave --ltl-translator out",
+        )
+    lower, upper = answer.attained
+    certified = CertifiedFacts(
+        question=answer.text, lower=lower, upper=upper, over=over, status=answer.status
+    )
+    target.check()
+    answer.controller.save(target.path, model_hash, certified)
+
+
 def answer_composed(
-    asked: AskedProperty, model: MDP | IntervalMDP, options: SolveOptions, all_states: bool
+    asked: AskedProperty,
+    model: MDP | IntervalMDP,
+    options: SolveOptions,
+    all_states: bool,
+    controller: bool = False,
 ) -> ComposedAnswer:
     """Answer a property that is not plain."""
     from tightrope.answering.answer import answer_property
@@ -163,6 +190,7 @@ def answer_composed(
     effort = Effort(
         *(options.precision, options.relative, options.limits, options.threads, options.device),
         translator=options.translator,
+        controller=controller,
     )
     found = answer_property(
         asked.what, asked.file, model, asked.options, effort, options.assume_support, all_states

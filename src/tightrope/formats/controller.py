@@ -26,7 +26,7 @@ from tightrope.automata.product import MOST_PAIRS, Letters, Product, product_of
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.documents.coding import to_plain
-from tightrope.formats.documents.files import CertifiedFacts
+from tightrope.formats.documents.files import CONTROLLER_FORMAT, CertifiedFacts
 from tightrope.formats.policy import HasStructure, Policy
 from tightrope.formats.policy_read import PolicyReader
 from tightrope.formats.policy_write import INDEX, state_texts, written_states
@@ -35,7 +35,7 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 
-FORMAT = "tightrope controller"
+FORMAT = CONTROLLER_FORMAT
 VERSION = 1
 MOST_DRAWN = 2_000
 """A graph with more rows is not drawn."""

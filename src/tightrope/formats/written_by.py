@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tightrope.formats.documents.files import POLICY_FORMAT
+from tightrope.formats.documents.files import CONTROLLER_FORMAT, POLICY_FORMAT
 from tightrope.formats.table.metadata import CSV_PREFIX, KEY
 
 NAME = "tightrope"
@@ -87,7 +87,8 @@ def _is_certificate(path: Path) -> bool:
 
 
 def _is_policy(path: Path) -> bool:
-    return _head(path).startswith(json.dumps({"format": POLICY_FORMAT})[:-1].encode())
+    begins = (json.dumps({"format": name})[:-1].encode() for name in (POLICY_FORMAT, CONTROLLER_FORMAT))
+    return any(_head(path).startswith(words) for words in begins)
 
 
 def _is_data(path: Path) -> bool:

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from tightrope.formats.documents.coding import Real
 
 POLICY_FORMAT = "tightrope policy"
+CONTROLLER_FORMAT = "tightrope controller"
 POLICY_VERSION = 2
 POLICY_VERSIONS = (1, POLICY_VERSION)
 """Version 1 had objects as entries, which version 2 still reads."""

@@ -26,7 +26,10 @@ PROPERTIES = [
     ("Pmax=? [ F s=2 & G s=1 ]", ["--prop:1:18: the path formula G … stands in parentheses here: (G …)"]),
     (
         "Pmax=? [ F ]",
-        ["--prop:1:12: unexpected ']'", "hint: expected an expression, '<', '<=', '=', '>', '>=' or '['"],
+        [
+            "--prop:1:12: unexpected ']'",
+            "hint: expected an expression, '<', '<=', '=', '>', '>=', '[' or '{'",
+        ],
     ),
     (
         "Pmax=?",

@@ -21,6 +21,7 @@ from tightrope.answering.conditional import bound_conditional, decide_branching
 from tightrope.answering.filters import filtered
 from tightrope.answering.long_run import bound_average
 from tightrope.answering.multi_question import MultiAnswer, answer_multi
+from tightrope.answering.reward_bounds import bound_rewarded, reward_bounded
 from tightrope.answering.temporal import PathBounds, Steered, Translator, bound_path, bound_reward
 from tightrope.answering.values import Bounds, Truth
 from tightrope.automata.translation import is_co_safe
@@ -195,6 +196,16 @@ class Evaluation:
         if reward_path is not None:
             threshold = threshold_of(operator, self._formulas)
             found, reading = self._reward(operator, reward_path, precision)
+            solution, bounds = found.solution, Bounds(found.lower, found.upper)
+        elif not isinstance(operator.path, RewardFormula) and (
+            earned := reward_bounded(operator.path, self._formulas, self.structure)
+        ):
+            refuse_reward_options(self.options)
+            agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
+            threshold, starts = threshold_of(operator, self._formulas), self._starts(operator)
+            found = bound_rewarded(
+                self.model, earned, (agent, nature), starts, lambda m, o: self._solve(m, o, precision)
+            )
             solution, bounds = found.solution, Bounds(found.lower, found.upper)
         elif isinstance(operator.path, RewardFormula) or is_simple_path(operator.path):
             question = resolve_operator(operator, self.file, self.structure, self.options, self._decided)

@@ -34,7 +34,13 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.prism.parse.diagnostics import Complaint, Source
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.property_syntax import Property, PropertyFile, RewardFormula, ValueOperator
+from tightrope.prism.parse.property_syntax import (
+    PathFormula,
+    Property,
+    PropertyFile,
+    RewardFormula,
+    ValueOperator,
+)
 from tightrope.prism.parse.spelling import spelled
 from tightrope.prism.properties.question import Question
 from tightrope.prism.properties.resolve import (
@@ -45,7 +51,13 @@ from tightrope.prism.properties.resolve import (
     refuse_reward_options,
     threshold_of,
 )
-from tightrope.prism.properties.shape import check_is_path, has_operators, is_path, is_simple_path
+from tightrope.prism.properties.shape import (
+    check_is_path,
+    has_operators,
+    is_path,
+    is_simple_path,
+    without_negation,
+)
 from tightrope.problem import Model, Problem, constant_texts
 
 
@@ -186,6 +198,9 @@ def is_temporal(property_: Property) -> bool:
     if not isinstance(asked, ValueOperator) or asked.is_reward or isinstance(asked.path, RewardFormula):
         return False
     if asked.condition is not None:
+        return False
+    path, _ = without_negation(asked.path)
+    if isinstance(path, PathFormula) and path.bound is not None and path.bound.reward is not None:
         return False
     return is_path(asked.path) and not is_simple_path(asked.path) and not has_operators(asked.path)
 

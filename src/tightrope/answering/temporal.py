@@ -276,6 +276,10 @@ class Translator:
 
     def _temporal(self, path: PathFormula, holds: bool) -> Formula:
         operator = path.operator
+        if path.bound is not None and path.bound.reward is not None:
+            raise Complaint(
+                "a bound on a reward stands alone: it is not part of a larger path", path.position
+            )
         right = self._read(path.right, holds)
         if operator is PathOperator.NEXT:
             return ltl.next_(right)

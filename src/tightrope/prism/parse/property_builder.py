@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 from lark import Token
@@ -133,6 +134,9 @@ class PropertyBuilder(DeclarationBuilder):
         if comparison in ("<", "<="):
             return StepBound(None, steps, upper_strict=comparison == "<")
         return StepBound(steps, None, lower_strict=comparison == ">")
+
+    def reward_bound(self, parts: Parts) -> StepBound:
+        return replace(self.one_sided_bound(parts[1:]), reward=str(parts[0]).strip('"'))
 
     def window_bound(self, parts: Parts) -> StepBound:
         lower, upper = cast(tuple[Expression, Expression], tuple(parts))

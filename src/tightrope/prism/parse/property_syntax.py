@@ -25,12 +25,14 @@ class PathOperator(Enum):
 
 @dataclass(frozen=True)
 class StepBound:
-    """`lower <= steps <= upper`, inclusive; `upper` None means unbounded."""
+    """`lower <= steps <= upper`, inclusive; `upper` None means unbounded. With the name of a `reward` it is
+    what was earned that is bounded, not the number of steps."""
 
     lower: Expression | None
     upper: Expression | None
     lower_strict: bool = False
     upper_strict: bool = False
+    reward: str | None = None
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ _STARTS = frozenset([*_LITERALS, *_OPERATORS, "MINUS", "NOT", "LPAR"])
 """What an expression may begin with; where a quoted name is expected alone, it is none."""
 _COMPUTING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "EQ", "NE", "LT", "LE", "GT", "GE")
 _CONTINUES = frozenset([*_COMPUTING, "AND", "OR", "IMPLIES", "IFF", "U", "W", "R_OPERATOR"])
-_MOST_EXPECTATIONS = 6
+_MOST_EXPECTATIONS = 7
 
 
 def syntax_error(error: UnexpectedInput, source: Source, spelling: dict[str, str]) -> InputError:

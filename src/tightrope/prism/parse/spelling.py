@@ -6,6 +6,7 @@ What is written is read back as the same tree; it also says how a text was read,
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from tightrope.prism.parse.property_syntax import (
@@ -82,6 +83,8 @@ class _Speller:
     def _bound(self, bound: StepBound | None) -> str:
         if bound is None:
             return ""
+        if bound.reward is not None:
+            return f'{{"{bound.reward}"}}{self._bound(replace(bound, reward=None))}'
         if bound.lower is not None and bound.upper is not None:
             if bound.lower == bound.upper:
                 return f"={self.inner(bound.lower)}"

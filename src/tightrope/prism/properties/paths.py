@@ -39,6 +39,10 @@ def path_problem(expression: Expression, formulas: StateFormulas) -> PathProblem
     """The problem whose value, or whose complement's, is the probability of a simple path formula."""
     check_is_path(expression)
     path, negated = without_negation(expression)
+    if isinstance(path, PathFormula) and path.bound is not None and path.bound.reward is not None:
+        raise Complaint(
+            "bounds on rewards are not supported here", path.position, "`check` and tr.answer take them"
+        )
     if not isinstance(path, PathFormula) or not is_simple_path(path):
         raise Complaint(
             "general LTL (temporal operators inside others, or combined) is not supported here",

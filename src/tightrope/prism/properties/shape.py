@@ -61,7 +61,7 @@ def without_negation(path: Expression) -> tuple[Expression, bool]:
 def is_simple_path(expression: Expression) -> bool:
     """Whether a path formula is an until problem."""
     path, _ = without_negation(expression)
-    if not isinstance(path, PathFormula):
+    if not isinstance(path, PathFormula) or (path.bound is not None and path.bound.reward is not None):
         return False
     return not is_path(path.right) and not (path.left is not None and is_path(path.left))
 

@@ -18,6 +18,7 @@ from tightrope.automata.lifting import lifted
 from tightrope.cli.app import run
 from tightrope.data.steered_simulator import SteeredSimulator
 from tightrope.model.graph.support import Support
+from tightrope.prism.load import load_prism_text
 
 FORMULAS = [
     '(G F "a") & (G F "b")',
@@ -327,3 +328,16 @@ def test_check_writes_the_controller_of_a_temporal_formula(
     assert json.loads(out.read_text())["certified"]["lower"] == pytest.approx(0.4, abs=1e-5)
     assert run([*asked[:-1], str(tmp_path / "n.json"), "--prop", "A [ F s=1 ]"]) == 2
     capsys.readouterr()
+
+
+def test_rewards_with_parameters_are_lifted_with_the_model() -> None:
+    moves = "[a] x=0 -> c:(x'=1) + 1-c:(x'=0); [b] x=1 -> (x'=0);"
+    text = f"mdp const double c; module m x:[0..1]; {moves} endmodule"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = load_prism_text(f"{text} rewards [a] true : 3*c; endrewards")
+    assert isinstance(model, tr.ParametricMDP)
+    problem = temporal(model, "Pmax=? [ (G F x=1) & (F X x=0) ]")
+    priced = problem.model.instantiate(c=0.5).rewards[""]
+    cost = priced.per_choice(problem.model.structure)
+    assert set(cost.tolist()) == {0.0, 1.5} and problem.model.states > model.states

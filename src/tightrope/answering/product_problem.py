@@ -17,7 +17,7 @@ import numpy as np
 
 from tightrope.answering.temporal import Reachability, Translator, reach_by_progression, sought_formula
 from tightrope.automata.hoa_write import hoa_text
-from tightrope.automata.lifting import every_transition, first_copy, lifted
+from tightrope.automata.lifting import every_transition, first_copy, lifted, lifted_reward
 from tightrope.automata.product import Letters, Product, product_of
 from tightrope.automata.strategy import controller_rows
 from tightrope.automata.translation import is_co_safe
@@ -31,7 +31,7 @@ from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import RewardStructure, Structure
+from tightrope.model.structure import Structure
 from tightrope.prism.parse.diagnostics import Complaint, Source
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import (
@@ -314,12 +314,7 @@ def _lifted_objective(problem: Problem, product: Product) -> Objective:
     if isinstance(problem, ProductProblem):
         return replace(objective, target=np.zeros(product.structure.states, np.bool_), allowed=None)
     reward, terminal = objective.reward, objective.terminal
-    earned = None
-    if reward is not None:
-        earned = RewardStructure(
-            None if reward.state is None else reward.state[product.state],
-            None if reward.choice is None else reward.choice[product.choice],
-        )
+    earned = None if reward is None else lifted_reward(reward, product)
     return replace(
         objective,
         target=None if objective.target is None else objective.target[product.state],

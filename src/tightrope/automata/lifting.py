@@ -15,7 +15,8 @@ import numpy as np
 from tightrope.automata.product import Product
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import RewardStructure, Structure
+from tightrope.model.rewards import ParametricReward, RewardStructure
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
 
 MEMORY = "memory"
@@ -36,6 +37,16 @@ def lifted(model: ParametricMDP | MDP | IntervalMDP, product: Product) -> Parame
     if isinstance(model, MDP):
         return MDP(structure, model.probability[which])
     return IntervalMDP(structure, model.lower[which], model.upper[which])
+
+
+def lifted_reward(reward: RewardStructure, product: Product) -> RewardStructure:
+    """A reward of the model, on the states and choices of the product."""
+    if isinstance(reward, ParametricReward):
+        return ParametricReward(reward.name, reward.expressions, reward.expression[product.choice])
+    return RewardStructure(
+        None if reward.state is None else reward.state[product.state],
+        None if reward.choice is None else reward.choice[product.choice],
+    )
 
 
 def first_copy(product: Product, transitions: int) -> OffsetArray:
@@ -64,13 +75,7 @@ def _lifted_structure(base: Structure, product: Product) -> Structure:
         action=built.action_of_choice,
         action_names=built.action_names,
         labels={name: members[state] for name, members in base.labels.items()},
-        rewards={
-            name: RewardStructure(
-                None if reward.state is None else reward.state[state],
-                None if reward.choice is None else reward.choice[product.choice],
-            )
-            for name, reward in base.rewards.items()
-        },
+        rewards={name: lifted_reward(reward, product) for name, reward in base.rewards.items()},
         valuations={**variables, memory: product.memory},
         declared_mdp=base.declared_mdp,
         definitions=base.definitions,

@@ -70,7 +70,12 @@ DRN_MISTAKES = [
     ("state 1 ", "state 2 ", "{file}:23:7: state 1 expected here, found '2'"),
     ("state 1 ", "state one ", "{file}:23:7: state 1 expected here, found 'one'"),
     ("[1/4]", "[1/4, 2]", "{file}:23:9: 2 rewards for 1 reward models"),
-    ("[1/4]", "[p]", "{file}:23:10: 'p': a reward that depends on the parameters is not supported"),
+    (
+        "[1/4]",
+        "[1/p]",
+        "{file}:23:11: '1/p': the divisor p depends on the parameters: rational functions are not supported, "
+        "only polynomials",
+    ),
     ("[1/4]", "[1/4", "{file}:23:9: ']' is missing behind the rewards"),
     ("[1/4]", "[x]", "{file}:23:10: 'x': 'x' is not a parameter of the model (they are: p, q)"),
     ("[0] init", "[0]", "{file}: no state has the label 'init', so the initial state is not known"),

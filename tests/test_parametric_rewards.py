@@ -86,7 +86,6 @@ def test_what_needs_numbers_is_refused(model: tr.ParametricMDP, tmp_path: Path) 
     problem = model.problem(ASKED)
     for ask in (
         lambda: tr.over_domain(problem, sets="coupled"),
-        lambda: tr.write_drn(model, tmp_path / "m.drn"),
         lambda: model.rewards["cost"].per_choice(model.structure),
     ):
         with pytest.raises(InputError, match="the rewards 'cost' depend on parameters"):
@@ -105,6 +104,51 @@ def test_copies_and_identity(model: tr.ParametricMDP) -> None:
 def test_jani_holds_them(model: tr.ParametricMDP, tmp_path: Path) -> None:
     write_jani(read_program(INVENTORY), tmp_path / "m.jani")
     assert read_jani(tmp_path / "m.jani", box="d=0.2:0.6,h=0.1:0.5").hash() == model.hash()
+
+
+def test_drn_holds_them_and_storm_reads_them(model: tr.ParametricMDP, tmp_path: Path) -> None:
+    file = tmp_path / "m.drn"
+    tr.write_drn(model, file)
+    assert tr.load(file).hash() == model.hash() and tr.load(file).rewards["cost"] == model.rewards["cost"]
+    storm = stormpy.build_model_from_drn[stormpy.RationalFunction](str(file))
+    variables = {each.name: each for each in storm.collect_all_parameters()}
+    point = {
+        variables[name]: stormpy.RationalFunctionCoefficient(text)
+        for name, text in (("d", "2/5"), ("h", "1/4"))
+    }
+    theirs = [
+        float(Fraction(str(r.evaluate(point)))) for r in storm.reward_models["cost"].state_action_rewards
+    ]
+    assert theirs == model.rewards["cost"].at((Fraction(2, 5), Fraction(1, 4))).choice.tolist()
+
+
+def test_drn_adds_what_states_and_choices_earn(tmp_path: Path) -> None:
+    text = """@type: MDP
+@parameters
+p
+@reward_models
+r s
+@nr_states
+2
+@nr_choices
+3
+@model
+state 0 [p, 1] init
+	action a [1/3, 2]
+		1 : 1
+	action b
+		0 : p
+		1 : 1-p
+state 1
+	action a
+		1 : 1
+"""
+    (tmp_path / "m.drn").write_text(text)
+    model = tr.load(tmp_path / "m.drn")
+    reward, plain = model.rewards["r"], model.rewards["s"]
+    assert isinstance(reward, ParametricReward) and not isinstance(plain, ParametricReward)
+    assert [reward.expressions.text(row) for row in reward.expression.tolist()] == ["p + 1/3", "p", "0"]
+    assert plain.per_choice(model.structure).tolist() == [3.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -103,15 +103,22 @@ class ParametricReward(RewardStructure):
         self._refuse()
 
     def hash_into(self, digest: hashlib._Hash) -> None:
-        table = self.expressions
-        texts = [table.text(row) for row in range(len(table))]
-        digest.update(f"{table.parameter_names}{texts}".encode() + self.expression.tobytes())
+        texts, place = self._in_order()
+        digest.update(f"{self.expressions.parameter_names}{texts}".encode() + place.tobytes())
+
+    def _in_order(self) -> tuple[list[str], IndexArray]:
+        """The polynomials that occur, sorted, and which of them each choice has: the same for every table."""
+        written = np.array([self.expressions.text(row) for row in range(len(self.expressions))], dtype=object)
+        texts, place = np.unique(written[self.expression].astype(str), return_inverse=True)
+        return texts.tolist(), place.reshape(-1).astype(np.int32)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ParametricReward):
             return NotImplemented
-        same_table = self.name == other.name and self.expressions == other.expressions
-        return same_table and np.array_equal(self.expression, other.expression)
+        names = self.name, self.expressions.parameter_names
+        (texts, place), (others, places) = self._in_order(), other._in_order()
+        same = names == (other.name, other.expressions.parameter_names) and texts == others
+        return same and np.array_equal(place, places)
 
     def __hash__(self) -> int:
         return hash((self.name, len(self.expression)))

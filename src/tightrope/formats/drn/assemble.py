@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NoReturn
 
 import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.drn.body import Body, is_choice_line, is_state_line, is_transition_line
-from tightrope.formats.drn.values import ExactValues, Model
+from tightrope.formats.drn.values import Amount, ExactValues, Model
 from tightrope.formats.number_values import NumberValues
 from tightrope.formats.row_checks import (
     first_duplicate,
@@ -20,6 +22,9 @@ from tightrope.formats.row_checks import (
     first_wrong_sum,
 )
 from tightrope.formats.text_file import fail_at_nth
+from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.polynomial import Polynomial
+from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 
@@ -119,10 +124,16 @@ class _Assembly:
         """A part in which every number is 0 is left out, unless the file notes that it is there."""
         body, notes = self.body, self.body.header.notes
         names = body.header.reward_names
-        on_state = _reward_table([rewards for rewards, _ in body.state_entries], len(names))
-        on_choice = _reward_table([rewards for rewards, _ in body.choice_entries], len(names))
-        structures = {}
+        of_states = [rewards or (0.0,) * len(names) for rewards, _ in body.state_entries]
+        of_choices = [rewards or (0.0,) * len(names) for rewards, _ in body.choice_entries]
+        on_state, on_choice = (_reward_table(rows, len(names)) for rows in (of_states, of_choices))
+        structures: dict[str, RewardStructure] = {}
         for k, name in enumerate(names):
+            if any(_has_parameters(row[k]) for row in (*of_states, *of_choices)):
+                structures[name] = self.parametric(
+                    name, [row[k] for row in of_states], [row[k] for row in of_choices]
+                )
+                continue
             state, choice = on_state[:, k][self.state_entry], on_choice[:, k][self.choice_entry]
             noted = notes.rewards.get(name) if notes else None
             structures[name] = RewardStructure(
@@ -130,6 +141,25 @@ class _Assembly:
                 choice if choice.any() or (noted is not None and "choice" in noted) else None,
             )
         return structures
+
+    def parametric(
+        self, name: str, of_states: Sequence[Amount], of_choices: Sequence[Amount]
+    ) -> ParametricReward:
+        """Polynomials of choices, those of their states included."""
+        values = self.body.values
+        assert isinstance(values, ExactValues)
+        table = ExpressionTable(values.parameters.names)
+        owner = np.repeat(self.state_entry, np.diff(self.choice_start)).astype(np.int64)
+        pairs, which = np.unique(owner * len(of_choices) + self.choice_entry, return_inverse=True)
+        number = [
+            table.add(
+                _polynomial(of_states[pair // len(of_choices)])
+                + _polynomial(of_choices[pair % len(of_choices)])
+            )
+            for pair in pairs.tolist()
+        ]
+        expressions, expression = table.freeze(np.array(number, dtype=np.int32)[which.reshape(-1)])
+        return ParametricReward(name, expressions, expression)
 
     def fail_with_place(self, error: InputError) -> NoReturn:
         """An error of the model as a whole: say in which file, and in which line where that is known."""
@@ -158,6 +188,21 @@ def _offsets(starts: array[int], total: int) -> OffsetArray:
     return np.append(np.frombuffer(starts, dtype=np.int64), total) if starts else np.zeros(1, np.int64)
 
 
-def _reward_table(rows: list[tuple[Any, ...]], width: int) -> FloatArray:
-    """One row an entry; an entry without rewards has zeros."""
-    return np.array([row or (0.0,) * width for row in rows], dtype=np.float64).reshape(len(rows), width)
+def _reward_table(rows: list[tuple[Amount, ...]], width: int) -> FloatArray:
+    """One row an entry, in doubles; polynomials with parameters are left to `parametric`."""
+    numbers = [[_number(amount) for amount in row] for row in rows]
+    return np.array(numbers, dtype=np.float64).reshape(len(rows), width)
+
+
+def _has_parameters(amount: Amount) -> bool:
+    return isinstance(amount, Polynomial) and not amount.is_constant
+
+
+def _number(amount: Amount) -> float:
+    if not isinstance(amount, Polynomial):
+        return amount
+    return float(amount.constant_term) if amount.is_constant else 0.0
+
+
+def _polynomial(amount: Amount) -> Polynomial:
+    return amount if isinstance(amount, Polynomial) else Polynomial.constant(Fraction(amount))

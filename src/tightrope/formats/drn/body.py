@@ -14,7 +14,7 @@ from typing import NoReturn, TypeVar
 from tightrope.errors import InputError, Location
 from tightrope.formats.drn.header import Header
 from tightrope.formats.drn.notes import VALUATION_MARK, ValuationColumns
-from tightrope.formats.drn.values import Values
+from tightrope.formats.drn.values import Amount, Values
 from tightrope.formats.polynomial_text import PolynomialSyntaxError
 from tightrope.formats.text_file import fail, fail_at_nth, shortened
 from tightrope.model.structure import UNLABELLED
@@ -42,8 +42,8 @@ class Body:
         notes = header.notes
         self.labels = {name: k for k, name in enumerate(notes.labels if notes else ("init", "deadlock"))}
         self.actions = {name: k for k, name in enumerate(notes.actions if notes else ())}
-        self.state_entries: list[tuple[tuple[float, ...], tuple[int, ...]]] = []
-        self.choice_entries: list[tuple[tuple[float, ...], int]] = []
+        self.state_entries: list[tuple[tuple[Amount, ...], tuple[int, ...]]] = []
+        self.choice_entries: list[tuple[tuple[Amount, ...], int]] = []
         self.state_entry, self.choice_entry = array("i"), array("i")
         self.choice_start, self.transition_start = array("q"), array("q")
         self.successor, self.code = array("i"), array("i")
@@ -185,7 +185,7 @@ class Body:
                 Location(str(self.path), self.number, start + offset + 1, shown),
             ) from None
 
-    def split_rewards(self, text: str) -> tuple[tuple[float, ...], str]:
+    def split_rewards(self, text: str) -> tuple[tuple[Amount, ...], str]:
         """The rewards `[1, 2/3]` at the beginning, one for each structure, and what follows."""
         stripped = text.lstrip()
         if not stripped.startswith("["):
@@ -207,11 +207,11 @@ class Body:
             self.fail(f"{len(pieces)} rewards for {len(names)} reward models", stripped.strip())
         return tuple(self.meaning(self.values.reward, piece) for piece in pieces), stripped[end + 1 :]
 
-    def rewards_and_labels(self, text: str) -> tuple[tuple[float, ...], list[str]]:
+    def rewards_and_labels(self, text: str) -> tuple[tuple[Amount, ...], list[str]]:
         """What stands behind the number of a state, in any order: rewards `[1, 2/3]`, once, and labels, of
         which one with a space or bracket within stands in quotation marks. Nothing else does.
         """
-        rewards: tuple[float, ...] | None = None
+        rewards: tuple[Amount, ...] | None = None
         names: list[str] = []
         rest = text.strip()
         while rest:

@@ -16,6 +16,7 @@ A file without a value type and without parameters holds doubles, or intervals w
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Protocol
 
 from tightrope.formats.polynomial_text import parse_polynomial
@@ -23,10 +24,13 @@ from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import IndexArray
 
 Model = ParametricMDP | IntervalMDP | MDP
+Amount = float | Polynomial
+"""A reward. A number that no double holds is a polynomial, too, so that it stays exact beside others."""
 
 
 class Values(Protocol):
@@ -36,8 +40,8 @@ class Values(Protocol):
         """The number of this value, the same for the same value."""
         ...
 
-    def reward(self, text: str) -> float:
-        """A reward, which is a number in every kind of model."""
+    def reward(self, text: str) -> Amount:
+        """A reward: a number, or a polynomial where there are parameters."""
         ...
 
     def model(self, structure: Structure, codes: IndexArray) -> Model: ...
@@ -56,14 +60,15 @@ class ExactValues:
             raise ValueError("an interval in a model of exact values")
         return self.table.add(parse_polynomial(text, self.index))
 
-    def reward(self, text: str) -> float:
+    def reward(self, text: str) -> Amount:
         polynomial = parse_polynomial(text, self.index)
         if not polynomial.is_constant:
-            raise ValueError("a reward that depends on the parameters is not supported")
+            return polynomial
         try:
-            return float(polynomial.constant_term)
+            number = float(polynomial.constant_term)
         except OverflowError as error:
             raise ValueError("too large for a double") from error
+        return number if Fraction(number) == polynomial.constant_term else polynomial
 
     def model(self, structure: Structure, codes: IndexArray) -> Model:
         expressions, expression = self.table.freeze(codes)

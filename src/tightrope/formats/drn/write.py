@@ -23,8 +23,9 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial, monomial_degree, monomial_text
+from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import UNLABELLED, Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 
 _STATES_AT_ONCE = 4096
 
@@ -81,7 +82,9 @@ def _header(model: Model) -> Iterator[str]:
         tuple(_labels(structure)),
         structure.action_names,
         {
-            name: ("state",) * (reward.state is not None) + ("choice",) * (reward.choice is not None)
+            name: ("choice",)
+            if isinstance(reward, ParametricReward)
+            else ("state",) * (reward.state is not None) + ("choice",) * (reward.choice is not None)
             for name, reward in structure.rewards.items()
         },
     ).text()
@@ -149,8 +152,12 @@ class _StateLines:
         self.action = structure.action_of_choice.tolist()
         self.action_texts = [NO_LABEL if name == UNLABELLED else name for name in structure.action_names]
         rewards = structure.rewards.values()
-        self.state_rewards = _cells([reward.state for reward in rewards], structure.states)
-        self.choice_rewards = _cells([reward.choice for reward in rewards], structure.choices)
+        plain = [None if isinstance(reward, ParametricReward) else reward.state for reward in rewards]
+        self.state_rewards = _cells(plain, structure.states)
+        self.choice_rewards = _cells(
+            [reward if isinstance(reward, ParametricReward) else reward.choice for reward in rewards],
+            structure.choices,
+        )
         self.label_texts = _label_texts(structure)
         self.names = tuple(structure.valuations)
         self.columns = [structure.valuations[name].tolist() for name in self.names]
@@ -170,15 +177,33 @@ class _StateLines:
         return "".join(lines)
 
 
-def _cells(columns: Sequence[FloatArray | None], size: int) -> Callable[[int], str]:
+def _cells(columns: Sequence[FloatArray | ParametricReward | None], size: int) -> Callable[[int], str]:
     """` [1, 0.5]` for each row, nothing where the model has no rewards at all."""
     if not columns:
         return lambda row: ""
-    table = np.stack([np.zeros(size) if column is None else column for column in columns], axis=1)
-    distinct, inverse = np.unique(table, axis=0, return_inverse=True)
-    texts = [f" [{', '.join(decimal_text(value) for value in row)}]" for row in distinct.tolist()]
+    known = [_amounts(column, size) for column in columns]
+    distinct, inverse = np.unique(
+        np.stack([place for _, place in known], axis=1), axis=0, return_inverse=True
+    )
+    written = [texts for texts, _ in known]
+    texts = [
+        f" [{', '.join(own[place] for own, place in zip(written, row, strict=True))}]"
+        for row in distinct.tolist()
+    ]
     which = inverse.reshape(-1).tolist()
     return lambda row: texts[which[row]]
+
+
+def _amounts(column: FloatArray | ParametricReward | None, size: int) -> tuple[list[str], IndexArray]:
+    """The distinct texts of rewards, and which of them each row has."""
+    if column is None:
+        return ["0"], np.zeros(size, dtype=np.int32)
+    if isinstance(column, ParametricReward):
+        table = column.expressions
+        polynomials = [table.polynomial(row) for row in range(len(table))]
+        return [drn_polynomial(each, table.parameter_names) for each in polynomials], column.expression
+    distinct, inverse = np.unique(column, return_inverse=True)
+    return [decimal_text(value) for value in distinct.tolist()], inverse.reshape(-1).astype(np.int32)
 
 
 def _labels(structure: Structure) -> dict[str, BoolArray]:

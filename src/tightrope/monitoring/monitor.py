@@ -286,7 +286,7 @@ class Monitor:
             if surplus + _log_sum(evidence.departures()) - math.log(max(len(evidence.parts), 1)) > FLOOR:
                 return True
         weighed, detected = self._drift.promise(self._log_chance)
-        return weighed > FLOOR or detected > self._level - NEARLY
+        return weighed > FLOOR or (self.first_warning is None and detected > self._level - NEARLY)
 
     @property
     def _lower_total(self) -> float:

@@ -152,10 +152,10 @@ def speed(events: int) -> Row:
         words = ["sample", "bench:betting(25)", "--episodes", str(int(events / per_episode)), "--seed", "1"]
         assert command([*words, "--raw", "-o", str(log), "--json"]) == 0
         script = (
-            "import json, resource, time; from tightrope.cli.app import run; begin = time.process_time();"
+            "import json, time; from tightrope.cli.app import run; begin = time.process_time();"
             f"run(['watch', 'bench:betting(25)', '--data', {str(log)!r}, '--json']);"
-            "print(json.dumps([time.process_time() - begin,"
-            "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))"
+            "status = open('/proc/self/status').read();"  # getrusage would count the parent's memory, too
+            "print(json.dumps([time.process_time() - begin, int(status.split('VmHWM:')[1].split()[0])]))"
         )
         done = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, env=_environment(), check=True

@@ -61,7 +61,8 @@ class Answer(Record):
     * `achieved`: of several objectives, `multi(…)`, the points and policies; two `=?` are a curve and have
       neither bounds nor a verdict.
     * `controller`: the policy of a temporal formula, where it was wanted, and the interval that it has
-    `attained`. * `listed` are the states that `filter(print, …)` lists.
+      `attained`.
+    * `listed` are the states that `filter(print, …)` lists.
     * `believed`: an automaton that another program made is part of it, and nobody has checked that one.
     * `readings` say how the text was read where it can be read in two ways.
 

@@ -37,7 +37,8 @@ class Achieved(Record):
 
     * `points`: a row per policy, what it attains at least of each objective (at most, of minimised ones).
     * `weights`, `limits`: no policy has Σ weights·objectives beyond the limit, each turned so that more is
-    better. * `shares`: how a mixture draws one of `controllers` when a play begins; it meets what was asked.
+      better.
+    * `shares`: how a mixture draws one of `controllers` when a play begins; it meets what was asked.
     """
 
     points: FloatArray

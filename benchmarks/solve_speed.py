@@ -135,7 +135,7 @@ def case_study(name: str, at_point: bool) -> Problem:
         structure.choice_start,
         structure.transition_start,
         structure.successor,
-        structure.initial,
+        (structure.initial,),
         labels=labels,
         rewards=structure.rewards,
     )

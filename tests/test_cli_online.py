@@ -104,6 +104,13 @@ def test_a_table_and_a_directory(walk: str, tmp_path: Path, capsys: pytest.Captu
     assert "its seed is 0, not 9" in capsys.readouterr().err
 
 
+def test_a_table_of_coupled_sets_without_a_gap_that_was_asked_for(
+    walk: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(asked(walk, "--at", "p=0.6,q=0.8", "--episodes", "20", "--sets", "coupled")) == 0
+    assert "more than was asked for" not in capsys.readouterr().out
+
+
 def test_fixed_design_intervals_are_labelled(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
     point = ("--at", "p=0.6,q=0.8", "--episodes", "20", "--json")
     assert run(asked(walk, *point, "--sets", "tied", "--interval", "clopper-pearson")) == 0

@@ -86,7 +86,7 @@ def print_run(
     facts = [
         ("updates", grouped(len(records))),
         ("explored", explored),
-        *((("gap", _gap(last)),) if "gap" in last else ()),
+        *((("gap", _gap(last)),) if "reached" in last else ()),
         ("memory", memory_text()),
         ("sets", f"{result.kind.value} ({result.sets.relaxation.value})"),
         ("region", result.decisions.region.value if result.decisions.region else "none"),

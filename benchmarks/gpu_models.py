@@ -21,8 +21,8 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.region.build import polytope_region
-from tightrope.solver.rectangular_kernel import RectangularKernel
-from tightrope.solver.region_shape import shape_of
+from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
+from tightrope.solver.nature.region_shape import shape_of
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.events import Budget, Events
 from tightrope.statistics.ledger import Assumption, Ledger

@@ -38,8 +38,8 @@ from tightrope.model.objective import Direction
 from tightrope.solver.cuda.block import CudaBlock
 from tightrope.solver.cuda.device import Device, open_device
 from tightrope.solver.cuda.kernel import CudaKernel
-from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.reduction import equations_of
+from tightrope.solver.equations.reduction import equations_of
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solve import solve
 from tightrope.solver.workspace import Workspace
 from tightrope.studies.suite import listed, load, question

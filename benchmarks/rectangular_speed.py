@@ -27,8 +27,8 @@ from tightrope.model.objective import Direction
 from tightrope.numerics.arrays import FloatArray
 from tightrope.region.build import build_region, polytope_region
 from tightrope.region.region import RegionKind
-from tightrope.solver.kernel import Kernel
-from tightrope.solver.rectangular_kernel import RectangularKernel
+from tightrope.solver.kernels.kernel import Kernel
+from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.outcomes import Outcomes

@@ -19,10 +19,10 @@ from tightrope.region.build import build_region, polytope_region
 from tightrope.region.region import RegionKind
 from tightrope.solver.cuda.block import CudaBlock, Vector
 from tightrope.solver.cuda.kernel import CudaKernel, place
-from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.margins import find_margins
-from tightrope.solver.rectangular_kernel import RectangularKernel
-from tightrope.solver.system import NORMAL, System
+from tightrope.solver.equations.system import NORMAL, System
+from tightrope.solver.iteration.margins import find_margins
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 from tightrope.uncertainty.sets import rectangular
 
 pytestmark = pytest.mark.compiler

@@ -26,7 +26,7 @@ from tightrope.proof.problem import to_problem
 from tightrope.proof.solved import to_certificate
 from tightrope.region.build import polytope_region
 from tightrope.solver.cuda.factorise import Factoriser
-from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.solve_sets import kernel_of, solve_sets

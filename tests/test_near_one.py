@@ -29,7 +29,7 @@ from tightrope.prism.properties.resolve import PropertyOptions, ask
 from tightrope.proof.problem import to_problem
 from tightrope.proof.solved import to_certificate
 from tightrope.solver import Solution, solve
-from tightrope.solver.backups import answers, optimal, safe_choice_values
+from tightrope.solver.kernels.backups import answers, optimal, safe_choice_values
 from tightrope.solver.solve import Limits
 
 FEW_ITERATIONS = Limits(iterations=2000)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.numerics.arrays import FloatArray, IndexArray
-from tightrope.solver.few_successors import FEW, pour_few
-from tightrope.solver.pouring import pour, pour_again, pour_row
+from tightrope.solver.nature.few_successors import FEW, pour_few
+from tightrope.solver.nature.pouring import pour, pour_again, pour_row
 
 
 class Choice(NamedTuple):

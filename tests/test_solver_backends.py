@@ -1,6 +1,6 @@
 """One iteration, two devices: the CPU and the CUDA kernels take the same decisions in the same order.
 
-Every call that crosses the face of `tightrope.solver.backend` is recorded, with what was decided from its
+Every call that crosses the face of `solver.iteration.backend` is recorded, with what was decided from its
 answer. The devices sweep differently, one state after the other or all at once, so how many sweeps a stretch
 takes is left out; near the solution, with policies evaluated by factorisation, everything else must agree.
 """
@@ -19,7 +19,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray
-from tightrope.solver import blocks, budget, fixpoint
+from tightrope.solver.iteration import blocks, budget, fixpoint
 from tightrope.solver.solution import widest, width
 from tightrope.solver.solve import Limits, solve
 

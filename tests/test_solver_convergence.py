@@ -14,11 +14,12 @@ from cases.slow_models import hesitant_walk, ladder, two_ways
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.solver import Limits, Solution, Status, budget, margins, rounds, solve
-from tightrope.solver.answered import answered_sweeps
-from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.reduction import equations_of
-from tightrope.solver.system import Block, Rows, longest_choices
+from tightrope.solver import Limits, Solution, Status, solve
+from tightrope.solver.equations.reduction import equations_of
+from tightrope.solver.equations.system import Block, Rows, longest_choices
+from tightrope.solver.iteration import budget, margins, rounds
+from tightrope.solver.kernels.answered import answered_sweeps
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "solve_speed.py"
 ITERATIONS = Limits(iterations=20_000)

@@ -8,8 +8,8 @@ import pytest
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import IndexArray
-from tightrope.solver.layers import Layers, layers
-from tightrope.solver.system import Block
+from tightrope.solver.equations.layers import Layers, layers
+from tightrope.solver.equations.system import Block
 
 
 def ordered(number: IndexArray) -> Layers:

@@ -14,7 +14,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.solver import Limits, Status, solve
-from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
 
 MAX, MIN = Direction.MAX, Direction.MIN
 

@@ -18,12 +18,12 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure
 from tightrope.region.build import build_region, polytope_region
 from tightrope.region.region import RegionKind
-from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.rectangular_kernel import RectangularKernel
-from tightrope.solver.region_shape import shape_of
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
+from tightrope.solver.nature.region_shape import shape_of
+from tightrope.solver.nature.vertex_walk import inner_value, outer_value, walk
 from tightrope.solver.solution import Status
 from tightrope.solver.solve_sets import kernel_of, solve_sets
-from tightrope.solver.vertex_walk import inner_value, outer_value, walk
 from tightrope.statistics.events import Budget
 from tightrope.uncertainty.sets import Sets, expression, rectangular
 

@@ -23,8 +23,9 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.team import MOST_THREADS, Team, count_threads
 from tightrope.region.build import polytope_region
-from tightrope.solver import Limits, Solution, Status, host, parallel_block, solve
-from tightrope.solver.parallel_block import ParallelBlock
+from tightrope.solver import Limits, Solution, Status, solve
+from tightrope.solver.iteration import host, parallel_block
+from tightrope.solver.iteration.parallel_block import ParallelBlock
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.uncertainty.sets import rectangular
 

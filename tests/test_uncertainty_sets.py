@@ -22,7 +22,7 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
 from tightrope.region.build import polytope_region
 from tightrope.region.region import Relaxation
-from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.events import Budget

@@ -13,9 +13,9 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.solver.rectangular_kernel import RectangularKernel
-from tightrope.solver.reduction import equations_of
-from tightrope.solver.system import System
+from tightrope.solver.equations.reduction import equations_of
+from tightrope.solver.equations.system import System
+from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.events import Budget
 

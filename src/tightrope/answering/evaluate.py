@@ -63,7 +63,7 @@ from tightrope.prism.properties.shape import (
     is_simple_path,
 )
 from tightrope.prism.properties.state_formulas import StateFormulas
-from tightrope.solver.assumed_support import assume_support as with_support
+from tightrope.solver.equations.assumed_support import assume_support as with_support
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits, solve
 

@@ -17,7 +17,7 @@ transition. Only states that the policy can reach from the initial one become ro
 expression, which makes Z smaller and never wrong. Whether a play stops for every x of a set is not decided
 here; the error bound of `tightrope.coupled.taylor` proves it or fails.
 
-Step-bounded objectives repeat the backup a number of times (`Phase`), as `tightrope.solver.horizon` does.
+Step-bounded objectives repeat the backup a number of times (`Phase`), as `solver.iteration.horizon` does.
 """
 
 from __future__ import annotations

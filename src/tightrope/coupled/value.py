@@ -26,8 +26,8 @@ from tightrope.formats.policy import Policy, PolicyGiven
 from tightrope.model.objective import Direction, Objective
 from tightrope.numerics.rounding import down, up
 from tightrope.region.polytope import Polytope
-from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.kernel import Kernel
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.kernel import Kernel
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.uncertainty.sets import Sets, SetsKind

@@ -26,10 +26,10 @@ from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Team
 from tightrope.region.bounds import domain_box, parameter_box
-from tightrope.solver.assumed_support import assume_support
-from tightrope.solver.host import LEAST_TRANSITIONS
-from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.kernel import Kernel
+from tightrope.solver.equations.assumed_support import assume_support
+from tightrope.solver.iteration.host import LEAST_TRANSITIONS
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.kernel import Kernel
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits
 from tightrope.solver.solve_sets import kernel_of, solve_sets

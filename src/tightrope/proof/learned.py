@@ -42,7 +42,7 @@ from tightrope.proof.solved import to_claim, to_words, value_hints
 from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.polytope import Polytope
 from tightrope.region.region import RegionKind
-from tightrope.solver.rectangular_kernel import RectangularKernel
+from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import IntervalMethod, transition_intervals
 from tightrope.statistics.ledger import Assumption

@@ -16,7 +16,7 @@ from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
-from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
 
 
 def to_problem(

@@ -43,7 +43,7 @@ DISCOUNTED             Φ is a contraction: no boundary, no ranking.
 step-bounded, NEXT, CUMULATIVE  nothing to believe: `upper_steps` backups from the end give L and U again.
 `policy` is the first decision.
 
-How bounds of intervals and probabilities are read: `tightrope.solver.interval_kernel`.
+How bounds of intervals and probabilities are read: `tightrope.solver.kernels.interval_kernel`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.rounding import text_above, text_below
-from tightrope.solver.kernel import Kernel
+from tightrope.solver.kernels.kernel import Kernel
 
 
 class Status(Enum):

@@ -15,16 +15,16 @@ from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
-from tightrope.solver.assumed_support import assume_support as with_support
-from tightrope.solver.backend import Backend
-from tightrope.solver.budget import Budget, Goal, Progress
-from tightrope.solver.certify import rank_mixture
-from tightrope.solver.fixpoint import Fixpoint, solve_equations
-from tightrope.solver.horizon import Rule, Tail, look_ahead
-from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.kernel import Kernel
-from tightrope.solver.randomised import Mixture, checked_choices, checked_weights, mixed
-from tightrope.solver.reduction import equations_of, horizon_system
+from tightrope.solver.equations.assumed_support import assume_support as with_support
+from tightrope.solver.equations.reduction import equations_of, horizon_system
+from tightrope.solver.iteration.backend import Backend
+from tightrope.solver.iteration.budget import Budget, Goal, Progress
+from tightrope.solver.iteration.certify import rank_mixture
+from tightrope.solver.iteration.fixpoint import Fixpoint, solve_equations
+from tightrope.solver.iteration.horizon import Rule, Tail, look_ahead
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.kernel import Kernel
+from tightrope.solver.kernels.randomised import Mixture, checked_choices, checked_weights, mixed
 from tightrope.solver.solution import Solution, Status, widest
 from tightrope.solver.workspace import Workspace
 

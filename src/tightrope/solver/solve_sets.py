@@ -5,7 +5,7 @@ a number in an interval (METHODS §5). They are solved as such.
 
 The bound that carries the guarantee is verified by the kernel. The one on the other side says how closely
 the sets were solved; for rectangular sets of a cyclic model whose graph nature could change, graph analysis
-may have read it from a nature with more power (`tightrope.solver.rectangular_kernel`). It is then computed
+may have read it from a nature with more power (`solver.kernels.rectangular_kernel`). It is then computed
 anew as the value against nature's own answer to the guaranteed bound, fixed: whatever nature commits to
 bounds what it can achieve.
 """
@@ -20,10 +20,10 @@ from tightrope.formats.policy import PolicyGiven
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.objective import Direction, Objective
 from tightrope.numerics.arrays import FloatArray
-from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.kernel import Kernel
-from tightrope.solver.rectangular_kernel import RectangularKernel
-from tightrope.solver.region_shape import joint_choices
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.kernel import Kernel
+from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
+from tightrope.solver.nature.region_shape import joint_choices
 from tightrope.solver.solution import Solution, Status, widest
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.workspace import Workspace

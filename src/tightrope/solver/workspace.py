@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tightrope.numerics.team import Team, count_threads
-from tightrope.solver.backend import Backend
-from tightrope.solver.host import HostBackend
-from tightrope.solver.kernel import Kernel
+from tightrope.solver.iteration.backend import Backend
+from tightrope.solver.iteration.host import HostBackend
+from tightrope.solver.kernels.kernel import Kernel
 
 if TYPE_CHECKING:
     from tightrope.solver.cuda.kernel import CudaKernel

@@ -19,7 +19,7 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.region.nearby import Nearby
 from tightrope.region.polytope import Polytope
 from tightrope.region.region import Region, RegionKind
-from tightrope.solver.kernel import Kernel
+from tightrope.solver.kernels.kernel import Kernel
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals
 

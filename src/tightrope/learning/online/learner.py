@@ -59,7 +59,7 @@ from tightrope.numerics.record import Facts, as_card, as_text
 from tightrope.problem import Problem
 from tightrope.region.nearby import Nearby
 from tightrope.region.region import RegionKind
-from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.statistics.estimates import EventIntervals, check_delta
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.prequential import Predictions

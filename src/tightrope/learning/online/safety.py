@@ -27,7 +27,7 @@ from tightrope.planning.design import Design
 from tightrope.planning.episodes import stationary
 from tightrope.planning.safe import NoPolicyKeepsBound
 from tightrope.problem import Problem
-from tightrope.solver.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solve import Limits
 from tightrope.solver.solve_sets import solve_sets
 from tightrope.uncertainty.sets import Sets

@@ -17,13 +17,13 @@ import numpy as np
 
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.solver.backend import Backend, BlockBackend, Judgement, Portion, Schedule
 from tightrope.solver.cuda.block import CudaBlock
 from tightrope.solver.cuda.kernel import CudaKernel, place
 from tightrope.solver.cuda.model import SystemArrays
-from tightrope.solver.equations import Equations
-from tightrope.solver.kernel import Backups, Kernel
-from tightrope.solver.system import System
+from tightrope.solver.equations.equations import Equations
+from tightrope.solver.equations.system import System
+from tightrope.solver.iteration.backend import Backend, BlockBackend, Judgement, Portion, Schedule
+from tightrope.solver.kernels.kernel import Backups, Kernel
 
 T = TypeVar("T")
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.solver.backend import Around, Improvement
 from tightrope.solver.cuda.factorise import Factoriser
 from tightrope.solver.cuda.kernel import CudaKernel
 from tightrope.solver.cuda.model import SystemArrays
-from tightrope.solver.host_block import LARGEST, find_progress
-from tightrope.solver.system import System
+from tightrope.solver.equations.system import System
+from tightrope.solver.iteration.backend import Around, Improvement
+from tightrope.solver.iteration.host_block import LARGEST, find_progress
 
 MARGIN_SWEEPS = 16
 """Sweeps between two looks at how far margins have come."""

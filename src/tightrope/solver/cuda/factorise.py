@@ -1,4 +1,4 @@
-"""Frozen equations of a small, slow block solved by sparse LU on the host, as `tightrope.solver.frozen` does.
+"""Frozen equations of a small, slow block solved by sparse LU on the host, as `solver.kernels.frozen` does.
 
 Sweeps need as many rounds as a play has steps, on a GPU as elsewhere; a block of some thousand states is
 solved faster by one factorisation. The device says which choices were taken and what nature answers, the host
@@ -13,8 +13,8 @@ import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 from tightrope.solver.cuda.kernel import CudaKernel
-from tightrope.solver.frozen import factorised
-from tightrope.solver.system import EXIT, Block, Rows, System
+from tightrope.solver.equations.system import EXIT, Block, Rows, System
+from tightrope.solver.kernels.frozen import factorised
 
 
 class Factoriser:

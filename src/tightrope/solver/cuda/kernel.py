@@ -19,10 +19,10 @@ from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.solver.cuda.device import Device
 from tightrope.solver.cuda.graph import DeviceGraph
 from tightrope.solver.cuda.model import DeviceModel, DeviceSystem
-from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.kernel import Backups
-from tightrope.solver.rectangular_kernel import RectangularKernel
-from tightrope.solver.system import System
+from tightrope.solver.equations.system import System
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.kernel import Backups
+from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 
 
 class CudaKernel:

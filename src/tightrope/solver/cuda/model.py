@@ -13,9 +13,9 @@ from tightrope.solver.cuda.device import BLOCK, Device
 from tightrope.solver.cuda.layout import Rows, lay_out
 from tightrope.solver.cuda.pool import Pool
 from tightrope.solver.cuda.records import MODEL, SEGMENT, SYSTEM, Record
-from tightrope.solver.interval_kernel import IntervalKernel
-from tightrope.solver.rectangular_kernel import RectangularKernel
-from tightrope.solver.system import NORMAL, System
+from tightrope.solver.equations.system import NORMAL, System
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 
 PLAIN, INTERVAL, POLYTOPE, ELLIPSOID = range(4)
 

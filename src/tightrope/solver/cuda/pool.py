@@ -1,6 +1,6 @@
 """The vertices that rectangular sets over a polytope have met, in device memory.
 
-The pool is the host's (`tightrope.solver.vertex_walk`): walks on the device move along the neighbours it
+The pool is the host's (`solver.nature.vertex_walk`): walks on the device move along the neighbours it
 knows. Where a walk needs one that is not known it stops, which costs tightness and nothing else, and asks;
 between sweeps the host computes what was asked for and the device gets the longer pool. Small polytopes are
 walked through in advance, so that nothing is left to ask.
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tightrope.solver.cuda.device import Device
-from tightrope.solver.region_shape import Shape
-from tightrope.solver.vertex_walk import UNKNOWN, neighbour
+from tightrope.solver.nature.region_shape import Shape
+from tightrope.solver.nature.vertex_walk import UNKNOWN, neighbour
 
 IN_ADVANCE = 2048
 """Vertices that are looked for before anything is asked."""

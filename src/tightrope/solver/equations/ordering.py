@@ -1,0 +1,214 @@
+"""In which order, and in which portions, a system is solved.
+
+Strongly connected components in reverse topological order, so that a block finds its successors solved.
+Acyclic stretches become passes. A model with very many small components has neighbours in that order
+merged into one block: sweeps run in the same order and the overhead a block costs is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from tightrope.model.graph.components import Components
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+from tightrope.solver.equations.system import Block
+
+MANY_COMPONENTS = 64
+MERGED_STATES = 256
+"""States up to which neighbouring components are merged."""
+
+SMALL_COMPONENT = 64
+MERGED_IN_SMALL_ONES = 4096
+"""The same where cyclic components have no more than `SMALL_COMPONENT` states on average: what a block costs
+beside its sweeps would otherwise be most of the work.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class HostPortion:
+    """States to be solved together, in order; `is_cyclic` says whether one pass is not enough,
+    `is_connected` that they are one component.
+    """
+
+    block: Block
+    is_cyclic: bool
+    is_connected: bool
+    is_large: bool = False
+
+
+def portions(components: Components, leader: IndexArray, skip: BoolArray) -> Iterator[HostPortion]:
+    """Portions of the states in the order of `components`; those in `skip` are left out.
+
+    Groups (equal `leader`) lie within one component, or the component graph was made with them joined."""
+    cyclic = np.flatnonzero(components.cyclic)
+    start = components.start
+    stretches: list[tuple[int, int, bool]] = []
+    if len(cyclic) <= MANY_COMPONENTS:
+        position = 0
+        for k in cyclic:
+            if start[k] > position:
+                stretches.append((position, int(start[k]), False))
+            stretches.append((int(start[k]), int(start[k + 1]), True))
+            position = int(start[k + 1])
+        if position < len(components.order):
+            stretches.append((position, len(components.order), False))
+    else:
+        stretches = _merged(components)
+    for first, last, is_cyclic in stretches:
+        states = components.order[first:last]
+        connected = is_cyclic and components.component[states[0]] == components.component[states[-1]]
+        states = states[~skip[states]]
+        if len(states) == 0:
+            continue
+        yield HostPortion(_groups(states, leader), is_cyclic, connected)
+
+
+def level_portions(
+    found: list[HostPortion], structure: Structure, usable: BoolArray
+) -> list[list[HostPortion]]:
+    """Portions that do not depend on each other together, in an order in which successors come first."""
+    place = np.full(structure.states, -1, np.int32)
+    for i, portion in enumerate(found):
+        place[portion.block.member] = i
+    level = np.zeros(len(found), np.int32)
+    for i, portion in enumerate(found):
+        level[i] = _level(structure, usable, portion.block.member, place, level, i)
+    levels: list[list[HostPortion]] = [[] for _ in range(int(level.max(initial=-1)) + 1)]
+    for i, portion in enumerate(found):
+        levels[level[i]].append(portion)
+    return levels
+
+
+def _level(
+    structure: Structure,
+    usable: BoolArray,
+    member: IndexArray,
+    place: IndexArray,
+    level: IndexArray,
+    own: int,
+) -> int:
+    start = structure.transition_start, structure.choice_start
+    return int(_highest_below(*start, structure.successor, usable, member, place, level, own)) + 1
+
+
+@kernel
+def _highest_below(
+    transition_start: OffsetArray,
+    choice_start: OffsetArray,
+    successor: IndexArray,
+    usable: BoolArray,
+    member: IndexArray,
+    place: IndexArray,
+    level: IndexArray,
+    own: int,
+) -> int:
+    """The highest level of a portion that this one leads to, −1 if to none."""
+    highest = -1
+    for s in member:
+        for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
+            to = place[successor[t]]
+            if usable[t] and to >= 0 and to != own:
+                highest = max(highest, level[to])
+    return highest
+
+
+def level_states(
+    structure: Structure, usable: BoolArray, states: IndexArray
+) -> tuple[IndexArray, OffsetArray]:
+    """States without cycles, given successors first, by the longest way to the end of them: (states, where
+    each level starts and the last ends).
+    """
+    level = np.zeros(structure.states, np.int32)
+    start = structure.transition_start, structure.choice_start
+    count = int(_raise_levels(*start, structure.successor, usable, states, level))
+    ends = np.zeros(count + 1, np.int64)
+    ordered = np.empty_like(states)
+    _sort_levels(states, level, ends, ordered)
+    return ordered, ends
+
+
+@kernel
+def _raise_levels(
+    transition_start: OffsetArray,
+    choice_start: OffsetArray,
+    successor: IndexArray,
+    usable: BoolArray,
+    states: IndexArray,
+    level: IndexArray,
+) -> int:
+    """Levels from 1 on; what is not among the states has 0."""
+    highest = 0
+    for s in states:
+        above = 0
+        for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
+            if usable[t]:
+                above = max(above, level[successor[t]])
+        level[s] = above + 1
+        highest = max(highest, above + 1)
+    return highest
+
+
+@kernel
+def _sort_levels(states: IndexArray, level: IndexArray, ends: OffsetArray, ordered: IndexArray) -> None:
+    """Sort by counting; `ends` becomes the places where levels start."""
+    for s in states:
+        ends[level[s]] += 1
+    for k in range(1, len(ends)):
+        ends[k] += ends[k - 1]
+    place = ends[:-1].copy()
+    for s in states:
+        ordered[place[level[s] - 1]] = s
+        place[level[s] - 1] += 1
+
+
+def _merged(components: Components) -> list[tuple[int, int, bool]]:
+    """Neighbouring components joined up to a size; stretches without a cycle stay passes."""
+    start, cyclic = components.start, components.cyclic
+    is_small = np.diff(start)[cyclic].mean() <= SMALL_COMPONENT
+    most = MERGED_IN_SMALL_ONES if is_small else MERGED_STATES
+    change = np.flatnonzero(np.diff(cyclic.astype(np.int8))) + 1
+    runs = np.concatenate([[0], change, [len(cyclic)]])
+    stretches: list[tuple[int, int, bool]] = []
+    for a, b in pairwise(runs):
+        first, last, is_cyclic = int(start[a]), int(start[b]), bool(cyclic[a])
+        small = last - first < most
+        if stretches and small and stretches[-1][1] - stretches[-1][0] < most:
+            before = stretches.pop()
+            stretches.append((before[0], last, before[2] or is_cyclic))
+        elif is_cyclic and not small:
+            stretches.extend(_split(components, int(a), int(b), most))
+        else:
+            stretches.append((first, last, is_cyclic))
+    return stretches
+
+
+def _split(components: Components, first: int, last: int, most: int) -> list[tuple[int, int, bool]]:
+    """A long run of cyclic components cut into pieces of at least `most` states (the last may be smaller)."""
+    start = components.start
+    pieces: list[tuple[int, int, bool]] = []
+    k = first
+    while k < last:
+        end = int(np.searchsorted(start, start[k] + most))
+        end = min(max(end, k + 1), last)
+        pieces.append((int(start[k]), int(start[end]), True))
+        k = end
+    return pieces
+
+
+def _groups(states: IndexArray, leader: IndexArray) -> Block:
+    """Groups in the order in which their first member comes."""
+    lead = leader[states]
+    if np.array_equal(lead, states):
+        return Block.of_states(np.ascontiguousarray(states))
+    _, first, inverse = np.unique(lead, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))
+    number = rank[inverse]
+    member = states[np.argsort(number, kind="stable")]
+    sizes = np.bincount(number)
+    return Block(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]), member)

@@ -1,0 +1,132 @@
+"""The fixpoint equations x = Φ(x) that an objective becomes, and the blocks in which they are solved.
+
+x(s) = opt_c [ reward(c) + discount(c) · opt_{p ∈ P(c)} p·x ] on every state that is not a boundary state.
+States of an end component in which a player could idle for ever without reward share one value: they form
+a *group* with one equation, in which choices that only idle are left out (see
+`tightrope.solver.equations.quotient`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+
+NORMAL, CLOSED, EXIT = 0, 1, 2
+"""Modes of a choice: as it stands; left out; nature, being able to idle, picks its best way out of the
+group.
+"""
+
+ChoiceModes = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """Equations for one objective on one structure.
+
+    * `reward`, `discount`: one a choice; empty arrays stand for 0 and 1.
+    * `enabled[c]` False: the choice is not the agent's to take (a fixed policy).
+    * `leader[s]`: the state whose group s belongs to; itself unless collapsed.
+    * `floor ≤ x ≤ ceiling` is known of every value.
+    * `slack`: how much a single backup is to be widened, relatively, so that bounds found with one
+      player's strategy fixed leave room for the rounding of the check without it.
+    * `unit`: 0, or, where values may cancel, the size of the rewards they are made of: a relative
+      precision is then relative to the largest of it and all values.
+    """
+
+    structure: Structure
+    reward: FloatArray
+    discount: FloatArray
+    agent_maximises: bool
+    nature_maximises: bool
+    enabled: BoolArray
+    mode: ChoiceModes
+    leader: IndexArray
+    floor: float
+    ceiling: float
+    unit: float
+    slack: float = 0.0
+
+    @cached_property
+    def smallest_reward(self) -> float:
+        """∞ where there are no rewards."""
+        return float(self.reward.min(initial=np.inf))
+
+    def with_groups(self, leader: IndexArray, mode: ChoiceModes) -> System:
+        return replace(self, leader=leader, mode=mode)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Groups of states to be solved together: group g is `member[group_start[g]:group_start[g+1]]`.
+
+    Sweeps under frozen choices go through the groups in order. Robust ones follow `visit`, a permutation of
+    the groups that suits the memory of the model better (empty: in order), from its end if `backwards`.
+    """
+
+    group_start: OffsetArray
+    member: IndexArray
+    visit: IndexArray = field(default_factory=lambda: np.zeros(0, np.int32))
+    backwards: bool = False
+
+    @staticmethod
+    def of_states(states: IndexArray) -> Block:
+        return Block(np.arange(len(states) + 1, dtype=np.int64), states)
+
+    def __len__(self) -> int:
+        return len(self.group_start) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The equations of a block with the agent's and nature's choices frozen: one sparse row a group.
+
+    Group g reads x = reward[g] + self_weight[g]·x + Σ weight[i]·x(column[i]), i in row_start[g]..row_end[g].
+    Entries may have weight 0. Where swing[g] ≥ 0 they are all that is possible, in the order of pouring, and
+    the answer stays nature's best as long as no entry before that place is worse for it than the one there,
+    and none behind it better. `low` and `room` hold each entry's lower bound and what is above it, so that
+    a row can be poured again by itself; they are empty where nobody will.
+    """
+
+    row_start: OffsetArray
+    row_end: OffsetArray
+    column: IndexArray
+    weight: FloatArray
+    self_weight: FloatArray
+    reward: FloatArray
+    choice: OffsetArray
+    swing: OffsetArray
+    low: FloatArray = field(default_factory=lambda: np.empty(0))
+    room: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @staticmethod
+    def room_for(longest_choice: OffsetArray, block: Block, *, with_bounds: bool) -> Rows:
+        """Rows with place for the longest choice of every group (`longest_choices` of the structure)."""
+        size = np.maximum.reduceat(longest_choice[block.member], block.group_start[:-1])
+        row_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(size, dtype=np.int64)])
+        groups, total = len(block), int(row_start[-1])
+        return Rows(
+            row_start,
+            row_start[:-1].copy(),
+            np.empty(total, np.int32),
+            np.empty(total),
+            np.zeros(groups),
+            np.zeros(groups),
+            np.full(groups, -1, np.int64),
+            np.full(groups, -1, np.int64),
+            np.empty(total if with_bounds else 0),
+            np.empty(total if with_bounds else 0),
+        )
+
+
+def longest_choices(structure: Structure) -> OffsetArray:
+    """For every state the number of transitions of its longest choice."""
+    result: OffsetArray = np.maximum.reduceat(
+        np.diff(structure.transition_start), structure.choice_start[:-1]
+    )
+    return result

@@ -1,0 +1,1 @@
+"""From equations to verified bounds, written once; the CPU as one of the places where it runs."""

@@ -1,0 +1,219 @@
+"""What the iteration asks of the place where it runs: a `Backend` for the whole model, a `BlockBackend` for
+one block. The CPU (`host`, `host_block`) and a GPU (`cuda.backend`, `cuda.block`) answer.
+
+Everything that is decided, every constant and limit, is on this side of the face, in `fixpoint`, `blocks`,
+`rounds`, `margins`, `policy_iteration` and `certify`; what lies behind it computes and decides nothing. Two
+kinds of vectors cross it. *Group vectors* have one entry per group of the block; they are arrays of the
+module `xp` (NumPy, or CuPy on a GPU), so that arithmetic on them is written once. *State vectors* hold values
+of all states and are opaque: only the backend that made one looks inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from tightrope.model.graph.support import Support
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.solver.equations.equations import Equations
+from tightrope.solver.equations.system import System
+from tightrope.solver.kernels.kernel import Backups, Kernel
+
+GroupVector = Any
+"""An array of `xp` with one entry per group."""
+
+StateVector = Any
+"""Values of all states, wherever and however often they are kept."""
+
+T = TypeVar("T")
+
+
+class Improvement(NamedTuple):
+    """A robust sweep: its largest relative change, and whether every group kept its choice."""
+
+    change: float
+    is_same_policy: bool
+
+
+class Around(NamedTuple):
+    """The states outside a block: the smallest finite lower bound (0 without one), and how far bounds are
+    apart at most, absolutely or (`is_part`) as a part of the lower one.
+    """
+
+    smallest: float
+    distance: float
+    is_part: bool
+
+
+class BlockBackend(Protocol):
+    """Groups of states that are solved together. It keeps the choices, the agent's and nature's, of the last
+    robust sweep: *the choices kept*, under which x = reward + W·x is a linear system.
+    """
+
+    @property
+    def xp(self) -> Any: ...
+
+    @property
+    def groups(self) -> int: ...
+
+    def look_around(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> Around: ...
+
+    def guess_costs(self) -> GroupVector:
+        """A guess at the reward on the way out of the block; 0 where there is none."""
+
+    def gather(self, of_states: FloatArray) -> GroupVector:
+        """The host's values of the groups."""
+
+    def scatter(self, of_groups: GroupVector, of_states: FloatArray) -> None:
+        """Write values of the groups into the host's vector."""
+
+    def state_vector(self, of_states: FloatArray) -> StateVector:
+        """A vector to iterate on; it may share memory with the host's."""
+
+    def take(self, values: StateVector) -> GroupVector: ...
+
+    def put(self, values: StateVector, of_groups: GroupVector) -> None: ...
+
+    def improve(self, values: StateVector, shift: GroupVector, unit: float, backwards: bool) -> Improvement:
+        """One robust sweep x ← Φ(x) + shift within floor and ceiling, both players free. Where groups are
+        swept one after the other, `backwards` turns their order round. Changes are relative to
+        max(|x|, unit)."""
+
+    def evaluate(self, values: StateVector, shift: GroupVector, unit: float, most: int, goal: float) -> int:
+        """Up to `most` sweeps under the choices kept, fewer once a sweep changes no more than `goal`: how
+        many were done. Nature may answer anew where that is cheap. A device that does not look in between
+        does them all."""
+
+    def answer(self, values: StateVector, shift: GroupVector, unit: float) -> float:
+        """One sweep under the agent's choices kept, nature free; its largest relative change."""
+
+    def adopt(self, policy: OffsetArray, values: StateVector, shift: GroupVector, unit: float) -> None:
+        """One sweep under the agent's choices `policy` (one per group), nature free; they are kept."""
+
+    def factorise(self, values: StateVector, shift: GroupVector) -> float:
+        """Solve x = reward + shift + W·x under the choices kept: the factors' entries per entry of the
+        equations, 0 (and nothing stored) without a solution."""
+
+    def find_progress(self, values: StateVector) -> OffsetArray | None:
+        """For every group a choice that leads closer to the way out, whatever nature does."""
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it is known that some group, under the choices kept, never moves."""
+
+    def count_steps(
+        self, values: StateVector, weights: GroupVector, reference: GroupVector, most: int, tolerance: float
+    ) -> tuple[GroupVector, int, float]:
+        """Up to `most` sweeps w ← reference + W·w from `weights`, W that of the choices kept at `values`:
+        (w, sweeps done, last relative change)."""
+
+    def factorise_steps(self, values: StateVector, reference: GroupVector) -> GroupVector | None:
+        """The solution of w = reference + W·w by factorisation; None without one."""
+
+    def find_missing(self, values: StateVector, upward: bool) -> GroupVector:
+        """By how much the values' backups, safely rounded, are beyond them; nowhere positive: they are an
+        upper (a lower) bound of the block, given the values around it."""
+
+
+class Portion(Protocol):
+    """States that are solved together; `is_cyclic`: one backward pass is not enough; `is_large`: all threads
+    work on it at once.
+    """
+
+    @property
+    def is_cyclic(self) -> bool: ...
+
+    @property
+    def is_large(self) -> bool: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Portions in the order in which they are solved; those of one level do not depend on each other.
+
+    `ranking` is a topological order of the states where there is no cycle, else None.
+    """
+
+    levels: Sequence[Sequence[Portion]]
+    ranking: OffsetArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """Both bounds backed up once more, safely.
+
+    Per state: whether each bound holds (arrays of `xp`), and the choice that attains the agent's. Per choice,
+    for the bound that the owners of progress have to attain: whether the choice attains it (`good`) and
+    whether it is strictly better (`slack`), arrays of `xp`.
+    """
+
+    low_holds: Any
+    high_holds: Any
+    policy: OffsetArray
+    good: Any
+    slack: Any
+
+
+class Backend(Protocol):
+    """A model in the place where it is solved. Bounds are vectors of the host, unless it says otherwise."""
+
+    @property
+    def kernel(self) -> Kernel: ...
+
+    @property
+    def backups(self) -> Backups:
+        """Backups of all choices at once, computed there."""
+
+    @property
+    def support(self) -> Support: ...
+
+    @property
+    def xp(self) -> Any: ...
+
+    def upload(self, of_host: Any) -> Any:
+        """As an array of `xp`; the same one where that is the host's."""
+
+    def download(self, values: Any) -> Any:
+        """As an array of the host."""
+
+    def beside(self, kernel: Kernel) -> Backend:
+        """Another model in the same place."""
+
+    def run_together(self, tasks: Sequence[Callable[[int], T]]) -> list[T]:
+        """The results of tasks that do not depend on each other; each is told which worker runs it."""
+
+    def find_loops(self, system: System) -> BoolArray:
+        """States without a way out."""
+
+    def schedule(self, system: System, settled: BoolArray) -> Schedule: ...
+
+    def schedule_acyclic(self, system: System, settled: BoolArray) -> Schedule | None:
+        """The schedule of a system without cycles; None, as early as possible, where there is one."""
+
+    def may_idle(self, system: System, settled: BoolArray) -> bool:
+        """False where no end component without rewards is left among the states that are not settled."""
+
+    def back_up(
+        self, system: System, portion: Portion, lower: FloatArray, upper: FloatArray, policy: OffsetArray
+    ) -> None:
+        """Safe backups of both bounds of states without cycles, in order and in place; `policy` receives the
+        choice that attains the agent's bound."""
+
+    def open_block(
+        self, equations: Equations, system: System, portion: Portion, lower: FloatArray, worker: int
+    ) -> BlockBackend:
+        """The groups of a cyclic portion; `lower` has the values around it."""
+
+    def judge(self, equations: Equations, lower: Any, upper: Any) -> Judgement:
+        """The bounds are arrays of `xp` here."""
+
+    def keep_transitions(self, values: Any, nature_maximises: bool, slack: Any) -> Any:
+        """Transitions of some optimal answer of nature to `values`, and at choices with slack all that are
+        possible."""
+
+    def attract(
+        self, kept: Any, within: Any, start: Any, open_choice: Any, joins: tuple[bool, bool]
+    ) -> tuple[Any, Any]:
+        """(rank, witness) per state: those in `within` that the agent and nature, as far as they join, draw
+        to `start` through open choices and transitions kept (None: all possible ones). Rank −1: never."""

@@ -1,0 +1,105 @@
+"""What a solve may use (`Budget`), what it has used and learned on the way (`Progress`), and what it is asked
+for (`Goal`). How it ended is a result and travels with the bounds (`solver.iteration.fixpoint.Fixpoint`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tightrope.numerics.arrays import FloatArray
+from tightrope.solver.kernels.frozen import LARGEST_FACTORISATION
+from tightrope.solver.solution import Status
+
+PATIENCE = 1500
+"""Most sweeps after which a block that can be factorised is."""
+
+LITTLE_FILL = 8.0
+"""Entries of the factors per entry of the equations up to which large blocks are factorised, too."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of a solve."""
+
+    iterations: int = 1_000_000
+    deadline: float = float("inf")
+    """In seconds of `time.perf_counter`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """How close bounds are to come, and values to start from (one per state) where some were given."""
+
+    precision: float = 1e-6
+    relative: bool = True
+    start: FloatArray | None = None
+
+    def within(self, precision: float) -> Goal:
+        return replace(self, precision=precision)
+
+
+@dataclass
+class Progress:
+    """Iterations used, and what the blocks solved so far say about those to come.
+
+    `largest` is the largest absolute value so far; it matters where values are signed. `fill` is the number
+    of entries of the factors per entry of the equations, in the largest block factorised so far, which had
+    `filled_groups` groups.
+    """
+
+    budget: Budget
+    iterations: int = 0
+    largest: float = 0.0
+    fill: float = 0.0
+    filled_groups: int = 0
+
+    @property
+    def limit(self) -> Status | None:
+        """The limit that has been reached, if any."""
+        if self.iterations >= self.budget.iterations:
+            return Status.ITERATION_LIMIT
+        return Status.TIME_LIMIT if time.perf_counter() > self.budget.deadline else None
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.limit is not None
+
+    def fork(self) -> Progress:
+        """A copy for a block that is solved beside others."""
+        return replace(self)
+
+    def join(self, begin: Progress, forks: Iterable[Progress]) -> None:
+        """Add what blocks solved beside each other, all from `begin` on, have used and learned."""
+        for fork in forks:
+            self.iterations += fork.iterations - begin.iterations
+            self.largest = max(self.largest, fork.largest)
+            if fork.filled_groups:
+                self.note_fill(fork.filled_groups, fork.fill)
+
+    def note_fill(self, groups: int, fill: float) -> None:
+        """A block of so many groups has been factorised, with `fill` entries of the factors per entry."""
+        if groups >= self.filled_groups:
+            self.fill, self.filled_groups = fill, groups
+
+    def _expected_fill(self, groups: int) -> float:
+        """What the largest block factorised so far says of one of so many groups: fill grows with size, on a
+        grid about with its square root. Infinite where nothing is known.
+        """
+        if self.filled_groups == 0:
+            return float("inf")
+        return self.fill * math.sqrt(max(1.0, groups / self.filled_groups))
+
+    def may_factorise(self, groups: int) -> bool:
+        if groups <= LARGEST_FACTORISATION:
+            return True
+        return groups <= 10 * LARGEST_FACTORISATION and self._expected_fill(groups) <= LITTLE_FILL
+
+    def patience_for(self, groups: int) -> int:
+        """Sweeps after which a block is factorised: fewer where factors are known to be cheap. One with fill
+        f costs about 2f² sweeps.
+        """
+        most = min(PATIENCE, groups // 20 + 60)
+        return int(min(most, 60 + 4 * self._expected_fill(groups) ** 2))

@@ -1,0 +1,178 @@
+"""Games whose idle end components depend on what nature cuts: strategy iteration by one-player solves.
+
+Owners and opponents of progress (see `equations`) then sit on different sides, agent and nature.
+
+* A strategy of the owners that makes progress against every opposition leaves a one-player problem
+  without idle components; its value is a bound on the owners' side. Improving the strategy where that is
+  *strictly* better keeps it one that makes progress (in a class of states that is never left nothing
+  could have improved) and ends with the game's value.
+* The opponent's best answer to that value, fixed, leaves a one-player problem of the owners, which `quotient`
+  treats exactly; its value is the bound on the other side. Any answer that is optimal in one step is
+  optimal for the opponent.
+
+Every step yields valid bounds; the tightest are returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from tightrope.model.graph.qualitative import almost_sure, positive
+from tightrope.model.graph.support import Support
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.solver.equations.equations import Equations, Meaning
+from tightrope.solver.iteration.backend import Backend
+from tightrope.solver.iteration.budget import Goal, Progress
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.kernel import Backups
+from tightrope.solver.solution import Status, widest
+
+MOST_ROUNDS = 200
+
+SLACK = 2.0**-43
+"""Relative room left at every backup for the rounding of the final check."""
+
+
+class Bounds(Protocol):
+    """What a one-player solve returns, as far as it matters here."""
+
+    @property
+    def lower(self) -> FloatArray: ...
+    @property
+    def upper(self) -> FloatArray: ...
+
+
+OnePlayer = Callable[[Backend, Equations, Goal, Progress], Bounds]
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """Bounds of a game's value, and why they are wider than asked, where limits are not the reason."""
+
+    lower: FloatArray
+    upper: FloatArray
+    shortfall: Status | None = None
+
+
+def play(
+    backend: Backend, equations: Equations, goal: Goal, progress: Progress, one_player: OnePlayer
+) -> Played:
+    """Bounds of the game's value, within the precision of `goal` unless it is said why not."""
+    structure, system, kernel = equations.system.structure, equations.system, backend.backups
+    equations = replace(equations, system=replace(system, slack=SLACK))
+    fine, half = goal.within(goal.precision * 1e-3), goal.within(goal.precision / 2)
+    policy, answer = _first_strategies(kernel, equations)
+    lower = np.full(structure.states, system.floor)
+    upper = np.full(structure.states, system.ceiling)
+    for _ in range(MOST_ROUNDS):
+        if equations.agent_owns:
+            owned = one_player(backend, equations.with_policy(policy), fine, progress)
+            values = owned.lower if equations.owners_maximise else owned.upper
+            reply = kernel.answer(values, system.nature_maximises)
+            against = one_player(_fix_nature(backend, reply), equations, half, progress)
+        else:
+            owned = one_player(_fix_nature(backend, answer), equations, fine, progress)
+            values = owned.lower if equations.owners_maximise else owned.upper
+            choices = _best_of(equations, kernel.safe_choices(system, values, equations.owners_maximise))
+            against = one_player(backend, equations.with_policy(choices), half, progress)
+        if equations.owners_maximise:
+            lower, upper = np.maximum(lower, owned.lower), np.minimum(upper, against.upper)
+        else:
+            lower, upper = np.maximum(lower, against.lower), np.minimum(upper, owned.upper)
+        gap = widest(lower, upper, goal.relative, system.unit)
+        if gap <= goal.precision or progress.is_exhausted:
+            return Played(lower, upper)
+        if equations.agent_owns:
+            better = _improved_policy(kernel, equations, policy, values, 10 * fine.precision)
+            if better is None:
+                break
+            policy = better
+        else:
+            improved = _improved_answer(kernel, equations, answer, values, 10 * fine.precision)
+            if improved is None:
+                break
+            answer = improved
+    return Played(lower, upper, Status.PRECISION_LIMIT)
+
+
+def _fix_nature(backend: Backend, answer: FloatArray) -> Backend:
+    """The model with nature's answer fixed, in the same place."""
+    return backend.beside(IntervalKernel.plain(backend.kernel.structure, answer))
+
+
+def _first_strategies(kernel: Backups, equations: Equations) -> tuple[OffsetArray, FloatArray]:
+    """A policy and an answer of nature; the owners' one makes progress wherever that can be had."""
+    system, structure = equations.system, equations.system.structure
+    support = Support(structure, kernel.lower, kernel.upper)
+    reaches = {"agent_reaches": equations.agent_owns, "nature_reaches": equations.nature_owns}
+    within = ~equations.fixed
+    if equations.meaning is Meaning.REWARD:
+        drawn = almost_sure(support, equations.fixed, within=within, choices=system.enabled, **reaches)
+    else:
+        target = equations.fixed & (equations.value > 0)
+        if equations.meaning is Meaning.TOTAL:
+            earns = system.enabled & (system.reward > 0)
+            target = np.logical_or.reduceat(earns, structure.choice_start[:-1])
+        drawn = positive(support, target, within=within, choices=system.enabled, **reaches)
+    policy = _best_of(equations, system.reward if len(system.reward) else np.zeros(structure.choices))
+    policy = np.where(drawn.witness >= 0, drawn.witness, policy)
+    distance = np.where(drawn.states, drawn.rank, np.iinfo(np.int32).max).astype(np.float64)
+    return policy, kernel.answer(distance, False)
+
+
+def _best_of(equations: Equations, each: FloatArray) -> OffsetArray:
+    system = equations.system
+    start = system.structure.choice_start
+    nothing = -np.inf if system.agent_maximises else np.inf
+    each = np.where(system.enabled, each, nothing)
+    best = (np.maximum if system.agent_maximises else np.minimum).reduceat(each, start[:-1])
+    state = system.structure.choice_state
+    chosen = np.flatnonzero(system.enabled & (each == best[state]))[::-1]
+    policy = np.full(system.structure.states, -1, np.int64)
+    policy[state[chosen]] = chosen
+    return policy
+
+
+def _improved_answer(
+    kernel: Backups, equations: Equations, answer: FloatArray, values: FloatArray, tolerance: float
+) -> FloatArray | None:
+    """Nature's answer where it is strictly better than the one it gave; None where nothing is."""
+    structure, system = equations.system.structure, equations.system
+    best = kernel.answer(values, system.nature_maximises)
+    old = _mean(equations, answer, values)
+    better = _exceeds(_mean(equations, best, values), old, system.nature_maximises, tolerance)
+    if not better.any():
+        return None
+    taken: FloatArray = np.where(np.repeat(better, np.diff(structure.transition_start)), best, answer)
+    return taken
+
+
+def _improved_policy(
+    kernel: Backups, equations: Equations, policy: OffsetArray, values: FloatArray, tolerance: float
+) -> OffsetArray | None:
+    """The agent's choice where it is strictly better than the one it made; None where nothing is."""
+    each = kernel.safe_choices(equations.system, values, not equations.system.agent_maximises)
+    best = _best_of(equations, each)
+    better = _exceeds(each[best], each[policy], equations.system.agent_maximises, tolerance)
+    if not better.any():
+        return None
+    return np.where(better, best, policy)
+
+
+def _exceeds(new: FloatArray, old: FloatArray, maximise: bool, tolerance: float) -> BoolArray:
+    """Where `new` is better than `old` by more than `tolerance`, relatively."""
+    ahead, behind = (new, old) if maximise else (old, new)
+    margin = tolerance * np.where(np.isfinite(old), np.abs(old), 0.0)
+    result: BoolArray = (ahead != behind) & (ahead > behind + margin)
+    return result
+
+
+def _mean(equations: Equations, probability: FloatArray, values: FloatArray) -> FloatArray:
+    structure = equations.system.structure
+    terms = np.zeros(structure.transitions)
+    np.multiply(probability, values[structure.successor], out=terms, where=probability > 0)
+    return np.add.reduceat(terms, structure.transition_start[:-1])

@@ -1,0 +1,205 @@
+"""Objectives that look a finite number of steps ahead: as many safe backups as there are steps.
+
+Each backup rounds both bounds to their safe side, so nothing is left to verify. Nature, like the agent,
+may decide anew in every step. The agent's decisions are recorded step by step: followed in this order, they
+attain the bound on the agent's side.
+
+    P [ allowed U^[a,b] target ]   b − a backups with the target absorbing, then a in which it is not
+    P [ X target ]                 one backup of the target's indicator
+    R [ C<=k ]                     k backups of 0; R [ I=k ] of the state rewards, earning nothing on the way
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.model.objective import Objective, ObjectiveKind
+from tightrope.model.step_choices import StepChoices, StepRecorder
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.solver.equations.system import System
+from tightrope.solver.iteration.budget import Progress
+from tightrope.solver.kernels.kernel import Backups
+
+
+@dataclass(frozen=True, eq=False)
+class Horizon:
+    """Bounds after all steps, and the agent's decisions: the first, and all of them by step."""
+
+    lower: FloatArray
+    upper: FloatArray
+    policy: OffsetArray
+    steps: StepChoices
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """Who chooses: the agent, unless `weights` (of a randomised policy, per choice) or `steps` do."""
+
+    weights: FloatArray | None = None
+    steps: StepChoices | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """What a play comes to from step `step` on, and the choices made then (None where none count)."""
+
+    lower: FloatArray
+    upper: FloatArray
+    step: int
+    policy: OffsetArray | None = None
+
+
+def look_ahead(
+    kernel: Backups,
+    system: System,
+    objective: Objective,
+    rule: Rule,
+    progress: Progress,
+    tail: Tail | None = None,
+) -> Horizon:
+    """Backups of the steps that are counted; `tail` is what follows where their number is not bounded."""
+    states = system.structure.states
+    if objective.kind is ObjectiveKind.CUMULATIVE:
+        assert objective.upper_steps is not None
+        last = np.zeros(states) if objective.terminal is None else objective.terminal
+        end = Tail(last, last, objective.upper_steps)
+        return _Backwards(kernel, system, rule, progress, end).take(end.step, Edge()).horizon()
+    assert objective.target is not None
+    goal = objective.target.astype(np.float64)
+    if objective.kind is ObjectiveKind.NEXT:
+        end = Tail(goal, goal, 1)
+        return _Backwards(kernel, system, rule, progress, end).take(1, Edge()).horizon()
+    barred = None if objective.allowed is None else ~objective.allowed
+    if tail is None:
+        assert objective.upper_steps is not None
+        tail = Tail(goal, goal, objective.upper_steps)
+    walk = _Backwards(kernel, system, rule, progress, tail)
+    walk.take(tail.step - objective.lower_steps, Edge(objective.target, barred))
+    return walk.take(objective.lower_steps, Edge(None, barred)).horizon()
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """States that are not backed up: `held` ones are worth 1, `barred` ones that are not held 0."""
+
+    held: BoolArray | None = None
+    barred: BoolArray | None = None
+
+    def put(self, values: FloatArray) -> None:
+        if self.barred is not None:
+            values[self.barred] = 0.0
+        if self.held is not None:
+            values[self.held] = 1.0
+
+
+class _Backwards:
+    """Bounds that go back one step after the other, with the decisions that lead there."""
+
+    def __init__(self, kernel: Backups, system: System, rule: Rule, progress: Progress, tail: Tail):
+        self.kernel, self.system, self.rule, self.progress = kernel, system, rule, progress
+        self.lower, self.upper = tail.lower, tail.upper
+        self.record = None if tail.policy is None else StepRecorder(tail.policy, tail.step)
+        self.step = tail.step
+        self.stopped = False
+        self.choices: Iterator[OffsetArray] | None = (
+            None if rule.steps is None else rule.steps.backwards(tail.step)
+        )
+
+    def take(self, steps: int, edge: Edge) -> _Backwards:
+        """`steps` backups; the edge has its values after each of them."""
+        target = self.step - steps
+        for _ in range(steps):
+            if self.stopped or self.progress.is_exhausted:
+                self.stopped = True
+                break
+            if self._back(edge) and self.choices is None:
+                break  # a fixpoint: further steps change nothing
+        self.step = target
+        if self.record is not None:
+            self.record.step = target
+        return self
+
+    def _back(self, edge: Edge) -> bool:
+        """One step back; whether it changed nothing."""
+        system = self.system
+        low = self.kernel.safe_choices(system, self.lower, False)
+        high = self.kernel.safe_choices(system, self.upper, True)
+        self.progress.iterations += 1
+        fixed = None if self.choices is None else next(self.choices)
+        later = None if self.record is None else self.record.current
+        new_lower, by_lower = _over_choices(system, low, self.rule.weights, False, fixed, later)
+        new_upper, by_upper = _over_choices(system, high, self.rule.weights, True, fixed, later)
+        self._decide(by_lower if system.agent_maximises else by_upper)
+        for values in (new_lower, new_upper):
+            edge.put(values)
+        same = np.array_equal(new_lower, self.lower) and np.array_equal(new_upper, self.upper)
+        self.lower, self.upper = new_lower, new_upper
+        return same
+
+    def _decide(self, policy: OffsetArray) -> None:
+        self.step -= 1
+        if self.record is None:
+            self.record = StepRecorder(policy, self.step)
+        else:
+            self.record.before(policy)
+
+    def horizon(self) -> Horizon:
+        system = self.system
+        record = self.record or StepRecorder(_first_choices(system), 0)
+        steps = record.result() if self.rule.steps is None else self.rule.steps
+        lower, upper = self.lower, self.upper
+        if self.stopped:
+            lower, upper = np.full(len(lower), system.floor), np.full(len(upper), system.ceiling)
+        return Horizon(lower, upper, steps.first.copy(), steps)
+
+
+def _over_choices(
+    system: System,
+    each: FloatArray,
+    weights: FloatArray | None,
+    upward: bool,
+    fixed: OffsetArray | None = None,
+    later: OffsetArray | None = None,
+) -> tuple[FloatArray, OffsetArray]:
+    """The agent's optimum over the choices of each state, or its weighted sum rounded outward; the value of
+    the `fixed` choices where there are some. Of several best choices the one of the step `later` is kept."""
+    structure = system.structure
+    start = structure.choice_start[:-1]
+    if fixed is not None:
+        return each[fixed], fixed
+    if weights is not None:
+        return weighted(each, weights, start, np.diff(structure.choice_start), upward), start.copy()
+    nothing = -np.inf if system.agent_maximises else np.inf
+    each = np.where(system.enabled, each, nothing)
+    best = (np.maximum if system.agent_maximises else np.minimum).reduceat(each, start)
+    chosen = np.flatnonzero(system.enabled & (each == best[structure.choice_state]))[::-1]
+    policy = start.copy()
+    policy[structure.choice_state[chosen]] = chosen
+    if later is not None:
+        policy = np.where(each[later] == best, later, policy)
+    return best, policy
+
+
+def weighted(
+    each: FloatArray, weights: FloatArray, start: OffsetArray, count: OffsetArray, upward: bool
+) -> FloatArray:
+    """Σ weights·each over the choices of every state, rounded outward, within the range of what is summed."""
+    used = weights > 0
+    terms = np.zeros(len(each))
+    np.multiply(weights, each, out=terms, where=used)
+    total = np.add.reduceat(terms, start)
+    error = np.where(np.isfinite(total), (count + 6) * 2.0**-52 * np.add.reduceat(np.abs(terms), start), 0.0)
+    smallest = np.minimum.reduceat(np.where(used, each, np.inf), start)
+    largest = np.maximum.reduceat(np.where(used, each, -np.inf), start)
+    result: FloatArray = np.minimum(total + error, largest) if upward else np.maximum(total - error, smallest)
+    return np.where(smallest == largest, smallest, result)
+
+
+def _first_choices(system: System) -> OffsetArray:
+    policy: OffsetArray = system.structure.choice_start[:-1].copy()
+    enabled = np.flatnonzero(system.enabled)[::-1]
+    policy[system.structure.choice_state[enabled]] = enabled
+    return policy

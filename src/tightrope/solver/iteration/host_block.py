@@ -1,0 +1,244 @@
+"""A block on the CPU: Gauss–Seidel sweeps of the kernel, in place, and sparse rows with choices frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tightrope.model.graph.qualitative import attract_into
+from tightrope.model.graph.support import Support
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.solver.equations.system import CLOSED, Block, ChoiceModes, Rows, System, longest_choices
+from tightrope.solver.iteration.around import look_around
+from tightrope.solver.iteration.backend import Around, Improvement
+from tightrope.solver.kernels.answered import answered_sweeps
+from tightrope.solver.kernels.frozen import factorised, frozen_sweeps
+from tightrope.solver.kernels.kernel import Kernel
+
+LARGEST = 1e300
+"""Where iterates are cut off: nothing within a block becomes infinite."""
+
+
+@dataclass(eq=False)
+class Scratch:
+    """What one thread writes to while it works on a block, and leaves as it was: `place` is −1 and `zeros` 0
+    on all states; `workspace` is the kernel's.
+    """
+
+    states: int
+    choices: int
+    workspace: Any
+
+    @cached_property
+    def place(self) -> IndexArray:
+        return np.full(self.states, -1, np.int32)
+
+    @cached_property
+    def zeros(self) -> FloatArray:
+        return np.zeros(self.states)
+
+    @cached_property
+    def closed(self) -> ChoiceModes:
+        """All choices closed; those of a policy are opened for as long as it is followed."""
+        return np.full(self.choices, CLOSED, np.int8)
+
+
+@dataclass(frozen=True, eq=False)
+class HostSystem:
+    """A system with what all its blocks share."""
+
+    kernel: Kernel
+    support: Support
+    system: System
+
+    @cached_property
+    def bounded(self) -> System:
+        """The same equations, cut off where nothing sensible is."""
+        return replace(self.system, ceiling=min(self.system.ceiling, LARGEST))
+
+    @cached_property
+    def counting(self) -> System:
+        """The system in which steps are counted: without bounds."""
+        return replace(self.system, floor=0.0, ceiling=np.inf)
+
+    @cached_property
+    def longest_choices(self) -> OffsetArray:
+        return longest_choices(self.kernel.structure)
+
+    @cached_property
+    def answers_are_cheap(self) -> bool:
+        """Whether nature answers anew while the agent's choices are frozen: where both have something to
+        decide and disagree, and rows can be poured again by themselves.
+        """
+        opposed = self.system.agent_maximises != self.system.nature_maximises
+        return opposed and self.kernel.pours_rows
+
+
+@dataclass(frozen=True, eq=False)
+class HostBlock:
+    """`distance` is that of each group to the way out, or 0."""
+
+    shared: HostSystem
+    block: Block
+    distance: IndexArray
+    scratch: Scratch
+    rows: Rows
+    xp: Any = field(default=np, repr=False)
+
+    @staticmethod
+    def of(shared: HostSystem, block: Block, distance: IndexArray, scratch: Scratch) -> HostBlock:
+        with_bounds = shared.answers_are_cheap
+        rows = Rows.room_for(shared.longest_choices, block, with_bounds=with_bounds)
+        return HostBlock(shared, block, distance, scratch, rows)
+
+    @property
+    def groups(self) -> int:
+        return len(self.block)
+
+    @cached_property
+    def _lead(self) -> IndexArray:
+        return self.block.member[self.block.group_start[:-1]]
+
+    @cached_property
+    def _backwards(self) -> Block:
+        return replace(self.block, backwards=True)
+
+    @cached_property
+    def _sizes(self) -> OffsetArray | None:
+        """Members per group; None where every group is one state."""
+        return None if len(self.block) == len(self.block.member) else np.diff(self.block.group_start)
+
+    def look_around(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> Around:
+        structure = self.shared.system.structure
+        return look_around(structure, self.block, lower, upper, is_part, self.scratch.place)
+
+    def guess_costs(self) -> FloatArray:
+        """The distance, at twice the mean reward of the block's choices per step."""
+        system, member = self.shared.system, self.block.member
+        first = system.structure.choice_start[member]
+        length = system.structure.choice_start[member + 1] - first
+        place = np.cumsum(length) - length  # of the block's choices alone: blocks are many
+        choice = np.repeat(first - place, length) + np.arange(int(length.sum()))
+        costs: FloatArray = self.distance.astype(np.float64) * (2.0 * float(system.reward[choice].mean()))
+        return costs
+
+    def gather(self, of_states: FloatArray) -> FloatArray:
+        return of_states[self._lead]
+
+    def scatter(self, of_groups: FloatArray, of_states: FloatArray) -> None:
+        sizes = self._sizes
+        of_states[self.block.member] = of_groups if sizes is None else np.repeat(of_groups, sizes)
+
+    def state_vector(self, of_states: FloatArray) -> FloatArray:
+        return of_states
+
+    def take(self, values: FloatArray) -> FloatArray:
+        return values[self._lead]
+
+    def put(self, values: FloatArray, of_groups: FloatArray) -> None:
+        self.scatter(of_groups, values)
+
+    def improve(self, values: FloatArray, shift: FloatArray, unit: float, backwards: bool) -> Improvement:
+        before = self.rows.choice.copy()
+        block = self._backwards if backwards else self.block
+        change = self._sweep(self.shared.bounded, block, values, shift, unit)
+        return Improvement(change, np.array_equal(before, self.rows.choice))
+
+    def evaluate(self, values: FloatArray, shift: FloatArray, unit: float, most: int, goal: float) -> int:
+        return self.sweep_kept(values, shift, unit, most, goal)[0]
+
+    def sweep_kept(
+        self, values: FloatArray, shift: FloatArray, unit: float, most: int, goal: float
+    ) -> tuple[int, float]:
+        """See `evaluate`; with the last change."""
+        sweeps = answered_sweeps if self.shared.answers_are_cheap else frozen_sweeps
+        return sweeps(self.shared.bounded, self.block, self.rows, shift, values, unit, most, goal)
+
+    def answer(self, values: FloatArray, shift: FloatArray, unit: float) -> float:
+        return self._follow(self.rows.choice.copy(), values, shift, unit)
+
+    def adopt(self, policy: OffsetArray, values: FloatArray, shift: FloatArray, unit: float) -> None:
+        self._follow(policy, values, shift, unit)
+
+    def _follow(self, policy: OffsetArray, values: FloatArray, shift: FloatArray, unit: float) -> float:
+        mode, bounded = self.scratch.closed, self.shared.bounded
+        mode[policy] = bounded.mode[policy]
+        change = self._sweep(replace(bounded, mode=mode), self.block, values, shift, unit)
+        mode[policy] = CLOSED
+        return change
+
+    def _sweep(
+        self, system: System, block: Block, values: FloatArray, shift: FloatArray, unit: float
+    ) -> float:
+        workspace = self.scratch.workspace
+        return self.shared.kernel.sweep(system, block, values, shift, unit, self.rows, workspace)
+
+    def factorise(self, values: FloatArray, shift: FloatArray) -> float:
+        return factorised(self.shared.bounded, self.block, self.rows, shift, values, self.scratch.place)
+
+    def find_progress(self, values: FloatArray) -> OffsetArray | None:
+        return find_progress(self.shared.support, self.shared.system, self.block, values)
+
+    @property
+    def is_stuck(self) -> bool:
+        return bool(np.any(self.rows.self_weight >= 1.0))
+
+    @cached_property
+    def _unrewarded(self) -> Rows:
+        return replace(self.rows, reward=np.zeros(len(self.block)))
+
+    def count_steps(
+        self, values: FloatArray, weights: FloatArray, reference: FloatArray, most: int, tolerance: float
+    ) -> tuple[FloatArray, int, float]:
+        counted = self.scratch.zeros
+        self.scatter(weights, counted)
+        done, change = self.sweep_steps(counted, reference, most, tolerance)
+        found = counted[self._lead]
+        counted[self.block.member] = 0.0
+        return found, done, change
+
+    def sweep_steps(
+        self, counted: FloatArray, reference: FloatArray, most: int, tolerance: float
+    ) -> tuple[int, float]:
+        """See `count_steps`, in place: (sweeps done, last change)."""
+        counting, rows = self.shared.counting, self._unrewarded
+        return frozen_sweeps(counting, self.block, rows, reference, counted, 1e-300, most, tolerance)
+
+    def factorise_steps(self, values: FloatArray, reference: FloatArray) -> FloatArray | None:
+        counted, counting = self.scratch.zeros, self.shared.counting
+        solved = factorised(counting, self.block, self._unrewarded, reference, counted, self.scratch.place)
+        found = counted[self._lead]
+        counted[self.block.member] = 0.0
+        return found if solved else None
+
+    def find_missing(self, values: FloatArray, upward: bool) -> FloatArray:
+        shared, backed = self.shared, np.empty(len(self.block))
+        shared.kernel.safe(shared.system, self.block, values, upward, backed, self.scratch.workspace)
+        own = values[self._lead]
+        beyond, within = (backed, own) if upward else (own, backed)
+        return np.subtract(beyond, within, out=np.zeros(len(self.block)), where=backed != own)
+
+
+def find_progress(support: Support, system: System, block: Block, values: FloatArray) -> OffsetArray | None:
+    """For every group a choice that leads closer to the exits of the block, whatever nature does."""
+    structure = system.structure
+    within = np.zeros(structure.states, np.bool_)
+    within[block.member] = True
+    drawn = ~within & np.isfinite(values)
+    harmful = support.possible & ~within[structure.successor] & np.isinf(values[structure.successor])
+    open_choice = (system.mode != CLOSED) & ~np.logical_or.reduceat(harmful, structure.transition_start[:-1])
+    rank = np.zeros(structure.states, np.int32)
+    witness = np.full(structure.states, -1, np.int64)
+    attract_into(support, within, open_choice, True, False, drawn, rank, witness)
+    of_member = np.where(witness[block.member] >= 0, rank[block.member], np.iinfo(np.int32).max)
+    first = np.minimum.reduceat(of_member, block.group_start[:-1])
+    if np.any(first == np.iinfo(np.int32).max):
+        return None
+    group = np.repeat(np.arange(len(block)), np.diff(block.group_start))
+    best = np.flatnonzero(of_member == first[group])
+    policy = np.empty(len(block), np.int64)
+    policy[group[best]] = witness[block.member[best]]
+    return policy

@@ -1,0 +1,242 @@
+"""A large block on several cores: a fixed partition of its groups, one part per worker.
+
+Each worker sweeps its own part, group after group, on a vector of its own; what it reads of the other parts
+is what they were before the sweep. Between two sweeps values are exchanged through a board: a worker writes
+what others read of its part onto one of two boards, and reads the other, so nobody reads what is being
+written, and one meeting per sweep is enough. The result depends on the partition, never on scheduling.
+
+Sweeps of parts beside each other carry news less far than one after the other: a little more of them is
+needed. What is verified, and how, is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+from tightrope.numerics.team import Team
+from tightrope.solver.equations.system import Block, Rows
+from tightrope.solver.iteration.backend import Around, Improvement
+from tightrope.solver.iteration.host_block import HostBlock, HostSystem, Scratch
+
+LEAST_GROUPS = 4096
+"""Groups of a part: with fewer, meeting costs more than is gained."""
+
+
+def count_parts(groups: int, workers: int) -> int:
+    return max(1, min(workers, groups // LEAST_GROUPS))
+
+
+@dataclass(eq=False)
+class PartVector:
+    """A vector of all states per part, and the two boards; the parts read board `turn` next."""
+
+    copies: list[FloatArray]
+    boards: tuple[FloatArray, FloatArray]
+    turn: int = 0
+
+
+class ParallelBlock:
+    """A block whose groups are cut into parts; `whole` is the same block in one piece, with the same rows."""
+
+    xp: Any = np
+
+    def __init__(self, whole: HostBlock, scratch: list[Scratch], team: Team) -> None:
+        self.whole, self.team = whole, team
+        cuts = _cut(whole, len(scratch))
+        self.parts = [
+            _part(whole, int(first), int(last), own)
+            for first, last, own in zip(cuts[:-1], cuts[1:], scratch, strict=True)
+        ]
+        self._cuts = cuts
+        self._seen, self._shown = _exchanges(whole.shared, self.parts)
+
+    @property
+    def groups(self) -> int:
+        return self.whole.groups
+
+    def look_around(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> Around:
+        return self.whole.look_around(lower, upper, is_part)
+
+    def guess_costs(self) -> FloatArray:
+        return self.whole.guess_costs()
+
+    def gather(self, of_states: FloatArray) -> FloatArray:
+        return self.whole.gather(of_states)
+
+    def scatter(self, of_groups: FloatArray, of_states: FloatArray) -> None:
+        self.whole.scatter(of_groups, of_states)
+
+    def state_vector(self, of_states: FloatArray) -> PartVector:
+        copies = [of_states, *(of_states.copy() for _ in self.parts[1:])]
+        return PartVector(copies, (of_states.copy(), of_states.copy()))
+
+    def take(self, values: PartVector) -> FloatArray:
+        own = [part.take(copy) for part, copy in zip(self.parts, values.copies, strict=True)]
+        return np.concatenate(own)
+
+    def put(self, values: PartVector, of_groups: FloatArray) -> None:
+        for copy in (*values.copies, values.boards[values.turn]):
+            self.whole.scatter(of_groups, copy)
+
+    def improve(self, values: PartVector, shift: FloatArray, unit: float, backwards: bool) -> Improvement:
+        found = self._sweep(values, lambda part, copy, own: part.improve(copy, shift[own], unit, backwards))
+        return Improvement(max(each.change for each in found), all(each.is_same_policy for each in found))
+
+    def evaluate(self, values: PartVector, shift: FloatArray, unit: float, most: int, goal: float) -> int:
+        for done in range(most):
+            found = self._sweep(
+                values, lambda part, copy, own: part.sweep_kept(copy, shift[own], unit, 1, 0.0)[1]
+            )
+            if max(found) <= goal:
+                return done + 1
+        return most
+
+    def answer(self, values: PartVector, shift: FloatArray, unit: float) -> float:
+        found = self._sweep(values, lambda part, copy, own: part.answer(copy, shift[own], unit))
+        return float(max(found))
+
+    def adopt(self, policy: OffsetArray, values: PartVector, shift: FloatArray, unit: float) -> None:
+        self._sweep(values, lambda part, copy, own: part.adopt(policy[own], copy, shift[own], unit))
+
+    def _sweep(self, values: PartVector, call: Callable[[HostBlock, FloatArray, slice], Any]) -> list[Any]:
+        """What every part answers after it has read the board; afterwards it writes onto the other one."""
+        read, write = values.boards[values.turn], values.boards[1 - values.turn]
+        values.turn = 1 - values.turn
+
+        def task(i: int) -> Callable[[int], Any]:
+            def run(_: int) -> Any:
+                copy = values.copies[i]
+                _copy(self._seen[i], read, copy)
+                answer = call(self.parts[i], copy, slice(self._cuts[i], self._cuts[i + 1]))
+                _copy(self._shown[i], copy, write)
+                return answer
+
+            return run
+
+        return self.team.run([task(i) for i in range(len(self.parts))])
+
+    def _meet(self, values: PartVector) -> FloatArray:
+        """All parts read the board: every copy then has the same values of the block where it matters. The
+        first copy gets them all."""
+        for i, copy in enumerate(values.copies):
+            _copy(self._seen[i], values.boards[values.turn], copy)
+        first = values.copies[0]
+        self.whole.scatter(self.take(values), first)
+        return first
+
+    def factorise(self, values: PartVector, shift: FloatArray) -> float:
+        first = self._meet(values)
+        fill = self.whole.factorise(first, shift)
+        if fill > 0:
+            self.put(values, self.whole.take(first))
+        return fill
+
+    def find_progress(self, values: PartVector) -> OffsetArray | None:
+        return self.whole.find_progress(self._meet(values))
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.whole.is_stuck
+
+    def count_steps(
+        self, values: PartVector, weights: FloatArray, reference: FloatArray, most: int, tolerance: float
+    ) -> tuple[FloatArray, int, float]:
+        counted = self.state_vector(np.zeros(self.whole.shared.system.structure.states))
+        self.put(counted, weights)
+        done, change = 0, np.inf
+        while done < most and change > tolerance:
+            found = self._sweep(
+                counted, lambda part, copy, own: part.sweep_steps(copy, reference[own], 1, 0.0)[1]
+            )
+            done, change = done + 1, max(found)
+        return self.take(counted), done, change
+
+    def factorise_steps(self, values: PartVector, reference: FloatArray) -> FloatArray | None:
+        return self.whole.factorise_steps(values.copies[0], reference)
+
+    def find_missing(self, values: PartVector, upward: bool) -> FloatArray:
+        self._meet(values)
+        tasks = [
+            lambda _, part=part, copy=copy: part.find_missing(copy, upward)
+            for part, copy in zip(self.parts, values.copies, strict=True)
+        ]
+        return np.concatenate(self.team.run(tasks))
+
+
+def _cut(whole: HostBlock, parts: int) -> OffsetArray:
+    """Where the groups are cut: about as many transitions in each part."""
+    structure, block = whole.shared.system.structure, whole.block
+    start = structure.transition_start[structure.choice_start]
+    size = (start[block.member + 1] - start[block.member]).astype(np.int64)
+    work = np.cumsum(np.add.reduceat(size, block.group_start[:-1]))
+    inner = np.searchsorted(work, work[-1] * np.arange(1, parts) / parts)
+    cuts: OffsetArray = np.concatenate([[0], np.maximum(inner, np.arange(1, parts)), [len(block)]])
+    return cuts
+
+
+def _part(whole: HostBlock, first: int, last: int, scratch: Scratch) -> HostBlock:
+    """Groups first..last−1; its rows are a view of the whole block's."""
+    block, rows = whole.block, whole.rows
+    start, end = int(block.group_start[first]), int(block.group_start[last])
+    member = block.member[start:end]
+    group_start = block.group_start[first : last + 1] - start
+    visit = np.zeros(0, np.int32)
+    if len(block.visit):
+        visit = np.argsort(member[group_start[:-1]])[::-1].astype(np.int32)
+    own = Rows(
+        rows.row_start[first : last + 1],
+        rows.row_end[first:last],
+        rows.column,
+        rows.weight,
+        rows.self_weight[first:last],
+        rows.reward[first:last],
+        rows.choice[first:last],
+        rows.swing[first:last],
+        rows.low,
+        rows.room,
+    )
+    part = Block(group_start, member, visit)
+    return HostBlock(whole.shared, part, whole.distance[first:last], scratch, own)
+
+
+def _exchanges(shared: HostSystem, parts: list[HostBlock]) -> tuple[list[IndexArray], list[IndexArray]]:
+    """For every part the states of other parts that it reads, and its own that others read."""
+    structure = shared.system.structure
+    owner = np.full(structure.states, -1, np.int32)
+    for i, part in enumerate(parts):
+        owner[part.block.member] = i
+    seen = []
+    for i, part in enumerate(parts):
+        mark = np.zeros(structure.states, np.bool_)
+        _mark_read(
+            structure.choice_start, structure.transition_start, structure.successor, part.block.member, mark
+        )
+        seen.append(np.flatnonzero(mark & (owner >= 0) & (owner != i)).astype(np.int32))
+    shared_states = np.unique(np.concatenate(seen)) if seen else np.zeros(0, np.int32)
+    shown = [shared_states[owner[shared_states] == i] for i in range(len(parts))]
+    return seen, shown
+
+
+@kernel
+def _mark_read(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    member: IndexArray,
+    mark: BoolArray,
+) -> None:
+    for s in member:
+        for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
+            mark[successor[t]] = True
+
+
+@kernel
+def _copy(states: IndexArray, source: FloatArray, target: FloatArray) -> None:
+    for s in states:
+        target[s] = source[s]

@@ -1,0 +1,298 @@
+"""Bellman backups of interval and ordinary models that are believed, as loops over plain arrays: Φ rounded to
+the safe side.
+
+`tightrope.solver.nature.pouring` says how. A reward and a discount add an error of at most 2⁻⁵⁰·(|reward| +
+|discounted value|).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import inlined, kernel
+from tightrope.solver.equations.system import CLOSED, EXIT, ChoiceModes
+from tightrope.solver.nature.exact_pouring import pour_safely, spread_exactly
+from tightrope.solver.nature.pouring import UNDERFLOW, OrderArray
+
+STEP_ERROR = 2.0**-50
+
+
+@inlined
+def best_exit(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    upper: FloatArray,
+    values: FloatArray,
+    maximise: bool,
+    leader: IndexArray,
+    home: int,
+) -> int:
+    """The offset of the best successor outside the group `home`, −1 if there is none."""
+    found = -1
+    best = 0.0
+    for t in range(first, last):
+        s = successor[t]
+        if upper[t] > 0.0 and leader[s] != home:
+            x = values[s] if maximise else -values[s]
+            if found < 0 or x > best:
+                found, best = t - first, x
+    return found
+
+
+@inlined
+def safe_step(x: float, c: int, reward: FloatArray, discount: FloatArray, upward: bool) -> float:
+    """reward(c) + discount(c)·x, rounded to the side of `upward`."""
+    r = reward[c] if len(reward) > 0 else 0.0
+    discounted = len(discount) > 0
+    if discounted:
+        x *= discount[c]
+    if (discounted or r != 0.0) and not np.isinf(x) and not (x == 0.0 and r == 0.0):
+        error = STEP_ERROR * (abs(r) + abs(x)) + UNDERFLOW
+        x = x + r + error if upward else x + r - error
+    return x
+
+
+@kernel
+def safe_groups(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    reward: FloatArray,
+    discount: FloatArray,
+    mode: ChoiceModes,
+    leader: IndexArray,
+    agent_maximises: bool,
+    nature_maximises: bool,
+    group_start: OffsetArray,
+    member: IndexArray,
+    visit: IndexArray,
+    values: FloatArray,
+    upward: bool,
+    out: FloatArray,
+    exactly: bool | None,
+    order: OrderArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> bool:
+    """See `Kernel.safe`; whether all supports could be told (`pour_safely`)."""
+    told = True
+    for i in range(len(group_start) - 1):
+        g = visit[i] if len(visit) > 0 else i
+        best = -np.inf if agent_maximises else np.inf
+        home = leader[member[group_start[g]]]
+        for m in range(group_start[g], group_start[g + 1]):
+            s = member[m]
+            for c in range(choice_start[s], choice_start[s + 1]):
+                if mode[c] == CLOSED:
+                    continue
+                first, last = transition_start[c], transition_start[c + 1]
+                if mode[c] == EXIT:
+                    offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
+                    if offset < 0:
+                        continue
+                    x = values[successor[first + offset]]
+                else:
+                    x = pour_safely(
+                        first,
+                        last,
+                        successor,
+                        lower,
+                        upper,
+                        plain,
+                        values,
+                        nature_maximises,
+                        upward,
+                        exactly,
+                        order,
+                        key,
+                        mass,
+                    )
+                told &= not np.isnan(x)
+                x = safe_step(x, c, reward, discount, upward)
+                best = max(best, x) if agent_maximises else min(best, x)
+        out[g] = best
+    return told
+
+
+@kernel
+def backward_pass(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    reward: FloatArray,
+    discount: FloatArray,
+    mode: ChoiceModes,
+    agent_maximises: bool,
+    nature_maximises: bool,
+    floor: float,
+    ceiling: float,
+    slack: float,
+    states: IndexArray,
+    low: FloatArray,
+    high: FloatArray,
+    policy: OffsetArray,
+    exactly: bool | None,
+    order: OrderArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> int:
+    """See `Kernel.backward`; how many states were done before one whose supports could not be told."""
+    done = 0
+    for s in states:
+        told = True
+        best_low = -np.inf if agent_maximises else np.inf
+        best_high = best_low
+        taken = -1
+        for c in range(choice_start[s], choice_start[s + 1]):
+            if mode[c] == CLOSED:
+                continue
+            first, last = transition_start[c], transition_start[c + 1]
+            a = pour_safely(
+                first,
+                last,
+                successor,
+                lower,
+                upper,
+                plain,
+                low,
+                nature_maximises,
+                False,
+                exactly,
+                order,
+                key,
+                mass,
+            )
+            told &= not np.isnan(a)
+            a = safe_step(a, c, reward, discount, False)
+            b = pour_safely(
+                first,
+                last,
+                successor,
+                lower,
+                upper,
+                plain,
+                high,
+                nature_maximises,
+                True,
+                exactly,
+                order,
+                key,
+                mass,
+            )
+            told &= not np.isnan(b)
+            b = safe_step(b, c, reward, discount, True)
+            if agent_maximises:
+                if taken < 0 or a > best_low:
+                    best_low, taken = a, c
+                best_high = max(best_high, b)
+            else:
+                best_low = min(best_low, a)
+                if taken < 0 or b < best_high:
+                    best_high, taken = b, c
+        if slack > 0.0:
+            if np.isfinite(best_low):
+                best_low = max(best_low - slack * abs(best_low), floor)
+            if np.isfinite(best_high):
+                best_high = min(best_high + slack * abs(best_high), ceiling)
+        if not told:
+            break
+        low[s], high[s], policy[s] = best_low, best_high, taken
+        done += 1
+    return done
+
+
+@kernel
+def safe_choice_values(
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    reward: FloatArray,
+    discount: FloatArray,
+    nature_maximises: bool,
+    values: FloatArray,
+    upward: bool,
+    first_choice: int,
+    end_choice: int,
+    out: FloatArray,
+    exactly: bool | None,
+    order: OrderArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> bool:
+    """See `Kernel.safe_choices`; whether all supports could be told (`pour_safely`)."""
+    told = True
+    for c in range(first_choice, end_choice):
+        x = pour_safely(
+            transition_start[c],
+            transition_start[c + 1],
+            successor,
+            lower,
+            upper,
+            plain,
+            values,
+            nature_maximises,
+            upward,
+            exactly,
+            order,
+            key,
+            mass,
+        )
+        told &= not np.isnan(x)
+        out[c] = safe_step(x, c, reward, discount, upward)
+    return told
+
+
+@kernel
+def answers(
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    values: FloatArray,
+    maximise: bool,
+    out: FloatArray,
+    order: OrderArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> None:
+    """See `Kernel.answer`."""
+    for c in range(len(transition_start) - 1):
+        first, last = transition_start[c], transition_start[c + 1]
+        if not plain:
+            spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
+        for i in range(last - first):
+            out[first + i] = lower[first + i] if plain else mass[i]
+
+
+@kernel
+def optimal(
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    possible: BoolArray,
+    values: FloatArray,
+    maximise: bool,
+    out: BoolArray,
+    order: OrderArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> None:
+    """See `Kernel.optimal_transitions`: those with mass, and those that tie with the swing."""
+    for c in range(len(transition_start) - 1):
+        first, last = transition_start[c], transition_start[c + 1]
+        swing = spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
+        for i in range(last - first):
+            tied = swing >= 0 and values[successor[first + i]] == values[successor[first + swing]]
+            out[first + i] = possible[first + i] and (mass[i] > 0.0 or tied)

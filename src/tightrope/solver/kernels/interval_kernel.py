@@ -1,0 +1,325 @@
+"""The kernel of ordinary and interval models.
+
+Both are one kernel: an ordinary model is an interval model whose bounds are the same array. The numbers
+of a model are read as follows, here and by whoever checks a solution.
+
+* A probability or bound is the float64 nearest to the exact number meant.
+* Rows of an ordinary model whose sum differs from 1 by more than (k+2)·2⁻⁵², as decimals in a file may,
+  stand for their multiple with sum 1. Lower bounds with a sum above 1 by that much, and upper bounds with
+  a sum below, likewise: the row is then that one distribution.
+* What nature can and has to do follows from the float64 bounds exactly (`tightrope.model.graph.support`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tightrope.model.graph.support import Support
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.structure import Structure, frozen_array, release
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+from tightrope.numerics.record import Record
+from tightrope.numerics.unit_sums import SUM_UNIT
+from tightrope.solver.equations.system import Block, Rows, System
+from tightrope.solver.kernels import backups
+from tightrope.solver.kernels.robust_sweep import sweep_groups
+from tightrope.solver.nature.pouring import OrderArray, natural_order
+
+
+@dataclass(eq=False)
+class IntervalWorkspace:
+    """The order of every choice's successors as sorted last, room for one choice (see
+    `solver.nature.pouring`), and whether sums of bounds that float64 does not tell from 1 have been met
+    (`pour_safely`): then backups take care from the start.
+    """
+
+    order: OrderArray
+    key: FloatArray
+    mass: FloatArray
+    care: bool | None = None
+
+    @property
+    def arrays(self) -> tuple[OrderArray, FloatArray, FloatArray]:
+        return self.order, self.key, self.mass
+
+    def take_care(self, told: bool) -> None:
+        if not told:
+            assert self.care is None
+            self.care = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IntervalKernel(Record):
+    """Backups of a model with bounds `lower ≤ p ≤ upper`; `lower is upper` for an ordinary one."""
+
+    structure: Structure
+    lower: FloatArray
+    upper: FloatArray
+
+    @staticmethod
+    def of(model: MDP | IntervalMDP) -> IntervalKernel:
+        structure = model.structure
+        if isinstance(model, MDP):
+            probability = _scaled(structure, model.probability, above=True, below=True)
+            return IntervalKernel(structure, probability, probability)
+        lower = _scaled(structure, model.lower, above=True, below=False)
+        upper = _scaled(structure, model.upper, above=False, below=True)
+        # Scaled bounds are a point: what rounding leaves between it and 1 is no freedom of nature's.
+        points = (lower != model.lower) if lower is not model.lower else None
+        if upper is not model.upper:
+            lower = np.where(_rows_with(structure, upper != model.upper), upper, lower)
+        if points is not None:
+            upper = np.where(_rows_with(structure, points), lower, upper)
+        return IntervalKernel(structure, lower, upper)
+
+    @staticmethod
+    def plain(structure: Structure, probability: FloatArray) -> IntervalKernel:
+        frozen = frozen_array(probability, np.float64)
+        return IntervalKernel(structure, frozen, frozen)
+
+    @property
+    def is_plain(self) -> bool:
+        return self.lower is self.upper
+
+    @cached_property
+    def support(self) -> Support:
+        return Support(self.structure, self.lower, self.upper)
+
+    @property
+    def pours_rows(self) -> bool:
+        return not self.is_plain
+
+    def backup_error(self, system: System) -> float:
+        """What rounding adds to a backup (`tightrope.solver.nature.pouring`), and a little more."""
+        error = (self.structure.longest_choice + 6) * SUM_UNIT * (1 if self.is_plain else 2)
+        return 1.0625 * error + (backups.STEP_ERROR if len(system.reward) or len(system.discount) else 0.0)
+
+    def open_workspace(self) -> IntervalWorkspace:
+        start = self.structure.transition_start
+        width = self.structure.longest_choice
+        order = np.empty(0, np.uint16) if self.is_plain else natural_order(start)
+        return IntervalWorkspace(order, np.empty(width), np.empty(width))
+
+    def split_workspace(self, workspace: IntervalWorkspace) -> IntervalWorkspace:
+        """The order is shared: that of a choice is touched by the thread that looks at it alone."""
+        key = workspace.key
+        return IntervalWorkspace(workspace.order, np.empty_like(key), np.empty_like(key), workspace.care)
+
+    def _model(self) -> tuple[OffsetArray, IndexArray, FloatArray, FloatArray, bool]:
+        s = self.structure
+        return s.transition_start, s.successor, self.lower, self.upper, self.is_plain
+
+    def sweep(
+        self,
+        system: System,
+        block: Block,
+        values: FloatArray,
+        shift: FloatArray,
+        unit: float,
+        rows: Rows,
+        workspace: IntervalWorkspace,
+    ) -> float:
+        return sweep_groups(
+            self.structure.choice_start,
+            *self._model(),
+            system.reward,
+            system.discount,
+            system.mode,
+            system.leader,
+            system.agent_maximises,
+            system.nature_maximises,
+            system.floor,
+            system.ceiling,
+            unit,
+            block.group_start,
+            block.member,
+            shift,
+            values,
+            rows.row_start,
+            rows.row_end,
+            rows.column,
+            rows.weight,
+            rows.self_weight,
+            rows.reward,
+            rows.choice,
+            rows.swing,
+            rows.low,
+            rows.room,
+            block.visit,
+            block.backwards,
+            *workspace.arrays,
+        )
+
+    def backward(
+        self,
+        system: System,
+        states: IndexArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        policy: OffsetArray,
+        workspace: IntervalWorkspace,
+    ) -> None:
+        while len(states):
+            done = backups.backward_pass(
+                self.structure.choice_start,
+                *self._model(),
+                system.reward,
+                system.discount,
+                system.mode,
+                system.agent_maximises,
+                system.nature_maximises,
+                system.floor,
+                system.ceiling,
+                system.slack,
+                states,
+                lower,
+                upper,
+                policy,
+                workspace.care,
+                *workspace.arrays,
+            )
+            states = states[done:]
+            workspace.take_care(len(states) == 0)
+
+    def safe(
+        self,
+        system: System,
+        block: Block,
+        values: FloatArray,
+        upward: bool,
+        out: FloatArray,
+        workspace: IntervalWorkspace,
+    ) -> None:
+        told = False
+        while not told:
+            told = backups.safe_groups(
+                self.structure.choice_start,
+                *self._model(),
+                system.reward,
+                system.discount,
+                system.mode,
+                system.leader,
+                system.agent_maximises,
+                system.nature_maximises,
+                block.group_start,
+                block.member,
+                block.visit,
+                values,
+                upward,
+                out,
+                workspace.care,
+                *workspace.arrays,
+            )
+            workspace.take_care(told)
+
+    def safe_range(
+        self,
+        system: System,
+        values: FloatArray,
+        upward: bool,
+        choices: tuple[int, int],
+        out: FloatArray,
+        workspace: IntervalWorkspace,
+    ) -> None:
+        told, (first, end) = False, choices
+        while not told:
+            told = backups.safe_choice_values(
+                *self._model(),
+                system.reward,
+                system.discount,
+                system.nature_maximises,
+                values,
+                upward,
+                first,
+                end,
+                out,
+                workspace.care,
+                *workspace.arrays,
+            )
+            workspace.take_care(told)
+
+    def safe_choices(
+        self,
+        system: System,
+        values: FloatArray,
+        upward: bool,
+        workspace: IntervalWorkspace | None = None,
+    ) -> FloatArray:
+        out = np.empty(self.structure.choices)
+        workspace = workspace or self.open_workspace()
+        self.safe_range(system, values, upward, (0, self.structure.choices), out, workspace)
+        return out
+
+    def optimal_transitions(
+        self, values: FloatArray, maximise: bool, workspace: IntervalWorkspace | None = None
+    ) -> BoolArray:
+        if self.is_plain:
+            return self.support.possible
+        out = np.empty(self.structure.transitions, np.bool_)
+        transition_start, successor, lower, upper, _ = self._model()
+        backups.optimal(
+            transition_start,
+            successor,
+            lower,
+            upper,
+            self.support.possible,
+            values,
+            maximise,
+            out,
+            *(workspace or self.open_workspace()).arrays,
+        )
+        return out
+
+    def answer(
+        self, values: FloatArray, maximise: bool, workspace: IntervalWorkspace | None = None
+    ) -> FloatArray:
+        out = np.empty(self.structure.transitions)
+        arrays = (workspace or self.open_workspace()).arrays
+        backups.answers(*self._model(), values, maximise, out, *arrays)
+        return out
+
+
+def _scaled(structure: Structure, bound: FloatArray, *, above: bool, below: bool) -> FloatArray:
+    """`bound` with the rows whose sum misses 1 on the wrong side scaled to sum 1; the same array if there
+    are none.
+    """
+    start = structure.transition_start
+    if not _may_miss(start, bound, above, below):
+        return bound
+    total = np.add.reduceat(bound, start[:-1])
+    tolerance = (np.diff(start) + 2) * SUM_UNIT
+    wrong = np.zeros(len(total), np.bool_)
+    if above:
+        wrong |= total > 1 + tolerance
+    if below:
+        wrong |= total < 1 - tolerance
+    if not wrong.any():
+        return bound
+    factor = np.where(wrong, total, 1.0)
+    scaled: FloatArray = np.minimum(bound / np.repeat(factor, np.diff(start)), 1.0)
+    release(scaled)
+    return scaled
+
+
+def _rows_with(structure: Structure, moved: BoolArray) -> BoolArray:
+    """The transitions of choices with one that moved."""
+    some = np.logical_or.reduceat(moved, structure.transition_start[:-1])
+    result: BoolArray = np.repeat(some, np.diff(structure.transition_start))
+    return result
+
+
+@kernel
+def _may_miss(start: OffsetArray, bound: FloatArray, above: bool, below: bool) -> bool:
+    """Whether some sum is off by half of what is tolerated: more than the order of adding can make up."""
+    found = False
+    for c in range(len(start) - 1):
+        total = 0.0
+        for t in range(np.uint64(start[c]), np.uint64(start[c + 1])):
+            total += bound[t]
+        slack = 0.5 * (start[c + 1] - start[c] + 2) * SUM_UNIT
+        found |= (above and total > 1.0 + slack) or (below and total < 1.0 - slack)
+    return found

@@ -1,0 +1,1 @@
+"""Nature's problem at one choice: intervals, polytopes and ellipsoids."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from log_cases import FOLDER, RUNS, machine, rows
@@ -119,6 +120,40 @@ def test_the_same_counts(
 def test_maps_are_shown(model: ParametricMDP) -> None:
     reading = read_data(FOLDER / "odd-names.csv", model, **ODD)  # type: ignore[arg-type]
     assert reading.read_as[1:] == ("values mapped: wear: *10", "values mapped: action: 0=repair, 1=run")
+
+
+BLANK = "run,wear,broken,cmd\n0,0,,\n0,1,,R\n0,0,,\n1,2,,R\n1,1,,\n1,2,,\n1,3,,\n1,3,X,\n"
+SPELLED = """run,wear,broken,cmd
+0,0,false,run
+0,1,false,repair
+0,0,false,run
+1,2,false,repair
+1,1,false,run
+1,2,false,run
+1,3,false,run
+1,3,true,
+"""
+"""The same; where it is broken the machine does not run, and the log ends. The first run was cut off."""
+
+
+def test_empty_cells_mean_what_a_map_says(model: ParametricMDP, tmp_path: Path) -> None:
+    (tmp_path / "spelled.csv").write_text(SPELLED)
+    plain = read_data(tmp_path / "spelled.csv", model, **COMMAND)  # type: ignore[arg-type]
+    assert plain.counts.transition.sum() == 6 and plain.counts.design.censored
+    (tmp_path / "blank.csv").write_text(BLANK)
+    maps = ["broken: X=true, =false", "action: R=repair, =run"]
+    table = pa.Table.from_pylist(
+        [
+            dict(zip(BLANK.split()[0].split(","), (cell or None for cell in line.split(",")), strict=True))
+            for line in BLANK.split()[1:]
+        ]
+    )
+    in_python = {"broken": {"X": True, None: False}, "action": {"R": "repair", "": "run"}}
+    for source, words in ((tmp_path / "blank.csv", maps), (table, in_python)):
+        reading = read_data(source, model, maps=words, columns=["action=cmd", "next_state="])
+        assert reading.counts.transition.tolist() == plain.counts.transition.tolist()
+        assert reading.counts.design.censored == plain.counts.design.censored
+        assert reading.read_as[1:] == tuple(f"values mapped: {text}" for text in maps)
 
 
 def test_the_logs_are_what_the_script_writes(tmp_path: Path) -> None:

@@ -113,6 +113,12 @@ CASES = [
     WrongLog("an unknown state", V + OK + "7,0,run,1,0\n"),
     WrongLog("an unknown next state", V + OK + "0,0,run,9,0\n"),
     WrongLog("a value missing", V + OK + ",0,run,1,0\n"),
+    WrongLog(
+        "a value missing that a map does not know",
+        V + OK + "0,,run,1,0\n",
+        words={"maps": ["broken: 0=false, 1=true"]},
+    ),
+    WrongLog("a meaning of an empty cell given twice", V + OK, words={"maps": ["broken: =false, =true"]}),
     WrongLog("an action missing", V + OK + "0,0,,1,0\n"),
     WrongLog("no number", V + OK + "zero,0,run,1,0\n"),
     WrongLog("a fraction", V + OK + "0.5,0,run,1,0\n"),

@@ -91,7 +91,7 @@ class Intake:
         here = structure.state_name(state) if 0 <= state < structure.states else "?"
         match problem:
             case Problem.MISSING_VALUE | Problem.NOT_A_NUMBER | Problem.FRACTIONAL:
-                return self.error(chunk, row, self._bad_value(chunk, row))
+                return self.error(chunk, row, self._bad_value(chunk, row), self._value_hint(chunk, row))
             case Problem.UNMAPPED_VALUE:
                 hint = "list every value of the column in `maps`; what is not listed means nothing"
                 return self.error(chunk, row, self._unmapped(chunk, row), hint)
@@ -134,7 +134,9 @@ class Intake:
         names = [name for name in self.structure.action_names if name]
         value = None if self.columns.action is None else shown_value(chunk, self.columns.action, row)
         if isinstance(value, str) and not value.strip() and not self._has_unlabelled():
-            return self.error(chunk, row, f"column '{self.columns.action}' has no value")
+            return self.error(
+                chunk, row, f"column '{self.columns.action}' has no value", self._value_hint(chunk, row)
+            )
         message = f"{self._shown_action(chunk, row)} is not enabled in state {here}; "
         hint = f"data that the model excludes are evidence of a wrong model, not of noise ({SKIP_HINT})"
         if isinstance(value, str) and value not in names and ACTION not in self.decoder.maps:
@@ -204,7 +206,7 @@ class Intake:
                 if value is not None and str(value).strip().lower() not in ("", "0", "1", "true", "false"):
                     return f"column '{name}' holds {value!r}, which is neither true nor false"
                 continue
-            if value is None or (isinstance(value, str) and not value.strip()):
+            if _is_blank(value) and not self._reads_blanks(role):
                 return f"column '{name}' has no value"
             if not self._holds_numbers(role, name):
                 continue
@@ -223,6 +225,24 @@ class Intake:
                 return f"column '{name}' holds {value!r}, which is not a number"
         return "a value is missing or unreadable"
 
+    def _reads_blanks(self, role: str) -> bool:
+        known = self.decoder.maps.get(_mapped_role(role))
+        return known is not None and known.reads_blanks
+
+    def _value_hint(self, chunk: Chunk, row: int) -> str:
+        """How to give an empty cell a meaning, where the first bad value is one."""
+        columns = self.columns
+        for role, name in [*columns.state_roles.items(), *columns.roles.items()]:
+            blank = name not in columns.ends and _is_blank(shown_value(chunk, name, row))
+            if blank and not self._reads_blanks(role):
+                if role in columns.roles and role != ACTION:
+                    break
+                known = self.decoder.maps.get(_mapped_role(role))
+                others = "" if known is None or known.names is None else f"{known.text}, "
+                said = f"`maps='{_mapped_role(role)}: {others}=…'` says what"
+                return f"if an empty cell means something, {said}; {SKIP_HINT}"
+        return SKIP_HINT
+
     def _holds_numbers(self, role: str, name: str) -> bool:
         if self.columns.roles.get(role) == name:
             return role not in (ACTION, EPISODE, TIME)
@@ -231,7 +251,7 @@ class Intake:
 
     def _unmapped(self, chunk: Chunk, row: int) -> str:
         for role, name in [*self.columns.state_roles.items(), *self.columns.roles.items()]:
-            variable = "state" if role == "next_state" else role.removesuffix("'")
+            variable = _mapped_role(role)
             if variable in self.decoder.maps:
                 flag: ProblemCodes = np.zeros(1, dtype=np.int8)
                 self.decoder.maps[variable].apply(chunk.columns[name].slice(row, 1), flag)
@@ -287,6 +307,15 @@ class Intake:
             if str(value).strip().isdigit() and first + int(value) < last:
                 return [first + int(value)]
         return list(range(first, last))
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _mapped_role(role: str) -> str:
+    """What maps call it: next values share the map of the present ones."""
+    return "state" if role == "next_state" else role.removesuffix("'")
 
 
 def _plain(value: Any) -> str:

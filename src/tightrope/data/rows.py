@@ -100,6 +100,7 @@ class RowDecoder:
         next_state: OffsetArray = np.full(rows, UNKNOWN, dtype=np.int64)
         if columns.from_next_row:
             mark(problems, (state < 0) | (state >= self.index.structure.states), Problem.UNKNOWN_STATE)
+            taken = self._without_ends(chunk, state, taken)
         else:
             next_state = self._states(chunk, columns.next_state, problems)
         episode = step = time = nothing
@@ -138,6 +139,19 @@ class RowDecoder:
         for problem in np.unique(own[~missing & (own != Problem.NONE)]):
             mark(problems, own == problem, Problem(problem))
         return Taken(np.where(missing, NO_ACTION, taken.action), np.where(missing, NO_ACTION, taken.local))
+
+    def _without_ends(self, chunk: Chunk, state: OffsetArray, taken: Taken) -> Taken:
+        """Empty cells that a map reads as an action are none in states that lack it: there logs end."""
+        name = self.columns.action
+        if name is None or ACTION not in self.maps or not self.maps[ACTION].reads_blanks:
+            return taken
+        known = empty_texts(chunk.columns[name]) & (state >= 0) & (state < self.index.structure.states)
+        flags: ProblemCodes = np.zeros(int(known.sum()), dtype=np.int8)
+        some = Taken(taken.action[known], taken.local[known])
+        self.index.transitions(state[known], some, state[known], flags)
+        ends: BoolArray = np.zeros(chunk.rows, dtype=np.bool_)
+        ends[known] = flags == Problem.DISABLED_ACTION
+        return Taken(np.where(ends, NO_ACTION, taken.action), np.where(ends, NO_ACTION, taken.local))
 
     def _states(self, chunk: Chunk, names: tuple[str, ...], problems: ProblemCodes) -> OffsetArray:
         index = self.index

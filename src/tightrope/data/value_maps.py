@@ -1,6 +1,7 @@
 """What a log's values mean in the model: other names, other units.
 
     --map 'action: 0=repair, 1=run'      each value by its name; a value that is not listed is refused
+    --map 'alarm: X=true, =false'        nothing before the sign: what an empty cell means
     --map 'wear: *10'                    in other units: factors and shifts, in order
     --map 'temperature: -32 /1.8 round'  `round` and `floor` make whole numbers of what is left
 
@@ -49,12 +50,13 @@ class ValueMap:
             wrong[i] = problem
         for problem in (Problem.UNMAPPED_VALUE, Problem.NOT_A_NUMBER):
             mark(problems, wrong[codes] == problem, problem)
+        if self.reads_blanks:
+            codes = np.where(codes < 0, len(texts), codes)
+            texts.append(self._meaning("")[0])
         indices = pa.array(codes.astype(np.int32), mask=codes < 0)
         return pa.DictionaryArray.from_arrays(indices, pa.array(texts, type=pa.string())).dictionary_decode()
 
     def _meaning(self, value: Any) -> tuple[str | None, Problem]:
-        if value is None:
-            return None, Problem.NONE
         text = plain_text(value)
         if self.names is not None:
             if text in self.names:
@@ -83,6 +85,11 @@ class ValueMap:
         return str(number.numerator if number.denominator == 1 else float(number)), Problem.NONE
 
     @property
+    def reads_blanks(self) -> bool:
+        """Whether an empty cell has a meaning."""
+        return self.names is not None and "" in self.names
+
+    @property
     def text(self) -> str:
         """As the user would write it."""
         if self.names is not None:
@@ -91,7 +98,9 @@ class ValueMap:
 
 
 def plain_text(value: Any) -> str:
-    """A value as a user writes it: 1.0 is 1, True is true."""
+    """A value as a user writes it: 1.0 is 1, True is true, None is nothing."""
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
@@ -142,11 +151,12 @@ def _value_map(meaning: Any, text: str) -> ValueMap:
         names: dict[str, str] = {}
         for piece in next(csv.reader([str(meaning)], skipinitialspace=True), []):
             value, equals, name = (part.strip() for part in piece.partition("="))
-            if not equals or not value or not name:
+            if not equals or not name:
                 problem = f"{piece.strip()!r} does not give a value its meaning"
                 raise InputError(problem, Location("`maps`", 1, None, text), HINT)
             if value in names:
-                raise InputError(f"the value {value} is given twice", Location("`maps`", 1, None, text))
+                given = value or "of an empty cell"
+                raise InputError(f"the value {given} is given twice", Location("`maps`", 1, None, text))
             names[value] = name
         return ValueMap(names)
     return ValueMap(steps=_steps(str(meaning), text))

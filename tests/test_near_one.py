@@ -29,7 +29,9 @@ from tightrope.prism.properties.resolve import PropertyOptions, ask
 from tightrope.proof.problem import to_problem
 from tightrope.proof.solved import to_certificate
 from tightrope.solver import Solution, solve
+from tightrope.solver.equations.system import SystemArrays
 from tightrope.solver.kernels.backups import answers, optimal, safe_choice_values
+from tightrope.solver.nature.records import ModelArrays, Scratch
 from tightrope.solver.solve import Limits
 
 FEW_ITERATIONS = Limits(iterations=2000)
@@ -131,27 +133,27 @@ def test_the_optimum_is_enclosed_and_its_support_exact(row: Row, data: st.DataOb
     mass = poured(row, x, maximise)
     value = sum((m * Fraction(v) for m, v in zip(mass, x, strict=True)), Fraction(0))
     start, successor = np.array([0, k]), np.arange(k, dtype=np.int32)
-    model = (start, successor, np.array(row.lower), np.array(row.upper))
+    states = np.array([0, 1])
+    model = ModelArrays(states, start, successor, np.array(row.lower), np.array(row.upper), False)
+    none, modes, leader = np.empty(0), np.zeros(1, np.int8), np.zeros(1, np.int32)
+    system = SystemArrays(none, none, modes, leader, True, maximise, 0.0, np.inf, 0.0)
 
-    def scratch() -> tuple:
-        return np.arange(k, dtype=np.uint16), np.empty(k), np.empty(k)
+    def scratch() -> Scratch:
+        return Scratch(np.arange(k, dtype=np.uint16), np.empty(k), np.empty(k))
 
     for upward in (False, True):
         out = np.empty(1)
-        none = np.empty(0)
-        safe_choice_values(
-            *model, False, none, none, maximise, np.array(x), upward, 0, 1, out, True, *scratch()
-        )
+        safe_choice_values(model, scratch(), system, np.array(x), upward, (0, 1), out, True)
         found = Fraction(float(out[0]))
         assert found >= value if upward else found <= value
         assert abs(found - value) <= Fraction(3 * (k + 8), 2**50)
         worth = [v for v, m in zip(x, mass, strict=True) if m > 0]
         assert min(worth) <= found <= max(worth)
     answer = np.empty(k)
-    answers(*model, False, np.array(x), maximise, answer, *scratch())
+    answers(model, scratch(), np.array(x), maximise, answer)
     assert (answer > 0).tolist() == [m > 0 for m in mass]
     best = np.empty(k, np.bool_)
-    optimal(*model, np.array(row.upper) > 0, np.array(x), maximise, best, *scratch())
+    optimal(model, scratch(), np.array(row.upper) > 0, np.array(x), maximise, best)
     assert all(b for b, m in zip(best, mass, strict=True) if m > 0)
 
 

@@ -74,7 +74,7 @@ def test_nature_is_enclosed_on_the_safe_side_of_the_exact_optimum(seed: int) -> 
                 assert abs(low[choice] - float(optimum)) < 1e-9
                 assert abs(high[choice] - float(optimum)) < 1e-9
                 assert abs(attained[choice] - float(optimum)) < 1e-9
-    assert workspace.pool.used[1] == 0, "a vertex found no room"
+    assert workspace.nature.region.pool.used[1] == 0, "a vertex found no room"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -111,7 +111,7 @@ class _Kernel:
             return self._function(*arguments)
         import numpy as np
 
-        _allowance -= 10 + sum(each.size for each in arguments if isinstance(each, np.ndarray))
+        _allowance -= 10 + _count_entries(arguments)
         if _allowance <= 0:
             return self(*arguments)
         _is_inside = True
@@ -120,3 +120,14 @@ class _Kernel:
                 return self._function(*arguments)
         finally:
             _is_inside = False
+
+
+def _count_entries(arguments: tuple[Any, ...]) -> int:
+    """Entries of the arrays among the arguments and in their records."""
+    import numpy as np
+
+    return sum(
+        each.size if isinstance(each, np.ndarray) else _count_entries(each)
+        for each in arguments
+        if isinstance(each, np.ndarray | tuple)
+    )

@@ -43,7 +43,7 @@ class Factoriser:
         system, values = self.system, x.copy()
         if not rewarded:
             system, values = replace(system, floor=0.0, ceiling=np.inf), np.zeros(len(x))
-            rows = replace(rows, reward=np.zeros(len(self.block)))
+            rows = rows._replace(reward=np.zeros(len(self.block)))
         place = np.full(len(x), -1, np.int32)
         lead = self.block.member[self.block.group_start[:-1]]
         fill = factorised(system, self.block, rows, extra[lead], values, place)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,21 @@ group.
 """
 
 ChoiceModes = npt.NDArray[np.int8]
+NO_BOUNDS: FloatArray = np.empty(0)
+
+
+class SystemArrays(NamedTuple):
+    """What compiled loops read of a `System`."""
+
+    reward: FloatArray
+    discount: FloatArray
+    mode: ChoiceModes
+    leader: IndexArray
+    agent_maximises: bool
+    nature_maximises: bool
+    floor: float
+    ceiling: float
+    slack: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +69,35 @@ class System:
     slack: float = 0.0
 
     @cached_property
+    def arrays(self) -> SystemArrays:
+        return SystemArrays(
+            self.reward,
+            self.discount,
+            self.mode,
+            self.leader,
+            bool(self.agent_maximises),
+            bool(self.nature_maximises),
+            float(self.floor),
+            float(self.ceiling),
+            float(self.slack),
+        )
+
+    @cached_property
     def smallest_reward(self) -> float:
         """∞ where there are no rewards."""
         return float(self.reward.min(initial=np.inf))
 
     def with_groups(self, leader: IndexArray, mode: ChoiceModes) -> System:
         return replace(self, leader=leader, mode=mode)
+
+
+class BlockArrays(NamedTuple):
+    """What compiled loops read of a `Block`."""
+
+    group_start: OffsetArray
+    member: IndexArray
+    visit: IndexArray
+    backwards: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +120,13 @@ class Block:
     def __len__(self) -> int:
         return len(self.group_start) - 1
 
+    @cached_property
+    def arrays(self) -> BlockArrays:
+        return BlockArrays(self.group_start, self.member, self.visit, self.backwards)
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The equations of a block with the agent's and nature's choices frozen: one sparse row a group.
+
+class Rows(NamedTuple):
+    """The equations of a block with the agent's and nature's choices frozen: one sparse row per group.
 
     Group g reads x = reward[g] + self_weight[g]·x + Σ weight[i]·x(column[i]), i in row_start[g]..row_end[g].
     Entries may have weight 0. Where swing[g] ≥ 0 they are all that is possible, in the order of pouring, and
@@ -101,8 +143,8 @@ class Rows:
     reward: FloatArray
     choice: OffsetArray
     swing: OffsetArray
-    low: FloatArray = field(default_factory=lambda: np.empty(0))
-    room: FloatArray = field(default_factory=lambda: np.empty(0))
+    low: FloatArray = NO_BOUNDS
+    room: FloatArray = NO_BOUNDS
 
     @staticmethod
     def room_for(longest_choice: OffsetArray, block: Block, *, with_bounds: bool) -> Rows:

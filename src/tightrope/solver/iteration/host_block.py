@@ -188,7 +188,7 @@ class HostBlock:
 
     @cached_property
     def _unrewarded(self) -> Rows:
-        return replace(self.rows, reward=np.zeros(len(self.block)))
+        return self.rows._replace(reward=np.zeros(len(self.block)))
 
     def count_steps(
         self, values: FloatArray, weights: FloatArray, reference: FloatArray, most: int, tolerance: float

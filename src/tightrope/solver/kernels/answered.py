@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.jit import kernel
-from tightrope.solver.equations.system import Block, Rows, System
+from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, SystemArrays
 from tightrope.solver.nature.pouring import pour_again
 
 
@@ -35,57 +35,24 @@ def answered_sweeps(
     """Up to `most` Gauss–Seidel sweeps under the agent's choices in `rows`, whose answers are kept nature's
     best; fewer once the relative change is within `tolerance`: (sweeps, last change).
     """
-    return _sweep_answers(
-        block.group_start,
-        block.member,
-        rows.row_start,
-        rows.row_end,
-        rows.column,
-        rows.weight,
-        rows.self_weight,
-        rows.reward,
-        rows.choice,
-        rows.swing,
-        rows.low,
-        rows.room,
-        shift,
-        system.discount,
-        system.leader,
-        system.nature_maximises,
-        system.floor,
-        system.ceiling,
-        values,
-        unit,
-        most,
-        tolerance,
-    )
+    return _sweep_answers(system.arrays, block.arrays, rows, shift, values, unit, most, tolerance)
 
 
 @kernel
 def _sweep_answers(
-    group_start: OffsetArray,
-    member: IndexArray,
-    row_start: OffsetArray,
-    row_end: OffsetArray,
-    column: IndexArray,
-    weight: FloatArray,
-    self_weight: FloatArray,
-    reward: FloatArray,
-    choice: OffsetArray,
-    row_swing: OffsetArray,
-    row_low: FloatArray,
-    row_room: FloatArray,
+    system: SystemArrays,
+    block: BlockArrays,
+    rows: Rows,
     shift: FloatArray,
-    discount: FloatArray,
-    leader: IndexArray,
-    nature_maximises: bool,
-    floor: float,
-    ceiling: float,
     values: FloatArray,
     unit: float,
     most: int,
     tolerance: float,
 ) -> tuple[int, float]:
+    _, discount, _, leader, _, nature_maximises, floor, ceiling, _ = system
+    group_start, member, _, _ = block
+    row_start, row_end, column, weight, self_weight, reward, choice, row_swing = rows[:8]
+    row_low, row_room = rows.low, rows.room
     groups = len(group_start) - 1
     is_lone = len(member) == groups  # every group one state: one array less to read
     change = 0.0

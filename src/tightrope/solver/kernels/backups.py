@@ -11,9 +11,10 @@ import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
-from tightrope.solver.equations.system import CLOSED, EXIT, ChoiceModes
+from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, SystemArrays
 from tightrope.solver.nature.exact_pouring import pour_safely, spread_exactly
-from tightrope.solver.nature.pouring import UNDERFLOW, OrderArray
+from tightrope.solver.nature.pouring import UNDERFLOW
+from tightrope.solver.nature.records import ModelArrays, Scratch
 
 STEP_ERROR = 2.0**-50
 
@@ -56,30 +57,20 @@ def safe_step(x: float, c: int, reward: FloatArray, discount: FloatArray, upward
 
 @kernel
 def safe_groups(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    plain: bool,
-    reward: FloatArray,
-    discount: FloatArray,
-    mode: ChoiceModes,
-    leader: IndexArray,
-    agent_maximises: bool,
-    nature_maximises: bool,
-    group_start: OffsetArray,
-    member: IndexArray,
-    visit: IndexArray,
+    model: ModelArrays,
+    scratch: Scratch,
+    system: SystemArrays,
+    block: BlockArrays,
     values: FloatArray,
     upward: bool,
     out: FloatArray,
     exactly: bool | None,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
 ) -> bool:
     """See `Kernel.safe`; whether all supports could be told (`pour_safely`)."""
+    choice_start, transition_start, successor, lower, upper, plain = model
+    order, key, mass = scratch
+    reward, discount, mode, leader, agent_maximises, nature_maximises = system[:6]
+    group_start, member, visit, _ = block
     told = True
     for i in range(len(group_start) - 1):
         g = visit[i] if len(visit) > 0 else i
@@ -121,30 +112,19 @@ def safe_groups(
 
 @kernel
 def backward_pass(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    plain: bool,
-    reward: FloatArray,
-    discount: FloatArray,
-    mode: ChoiceModes,
-    agent_maximises: bool,
-    nature_maximises: bool,
-    floor: float,
-    ceiling: float,
-    slack: float,
+    model: ModelArrays,
+    scratch: Scratch,
+    system: SystemArrays,
     states: IndexArray,
     low: FloatArray,
     high: FloatArray,
     policy: OffsetArray,
     exactly: bool | None,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
 ) -> int:
     """See `Kernel.backward`; how many states were done before one whose supports could not be told."""
+    choice_start, transition_start, successor, lower, upper, plain = model
+    order, key, mass = scratch
+    reward, discount, mode, _, agent_maximises, nature_maximises, floor, ceiling, slack = system
     done = 0
     for s in states:
         told = True
@@ -211,27 +191,21 @@ def backward_pass(
 
 @kernel
 def safe_choice_values(
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    plain: bool,
-    reward: FloatArray,
-    discount: FloatArray,
-    nature_maximises: bool,
+    model: ModelArrays,
+    scratch: Scratch,
+    system: SystemArrays,
     values: FloatArray,
     upward: bool,
-    first_choice: int,
-    end_choice: int,
+    choices: tuple[int, int],
     out: FloatArray,
     exactly: bool | None,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
 ) -> bool:
     """See `Kernel.safe_choices`; whether all supports could be told (`pour_safely`)."""
+    _, transition_start, successor, lower, upper, plain = model
+    order, key, mass = scratch
+    reward, discount, nature_maximises = system.reward, system.discount, system.nature_maximises
     told = True
-    for c in range(first_choice, end_choice):
+    for c in range(choices[0], choices[1]):
         x = pour_safely(
             transition_start[c],
             transition_start[c + 1],
@@ -254,19 +228,15 @@ def safe_choice_values(
 
 @kernel
 def answers(
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    plain: bool,
+    model: ModelArrays,
+    scratch: Scratch,
     values: FloatArray,
     maximise: bool,
     out: FloatArray,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
 ) -> None:
     """See `Kernel.answer`."""
+    _, transition_start, successor, lower, upper, plain = model
+    order, key, mass = scratch
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
         if not plain:
@@ -277,19 +247,16 @@ def answers(
 
 @kernel
 def optimal(
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    model: ModelArrays,
+    scratch: Scratch,
     possible: BoolArray,
     values: FloatArray,
     maximise: bool,
     out: BoolArray,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
 ) -> None:
     """See `Kernel.optimal_transitions`: those with mass, and those that tie with the swing."""
+    _, transition_start, successor, lower, upper, _ = model
+    order, key, mass = scratch
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
         swing = spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)

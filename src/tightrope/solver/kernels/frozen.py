@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.jit import kernel
-from tightrope.solver.equations.system import Block, Rows, System
+from tightrope.solver.equations.system import Block, BlockArrays, Rows, System
 
 LARGEST_FACTORISATION = 40_000
 """Groups in a block beyond which sweeps are the only accelerator."""
@@ -31,43 +31,24 @@ def frozen_sweeps(
     """Up to `most` Gauss–Seidel sweeps, fewer once the relative change is within `tolerance`: (sweeps,
     last change).
     """
-    return _sweep_rows(
-        block.group_start,
-        block.member,
-        rows.row_start,
-        rows.row_end,
-        rows.column,
-        rows.weight,
-        rows.self_weight,
-        rows.reward,
-        shift,
-        system.floor,
-        system.ceiling,
-        values,
-        unit,
-        most,
-        tolerance,
-    )
+    within = float(system.floor), float(system.ceiling)
+    return _sweep_rows(within, block.arrays, rows, shift, values, unit, most, tolerance)
 
 
 @kernel
 def _sweep_rows(
-    group_start: OffsetArray,
-    member: IndexArray,
-    row_start: OffsetArray,
-    row_end: OffsetArray,
-    column: IndexArray,
-    weight: FloatArray,
-    self_weight: FloatArray,
-    reward: FloatArray,
+    within: tuple[float, float],
+    block: BlockArrays,
+    rows: Rows,
     shift: FloatArray,
-    floor: float,
-    ceiling: float,
     values: FloatArray,
     unit: float,
     most: int,
     tolerance: float,
 ) -> tuple[int, float]:
+    floor, ceiling = within
+    group_start, member, _, _ = block
+    row_start, row_end, column, weight, self_weight, reward = rows[:6]
     groups = len(group_start) - 1
     is_lone = len(member) == groups
     change = 0.0

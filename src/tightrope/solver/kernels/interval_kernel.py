@@ -27,7 +27,8 @@ from tightrope.numerics.unit_sums import SUM_UNIT
 from tightrope.solver.equations.system import Block, Rows, System
 from tightrope.solver.kernels import backups
 from tightrope.solver.kernels.robust_sweep import sweep_groups
-from tightrope.solver.nature.pouring import OrderArray, natural_order
+from tightrope.solver.nature.pouring import natural_order
+from tightrope.solver.nature.records import ModelArrays, Scratch
 
 
 @dataclass(eq=False)
@@ -37,14 +38,8 @@ class IntervalWorkspace:
     (`pour_safely`): then backups take care from the start.
     """
 
-    order: OrderArray
-    key: FloatArray
-    mass: FloatArray
+    scratch: Scratch
     care: bool | None = None
-
-    @property
-    def arrays(self) -> tuple[OrderArray, FloatArray, FloatArray]:
-        return self.order, self.key, self.mass
 
     def take_care(self, told: bool) -> None:
         if not told:
@@ -102,16 +97,20 @@ class IntervalKernel(Record):
         start = self.structure.transition_start
         width = self.structure.longest_choice
         order = np.empty(0, np.uint16) if self.is_plain else natural_order(start)
-        return IntervalWorkspace(order, np.empty(width), np.empty(width))
+        return IntervalWorkspace(Scratch(order, np.empty(width), np.empty(width)))
 
     def split_workspace(self, workspace: IntervalWorkspace) -> IntervalWorkspace:
         """The order is shared: that of a choice is touched by the thread that looks at it alone."""
-        key = workspace.key
-        return IntervalWorkspace(workspace.order, np.empty_like(key), np.empty_like(key), workspace.care)
+        order, key, mass = workspace.scratch
+        scratch = Scratch(order, np.empty_like(key), np.empty_like(mass))
+        return IntervalWorkspace(scratch, workspace.care)
 
-    def _model(self) -> tuple[OffsetArray, IndexArray, FloatArray, FloatArray, bool]:
+    @cached_property
+    def arrays(self) -> ModelArrays:
+        """What compiled loops take of the model."""
         s = self.structure
-        return s.transition_start, s.successor, self.lower, self.upper, self.is_plain
+        start, successor = s.transition_start, s.successor
+        return ModelArrays(s.choice_start, start, successor, self.lower, self.upper, self.is_plain)
 
     def sweep(
         self,
@@ -123,36 +122,8 @@ class IntervalKernel(Record):
         rows: Rows,
         workspace: IntervalWorkspace,
     ) -> float:
-        return sweep_groups(
-            self.structure.choice_start,
-            *self._model(),
-            system.reward,
-            system.discount,
-            system.mode,
-            system.leader,
-            system.agent_maximises,
-            system.nature_maximises,
-            system.floor,
-            system.ceiling,
-            unit,
-            block.group_start,
-            block.member,
-            shift,
-            values,
-            rows.row_start,
-            rows.row_end,
-            rows.column,
-            rows.weight,
-            rows.self_weight,
-            rows.reward,
-            rows.choice,
-            rows.swing,
-            rows.low,
-            rows.room,
-            block.visit,
-            block.backwards,
-            *workspace.arrays,
-        )
+        scratch = workspace.scratch
+        return sweep_groups(self.arrays, scratch, system.arrays, block.arrays, rows, values, shift, unit)
 
     def backward(
         self,
@@ -165,22 +136,7 @@ class IntervalKernel(Record):
     ) -> None:
         while len(states):
             done = backups.backward_pass(
-                self.structure.choice_start,
-                *self._model(),
-                system.reward,
-                system.discount,
-                system.mode,
-                system.agent_maximises,
-                system.nature_maximises,
-                system.floor,
-                system.ceiling,
-                system.slack,
-                states,
-                lower,
-                upper,
-                policy,
-                workspace.care,
-                *workspace.arrays,
+                self.arrays, workspace.scratch, system.arrays, states, lower, upper, policy, workspace.care
             )
             states = states[done:]
             workspace.take_care(len(states) == 0)
@@ -196,23 +152,9 @@ class IntervalKernel(Record):
     ) -> None:
         told = False
         while not told:
+            scratch, care = workspace.scratch, workspace.care
             told = backups.safe_groups(
-                self.structure.choice_start,
-                *self._model(),
-                system.reward,
-                system.discount,
-                system.mode,
-                system.leader,
-                system.agent_maximises,
-                system.nature_maximises,
-                block.group_start,
-                block.member,
-                block.visit,
-                values,
-                upward,
-                out,
-                workspace.care,
-                *workspace.arrays,
+                self.arrays, scratch, system.arrays, block.arrays, values, upward, out, care
             )
             workspace.take_care(told)
 
@@ -225,20 +167,11 @@ class IntervalKernel(Record):
         out: FloatArray,
         workspace: IntervalWorkspace,
     ) -> None:
-        told, (first, end) = False, choices
+        told = False
         while not told:
+            scratch, care = workspace.scratch, workspace.care
             told = backups.safe_choice_values(
-                *self._model(),
-                system.reward,
-                system.discount,
-                system.nature_maximises,
-                values,
-                upward,
-                first,
-                end,
-                out,
-                workspace.care,
-                *workspace.arrays,
+                self.arrays, scratch, system.arrays, values, upward, choices, out, care
             )
             workspace.take_care(told)
 
@@ -260,26 +193,16 @@ class IntervalKernel(Record):
         if self.is_plain:
             return self.support.possible
         out = np.empty(self.structure.transitions, np.bool_)
-        transition_start, successor, lower, upper, _ = self._model()
-        backups.optimal(
-            transition_start,
-            successor,
-            lower,
-            upper,
-            self.support.possible,
-            values,
-            maximise,
-            out,
-            *(workspace or self.open_workspace()).arrays,
-        )
+        scratch = (workspace or self.open_workspace()).scratch
+        backups.optimal(self.arrays, scratch, self.support.possible, values, maximise, out)
         return out
 
     def answer(
         self, values: FloatArray, maximise: bool, workspace: IntervalWorkspace | None = None
     ) -> FloatArray:
         out = np.empty(self.structure.transitions)
-        arrays = (workspace or self.open_workspace()).arrays
-        backups.answers(*self._model(), values, maximise, out, *arrays)
+        scratch = (workspace or self.open_workspace()).scratch
+        backups.answers(self.arrays, scratch, values, maximise, out)
         return out
 
 

@@ -1,65 +1,40 @@
 """Bellman backups of rectangular sets: the loops of `solver.kernels.backups`, another inner problem.
 
-The arrays from `expression` to `ball` are those of `tightrope.solver.nature.region_shape.Shape`.
+What they take is in `tightrope.solver.nature.records`; `table_rows` are the rows of the region.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
-from tightrope.solver.equations.system import CLOSED, EXIT, ChoiceModes
+from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, Rows, SystemArrays
 from tightrope.solver.kernels.backups import best_exit, safe_step
-from tightrope.solver.nature.pouring import OrderArray
+from tightrope.solver.nature.records import ModelArrays, NatureArrays
 from tightrope.solver.nature.rectangular_inner import inner, inner_safely
 
 
 @kernel
 def sweep_groups(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    expression: IndexArray,
-    affine: FloatArray,
-    joint: BoolArray,
-    vertex_of: IndexArray,
-    table_rows: FloatArray,
-    reach: FloatArray,
-    vertex: FloatArray,
-    link: IndexArray,
-    table: IndexArray,
-    used: OffsetArray,
-    ball: FloatArray,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
-    q: FloatArray,
-    work: FloatArray,
-    reward: FloatArray,
-    discount: FloatArray,
-    mode: ChoiceModes,
-    leader: IndexArray,
-    agent_maximises: bool,
-    nature_maximises: bool,
-    floor: float,
-    ceiling: float,
-    unit: float,
-    group_start: OffsetArray,
-    member: IndexArray,
-    shift: FloatArray,
+    nature: NatureArrays,
+    system: SystemArrays,
+    block: BlockArrays,
+    rows: Rows,
     values: FloatArray,
-    row_start: OffsetArray,
-    row_end: OffsetArray,
-    column: IndexArray,
-    weight: FloatArray,
-    self_weight: FloatArray,
-    row_reward: FloatArray,
-    row_choice: OffsetArray,
+    shift: FloatArray,
+    unit: float,
 ) -> float:
     """See `Kernel.sweep`. A row is written whenever a choice is better than those before it."""
+    model, scratch, region = nature
+    choice_start, transition_start, successor, lower, upper, _ = model
+    order, key, mass = scratch
+    expression, affine, joint, table_rows, reach, ball, _ = region.shape
+    vertex_of, vertex, link, table, used = region.pool
+    q, work = region.direction, region.work
+    reward, discount, mode, leader, agent_maximises, nature_maximises, floor, ceiling, _ = system
+    group_start, member, _, _ = block
+    row_start, row_end, column, weight, self_weight, row_reward, row_choice = rows[:7]
     residual = 0.0
     for g in range(len(group_start) - 1):
         best = -np.inf if agent_maximises else np.inf
@@ -141,41 +116,21 @@ def sweep_groups(
 
 @kernel
 def backward_pass(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    expression: IndexArray,
-    affine: FloatArray,
-    joint: BoolArray,
-    vertex_of: IndexArray,
-    table_rows: FloatArray,
-    reach: FloatArray,
-    vertex: FloatArray,
-    link: IndexArray,
-    table: IndexArray,
-    used: OffsetArray,
-    ball: FloatArray,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
-    q: FloatArray,
-    work: FloatArray,
-    reward: FloatArray,
-    discount: FloatArray,
-    mode: ChoiceModes,
-    agent_maximises: bool,
-    nature_maximises: bool,
-    floor: float,
-    ceiling: float,
-    slack: float,
+    nature: NatureArrays,
+    system: SystemArrays,
     states: IndexArray,
     low: FloatArray,
     high: FloatArray,
     policy: OffsetArray,
 ) -> None:
     """See `Kernel.backward`."""
+    model, scratch, region = nature
+    choice_start, transition_start, successor, lower, upper, _ = model
+    order, key, mass = scratch
+    expression, affine, joint, table_rows, reach, ball, _ = region.shape
+    vertex_of, vertex, link, table, used = region.pool
+    q, work = region.direction, region.work
+    reward, discount, mode, _, agent_maximises, nature_maximises, floor, ceiling, slack = system
     best = np.empty(2)
     for s in states:
         best[0] = -np.inf if agent_maximises else np.inf
@@ -230,35 +185,21 @@ def backward_pass(
 
 @kernel
 def safe_values(
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    expression: IndexArray,
-    affine: FloatArray,
-    joint: BoolArray,
-    vertex_of: IndexArray,
-    table_rows: FloatArray,
-    reach: FloatArray,
-    vertex: FloatArray,
-    link: IndexArray,
-    table: IndexArray,
-    used: OffsetArray,
-    ball: FloatArray,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
-    q: FloatArray,
-    work: FloatArray,
-    reward: FloatArray,
-    discount: FloatArray,
-    nature_maximises: bool,
+    nature: NatureArrays,
+    system: SystemArrays,
     values: FloatArray,
     upward: bool,
     choices: OffsetArray,
     out: FloatArray,
 ) -> None:
     """out[i] = Φ_c(values) for c = choices[i], rounded to the side of `upward`."""
+    model, scratch, region = nature
+    _, transition_start, successor, lower, upper, _ = model
+    order, key, mass = scratch
+    expression, affine, joint, table_rows, reach, ball, _ = region.shape
+    vertex_of, vertex, link, table, used = region.pool
+    q, work = region.direction, region.work
+    reward, discount, nature_maximises = system.reward, system.discount, system.nature_maximises
     for i in range(len(choices)):
         c = choices[i]
         x = inner_safely(
@@ -293,14 +234,8 @@ def safe_values(
 
 @kernel
 def exit_values(
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    upper: FloatArray,
-    reward: FloatArray,
-    discount: FloatArray,
-    mode: ChoiceModes,
-    leader: IndexArray,
-    nature_maximises: bool,
+    model: ModelArrays,
+    system: SystemArrays,
     values: FloatArray,
     upward: bool,
     choices: OffsetArray,
@@ -309,6 +244,8 @@ def exit_values(
     out: FloatArray,
 ) -> None:
     """Overwrite the values of choices that are left out, and of those at which nature picks its way out."""
+    transition_start, successor, upper = model.transition_start, model.successor, model.upper
+    reward, discount, mode, leader, _, nature_maximises = system[:6]
     for i in range(len(choices)):
         c = choices[i]
         if mode[c] == CLOSED:
@@ -323,31 +260,18 @@ def exit_values(
 
 @kernel
 def answers(
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    expression: IndexArray,
-    affine: FloatArray,
-    joint: BoolArray,
-    vertex_of: IndexArray,
-    table_rows: FloatArray,
-    reach: FloatArray,
-    vertex: FloatArray,
-    link: IndexArray,
-    table: IndexArray,
-    used: OffsetArray,
-    ball: FloatArray,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
-    q: FloatArray,
-    work: FloatArray,
+    nature: NatureArrays,
     values: FloatArray,
     maximise: bool,
     out: FloatArray,
 ) -> None:
     """See `Kernel.answer`."""
+    model, scratch, region = nature
+    _, transition_start, successor, lower, upper, _ = model
+    order, key, mass = scratch
+    expression, affine, joint, table_rows, reach, ball, _ = region.shape
+    vertex_of, vertex, link, table, used = region.pool
+    q, work = region.direction, region.work
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
         inner(

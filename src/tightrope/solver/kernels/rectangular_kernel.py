@@ -38,32 +38,9 @@ from tightrope.solver.equations.system import Block, Rows, System
 from tightrope.solver.kernels import rectangular_backups as backups
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.nature.pouring import OrderArray, natural_order
-from tightrope.solver.nature.region_shape import Shape, VertexPool, shape_of
+from tightrope.solver.nature.records import NatureArrays, RegionArrays, Scratch
+from tightrope.solver.nature.region_shape import Shape, shape_of
 from tightrope.uncertainty.sets import Sets
-
-_Arrays = tuple[
-    OffsetArray,
-    IndexArray,
-    FloatArray,
-    FloatArray,
-    IndexArray,
-    FloatArray,
-    BoolArray,
-    IndexArray,
-    FloatArray,
-    FloatArray,
-    FloatArray,
-    IndexArray,
-    IndexArray,
-    OffsetArray,
-    FloatArray,
-    OrderArray,
-    FloatArray,
-    FloatArray,
-    FloatArray,
-    FloatArray,
-]
-"""Graph and intervals (4), shape and pool (11), room (5), as `rectangular_backups` takes them."""
 
 SMALLEST_SHIFT = 1e-13
 """What rounding adds to a backup is taken to be of this size, relatively."""
@@ -75,17 +52,12 @@ class RectangularWorkspace:
     and one direction.
     """
 
-    order: OrderArray
-    pool: VertexPool
-    key: FloatArray
-    mass: FloatArray
-    direction: FloatArray
-    work: FloatArray
+    nature: NatureArrays
 
     @property
     def vertices_met(self) -> int:
         """Vertices of the region that were optimal, or next to one, so far."""
-        return int(self.pool.used[0])
+        return int(self.nature.region.pool.used[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,20 +94,13 @@ class RectangularKernel(Record):
 
     def split_workspace(self, workspace: RectangularWorkspace) -> RectangularWorkspace:
         """The order is shared: that of a choice is touched by the thread that looks at it alone."""
-        return self._workspace(workspace.order)
+        return self._workspace(workspace.nature.scratch.order)
 
     def _workspace(self, order: OrderArray) -> RectangularWorkspace:
         size, width = len(self.shape.reach), int(np.diff(self.structure.transition_start).max(initial=1))
-        room = np.empty(width), np.empty(width), np.empty(size), np.empty(size)
-        return RectangularWorkspace(order, self.shape.open_pool(), *room)
-
-    def _arrays(self, workspace: RectangularWorkspace) -> _Arrays:
-        s, shape, pool = self.structure, self.shape, workspace.pool
-        model = s.transition_start, s.successor, self.lower, self.upper
-        region = shape.expression, shape.affine, shape.joint, pool.vertex_of, shape.rows, shape.reach
-        met = pool.vertex, pool.link, pool.table, pool.used, shape.ball
-        room = workspace.order, workspace.key, workspace.mass, workspace.direction, workspace.work
-        return (*model, *region, *met, *room)
+        scratch = Scratch(order, np.empty(width), np.empty(width))
+        region = RegionArrays(self.shape, self.shape.open_pool(), np.empty(size), np.empty(size))
+        return RectangularWorkspace(NatureArrays(self.intervals.arrays, scratch, region))
 
     def sweep(
         self,
@@ -147,30 +112,7 @@ class RectangularKernel(Record):
         rows: Rows,
         workspace: RectangularWorkspace,
     ) -> float:
-        return backups.sweep_groups(
-            self.structure.choice_start,
-            *self._arrays(workspace),
-            system.reward,
-            system.discount,
-            system.mode,
-            system.leader,
-            system.agent_maximises,
-            system.nature_maximises,
-            system.floor,
-            system.ceiling,
-            unit,
-            block.group_start,
-            block.member,
-            shift,
-            values,
-            rows.row_start,
-            rows.row_end,
-            rows.column,
-            rows.weight,
-            rows.self_weight,
-            rows.reward,
-            rows.choice,
-        )
+        return backups.sweep_groups(workspace.nature, system.arrays, block.arrays, rows, values, shift, unit)
 
     def backward(
         self,
@@ -181,22 +123,7 @@ class RectangularKernel(Record):
         policy: OffsetArray,
         workspace: RectangularWorkspace,
     ) -> None:
-        backups.backward_pass(
-            self.structure.choice_start,
-            *self._arrays(workspace),
-            system.reward,
-            system.discount,
-            system.mode,
-            system.agent_maximises,
-            system.nature_maximises,
-            system.floor,
-            system.ceiling,
-            system.slack,
-            states,
-            lower,
-            upper,
-            policy,
-        )
+        backups.backward_pass(workspace.nature, system.arrays, states, lower, upper, policy)
 
     def safe(
         self,
@@ -216,22 +143,9 @@ class RectangularKernel(Record):
         each = np.empty(len(choices))
         self._safe_values(system, values, upward, choices, each, workspace)
         nothing = -np.inf if system.agent_maximises else np.inf
-        backups.exit_values(
-            structure.transition_start,
-            structure.successor,
-            self.upper,
-            system.reward,
-            system.discount,
-            system.mode,
-            system.leader,
-            system.nature_maximises,
-            values,
-            upward,
-            choices,
-            system.leader[np.repeat(block.member, count)],
-            nothing,
-            each,
-        )
+        home = system.leader[np.repeat(block.member, count)]
+        model = workspace.nature.model
+        backups.exit_values(model, system.arrays, values, upward, choices, home, nothing, each)
         start = np.concatenate([np.zeros(1, np.int64), end])[block.group_start[:-1]]
         best = np.maximum if system.agent_maximises else np.minimum
         best.reduceat(each, start, out=out)
@@ -269,16 +183,7 @@ class RectangularKernel(Record):
         out: FloatArray,
         workspace: RectangularWorkspace,
     ) -> None:
-        backups.safe_values(
-            *self._arrays(workspace),
-            system.reward,
-            system.discount,
-            system.nature_maximises,
-            values,
-            upward,
-            choices,
-            out,
-        )
+        backups.safe_values(workspace.nature, system.arrays, values, upward, choices, out)
 
     def optimal_transitions(
         self, values: FloatArray, maximise: bool, workspace: RectangularWorkspace | None = None
@@ -293,5 +198,5 @@ class RectangularKernel(Record):
         self, values: FloatArray, maximise: bool, workspace: RectangularWorkspace | None = None
     ) -> FloatArray:
         out = np.empty(self.structure.transitions)
-        backups.answers(*self._arrays(workspace or self.open_workspace()), values, maximise, out)
+        backups.answers((workspace or self.open_workspace()).nature, values, maximise, out)
         return out

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.jit import inlined, kernel
-from tightrope.solver.equations.system import CLOSED, EXIT, ChoiceModes
+from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, Rows, SystemArrays
 from tightrope.solver.kernels.backups import best_exit
 from tightrope.solver.nature.few_successors import FEW, pour_few
-from tightrope.solver.nature.pouring import OrderArray, mean, pour, pour_again, pour_row
+from tightrope.solver.nature.pouring import mean, pour, pour_again, pour_row
+from tightrope.solver.nature.records import ModelArrays, Scratch
 
 
 @inlined
@@ -34,42 +35,22 @@ def still_best(
 
 @kernel
 def sweep_groups(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    plain: bool,
-    reward: FloatArray,
-    discount: FloatArray,
-    mode: ChoiceModes,
-    leader: IndexArray,
-    agent_maximises: bool,
-    nature_maximises: bool,
-    floor: float,
-    ceiling: float,
-    unit: float,
-    group_start: OffsetArray,
-    member: IndexArray,
-    shift: FloatArray,
+    model: ModelArrays,
+    scratch: Scratch,
+    system: SystemArrays,
+    block: BlockArrays,
+    rows: Rows,
     values: FloatArray,
-    row_start: OffsetArray,
-    row_end: OffsetArray,
-    column: IndexArray,
-    weight: FloatArray,
-    self_weight: FloatArray,
-    row_reward: FloatArray,
-    row_choice: OffsetArray,
-    row_swing: OffsetArray,
-    row_low: FloatArray,
-    row_room: FloatArray,
-    visit: IndexArray,
-    backwards: bool,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
+    shift: FloatArray,
+    unit: float,
 ) -> float:
     """See `Kernel.sweep`."""
+    choice_start, transition_start, successor, lower, upper, plain = model
+    order, key, _ = scratch
+    reward, discount, mode, leader, agent_maximises, nature_maximises, floor, ceiling, _ = system
+    group_start, member, visit, backwards = block
+    row_start, row_end, column, weight, self_weight, row_reward, row_choice, row_swing = rows[:8]
+    row_low, row_room = rows.low, rows.room
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     residual = 0.0
     groups = len(group_start) - 1

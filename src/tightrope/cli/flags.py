@@ -11,7 +11,8 @@ import re
 
 NAMES = """
     above actions alpha assume_support at at_most avoid budget chosen_at columns const convert_obs cost
-    coupled_gap data delta design device discount domain ellipsoid engine env exact export gap
+    cost_range cost_sd costs coupled_gap data delta design device discount domain ellipsoid engine env exact
+    export gap
     intersect interval iterations ltl_translator on_drift optimality overwrite planned_episodes plot policy
     precision region scheduler sets since skip_invalid states terminal_reward threads window within_cap
 """

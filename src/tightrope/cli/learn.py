@@ -14,6 +14,8 @@ from tightrope.cli.options import (
     ChosenAt,
     Columns,
     Const,
+    CostRange,
+    CostSd,
     CoupledGap,
     Data,
     DataFormatName,
@@ -38,6 +40,7 @@ from tightrope.cli.options import (
     TerminalReward,
     Threads,
     Window,
+    parse_cost_range,
     require_device,
 )
 from tightrope.region.region import RegionKind
@@ -108,6 +111,8 @@ def learn(
     terminal_reward: TerminalReward = None,
     assume_support: AssumeSupport = None,
     coupled_gap: CoupledGap = None,
+    cost_range: CostRange = None,
+    cost_sd: CostSd = None,
     precision: Annotated[
         float, typer.Option("--precision", metavar="EPS", help="How closely values are computed (relative).")
     ] = 1e-6,
@@ -208,6 +213,8 @@ def learn(
             terminal_reward=terminal_reward,
             assume_support=assume_support,
             coupled_gap=coupled_gap,
+            cost_range=parse_cost_range(cost_range),
+            cost_sd=cost_sd,
             precision=precision,
             time_limit=time_limit,
             device=device.value,

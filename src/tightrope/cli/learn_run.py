@@ -76,6 +76,8 @@ class Request:
     terminal_reward: str | None
     assume_support: float | None
     coupled_gap: float | None
+    cost_range: tuple[float, float] | None
+    cost_sd: float | None
     precision: float
     device: str
     threads: int | None
@@ -106,6 +108,8 @@ class Request:
             assume_support=self.assume_support,
             seconds=float("inf") if self.time_limit is None else self.time_limit,
             coupled_gap=COUPLED_GAP if self.coupled_gap is None else self.coupled_gap,
+            cost_range=self.cost_range,
+            cost_sd=self.cost_sd,
         )
 
 

@@ -152,6 +152,25 @@ AssumeSupport = Annotated[
         show_default=False,
     ),
 ]
+CostRange = Annotated[
+    str | None,
+    typer.Option(
+        "--cost-range",
+        metavar="LOW,HIGH",
+        help="Observed costs (a column 'cost') lie between these two numbers: parameters in rewards are "
+        "learned from them.",
+        show_default=False,
+    ),
+]
+CostSd = Annotated[
+    float | None,
+    typer.Option(
+        "--cost-sd",
+        metavar="S",
+        help="In place of --cost-range: a bound on the standard deviation of a cost, given state and action.",
+        show_default=False,
+    ),
+]
 CoupledGap = Annotated[
     float | None,
     typer.Option(
@@ -344,3 +363,14 @@ def parse_constants(texts: Sequence[str] | None) -> dict[str, str]:
             constants[name] = value
             column += len(entry) + 1
     return constants
+
+
+def parse_cost_range(text: str | None) -> tuple[float, float] | None:
+    """`0,5` as two numbers."""
+    if text is None:
+        return None
+    try:
+        low, high = (float(piece) for piece in text.split(","))
+    except ValueError:
+        raise InputError(f"--cost-range is '{text}', not two numbers", hint="e.g. --cost-range 0,5") from None
+    return low, high

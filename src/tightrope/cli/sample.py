@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,15 @@ import typer
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param, Prop, parse_constants
 from tightrope.cli.output import grouped, print_facts, print_json, warn
-from tightrope.cli.questions import Asked, read_properties
+from tightrope.cli.questions import read_properties
+from tightrope.cli.sample_setting import (
+    DEFAULT_CAP,
+    UNIFORM,
+    Setting,
+    cost_source,
+    setting_of,
+    simulator_at,
+)
 from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
 
@@ -23,15 +31,7 @@ if TYPE_CHECKING:
     from tightrope.data.planned_draws import PlannedDraws
     from tightrope.data.simulator import Simulator
     from tightrope.data.steered_simulator import SteeredSimulator
-    from tightrope.formats.controller import Controller
     from tightrope.formats.policy import Policy
-    from tightrope.model.mdp import MDP
-    from tightrope.numerics.arrays import BoolArray
-
-DEFAULT_CAP = 1000
-"""Steps after which an episode is cut off, where neither --cap nor a benchmark says otherwise."""
-
-UNIFORM = "uniform"
 
 
 def sample(
@@ -79,6 +79,15 @@ def sample(
     raw: Annotated[
         bool, typer.Option("--raw", help="One row a step instead of one row a counted transition.")
     ] = False,
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            "--costs",
+            metavar="exact|two-point:A,B|uniform:W|normal:S",
+            help="With --raw: a column 'cost' with the reward of each step, and noise around it.",
+            show_default=False,
+        ),
+    ] = None,
     generative: Annotated[
         int | None,
         typer.Option("--generative", metavar="N", min=1, help="N draws from every choice, no trajectories."),
@@ -151,6 +160,8 @@ def sample(
         raise InputError(
             "--raw goes with simulated trajectories only, not with --generative, --draws or --env"
         )
+    if costs is not None and not raw:
+        raise InputError("--costs goes with --raw: a cost belongs to a step", hint="add --raw")
     if env is not None and episodes is None:
         raise InputError("--env goes with --episodes, not with --generative or --draws")
     constants = parse_constants(const)
@@ -163,7 +174,7 @@ def sample(
             "--episodes, without --raw and --env",
             hint=f"name one policy, such as {policy}/exploration-policy.json",
         )
-    setting = _setting(loaded, asked, constants, cap, UNIFORM if mixture is not None else policy)
+    setting = setting_of(loaded, asked, constants, cap, UNIFORM if mixture is not None else policy)
     planned = None if draws is None else _read_draws(draws, loaded)
     extra = {"source": model, "seed": seed, "policy": policy, "cap": setting.cap, "property": setting.text}
     if setting.policy is not None:
@@ -177,7 +188,7 @@ def sample(
         claimed.check()
         write_counts(output, counts, loaded.model.structure, states=written, extra={**extra, "env": env})
     else:
-        simulator, point = _simulator(loaded, setting, at)
+        simulator, point = simulator_at(loaded, setting, at)
         extra["at"] = point
         walker: Simulator | SteeredSimulator | MixedEpisodes = simulator
         if mixture is not None:
@@ -202,13 +213,16 @@ def sample(
         structure = loaded.model.structure
         if raw and episodes is not None:
             blocks = simulator.trajectories(episodes, seed)
-            write_trajectories(output, blocks, counts, structure, states=written, extra=extra)
+            drawn = None if costs is None else cost_source(costs, loaded, asked, constants, at, seed)
+            if costs is not None:
+                extra["costs"] = costs
+            write_trajectories(output, blocks, counts, structure, states=written, extra=extra, costs=drawn)
         else:
             write_counts(output, counts, structure, states=written, extra=extra)
     _report(model, output, counts, time.perf_counter() - begin, setting, json)
 
 
-def _refuse_controller(setting: _Setting, append: Path | None, env: str | None) -> None:
+def _refuse_controller(setting: Setting, append: Path | None, env: str | None) -> None:
     """What a controller with memory does not go with, in words."""
     from tightrope.formats.controller import Controller
 
@@ -266,67 +280,6 @@ def _read_draws(path: Path, loaded: LoadedModel) -> PlannedDraws:
 
 
 @dataclass(frozen=True)
-class _Setting:
-    """How to walk: the policy, where and when an episode ends, and the property that decides it."""
-
-    policy: Policy | Controller | None
-    stop: BoolArray | None
-    cap: int
-    text: str | None
-
-
-def _setting(
-    loaded: LoadedModel, asked: Asked, constants: Mapping[str, str], cap: int | None, policy: str
-) -> _Setting:
-    from tightrope.data.stopping import decided_states, deciding_steps
-    from tightrope.formats.controller import read_steering
-
-    structure = loaded.model.structure
-    benchmark = loaded.benchmark
-    limit = cap if cap is not None else benchmark.episode_cap if benchmark is not None else DEFAULT_CAP
-    taken = None if policy == UNIFORM else read_steering(policy, structure)
-    if not asked.files and benchmark is None:
-        return _Setting(taken, None, limit, None)
-    questions = asked.questions(loaded, constants)
-    if len(questions) != 1:
-        raise InputError(f"one property decides when an episode ends, not {len(questions)}")
-    objective = questions[0].objective
-    steps = deciding_steps(objective)
-    if steps is not None:
-        limit = max(1, min(limit, steps))
-    return _Setting(taken, decided_states(objective, structure.states), limit, questions[0].text)
-
-
-def _simulator(
-    loaded: LoadedModel, setting: _Setting, at: str | None
-) -> tuple[Simulator | SteeredSimulator, dict[str, str]]:
-    """The model at the point that was asked for, ready to walk, and the point in words."""
-    from tightrope.data.simulator import Simulator
-    from tightrope.data.steered_simulator import SteeredSimulator
-    from tightrope.formats.controller import Controller
-
-    mdp, point = _at_point(loaded, at)
-    if isinstance(setting.policy, Controller):
-        there = setting.policy, setting.stop, setting.cap, loaded.model.hash()
-        return SteeredSimulator(mdp, *there), point
-    return Simulator(mdp, setting.policy, setting.stop, setting.cap, loaded.model.hash()), point
-
-
-def _at_point(loaded: LoadedModel, at: str | None) -> tuple[MDP, dict[str, str]]:
-    from tightrope.model.mdp import MDP, IntervalMDP
-    from tightrope.studies.instance import decimal_text
-
-    model = loaded.model
-    if isinstance(model, IntervalMDP):
-        raise InputError("an interval model has no single set of probabilities to draw from")
-    point = loaded.point(at)
-    if isinstance(model, MDP):
-        return model, {}
-    named = zip(model.parameters.names, point, strict=True)
-    return model.instantiate(point), {name: decimal_text(value) for name, value in named}
-
-
-@dataclass(frozen=True)
 class _Shown:
     """An environment by its name, and how its observations and actions are read."""
 
@@ -338,7 +291,7 @@ class _Shown:
 
 def _step_environment(
     loaded: LoadedModel,
-    setting: _Setting,
+    setting: Setting,
     shown: _Shown,
     episodes: int | None,
     seed: int,
@@ -363,7 +316,7 @@ def _step_environment(
 
 
 def _report(
-    model: str, output: Path, counts: Counts, seconds: float, setting: _Setting, as_json: bool
+    model: str, output: Path, counts: Counts, seconds: float, setting: Setting, as_json: bool
 ) -> None:
     design = counts.design
     seen = int((counts.transition > 0).sum())

@@ -18,6 +18,7 @@ STATE, NEXT_STATE, ACTION, CHOICE = "state", "next_state", "action", "choice"
 EPISODE, STEP, TIME = "episode", "step", "time"
 TERMINATED, TRUNCATED, DONE = "terminated", "truncated", "done"
 COUNT, BATCH = "count", "batch"
+COST = "cost"
 NEXT = "_next"
 ROLES = (
     STATE,
@@ -32,6 +33,7 @@ ROLES = (
     DONE,
     COUNT,
     BATCH,
+    COST,
 )
 
 HABITS: Mapping[str, tuple[str, ...]] = {
@@ -59,6 +61,7 @@ HABITS: Mapping[str, tuple[str, ...]] = {
     DONE: ("is_done", "dones", "end", "last", "is_last", "ended"),
     COUNT: ("counts",),
     BATCH: (),
+    COST: ("costs", "reward", "rewards", "r"),
 }
 _NEXT_FORMS = ("{}_next", "next_{}", "{}'", "{}_prime", "{}prime", "new_{}", "{}_new", "next{}", "{}next")
 _NEXT_STATE_HABITS = ("to_state", "target", "destination", "s2", "sp", "successor")

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tightrope.data.accumulator import BatchAccumulator
-from tightrope.data.column_names import EPISODE, STEP
+from tightrope.data.column_names import COST, EPISODE, STEP
+from tightrope.data.costs import CostTally
 from tightrope.data.follow import NEXT, FollowState, Marks, follow
 from tightrope.data.intake import Intake
 from tightrope.data.partial import Partial, locate_known
@@ -47,6 +48,7 @@ class PartCounter:
         self.tail: Rows | None = None
         self.lost = 0
         self.broken = False
+        self.costs = CostTally() if COST in self.columns.roles else None
 
     def count(self, watch: Watch | None) -> Partial:
         skips_ragged = self.plan.skip and not self.columns.from_next_row
@@ -75,6 +77,7 @@ class PartCounter:
             np.concatenate([np.empty(0, dtype=np.int64), *self.starts]),
             self.lost,
             self.broken,
+            None if self.costs is None else self.costs.sums(),
         )
 
     def _count_chunk(self, chunk: Chunk) -> None:
@@ -95,6 +98,8 @@ class PartCounter:
             self._follow(rows, 0)
             self.tail = rows[-1:]
             kept = self.intake.admit(rows, chunk, before)
+        if self.costs is not None:
+            self.costs.add(transition[kept], rows.cost[kept])
         position = self._position(rows)
         if not kept.all():
             transition, position = transition[kept], position[kept]

@@ -7,7 +7,7 @@ transitions it counts. Visits of a choice are the sum over its transitions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.batches import Batches
+from tightrope.data.costs import CostSums
 from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError
 from tightrope.formats.policy import HasStructure
@@ -39,6 +40,7 @@ class Counts(Record):
     design: SamplingDesign
     model_hash: str
     batches: Batches | None = None
+    costs: CostSums | None = None
 
     def __post_init__(self) -> None:
         if self.transition.dtype != np.int64 or self.transition.ndim != 1:
@@ -128,6 +130,8 @@ class Counts(Record):
         ]
         if self.batches is not None:
             facts.append(("batches", f"{len(self.batches):,}"))
+        if self.costs is not None:
+            facts.append(("costs", f"{self.costs.number:,} observed"))
         return facts + [("missing", reason) for reason in design.censored]
 
     def to_arrow(self, model: HasStructure) -> Any:
@@ -170,11 +174,15 @@ class Counts(Record):
                 hint="build both from the same model with the same constants and domain",
             )
         design = self.design.merged(later.design)
+        costs = self.costs if later.costs is None else later.costs
+        if self.costs is not None and later.costs is not None:
+            costs = self.costs + later.costs
         if self.batches is None and later.batches is None:
             total = self.transition + later.transition
-            return Counts(total, self.transition_start, design, self.model_hash)
+            return Counts(total, self.transition_start, design, self.model_hash, costs=costs)
         batches = self._in_batches() + later._in_batches()
-        return Counts.from_batches(batches, self.transition_start, design, self.model_hash)
+        counts = Counts.from_batches(batches, self.transition_start, design, self.model_hash)
+        return counts if costs is None else replace(counts, costs=costs)
 
     def _in_batches(self) -> Batches:
         if self.batches is not None:

@@ -6,12 +6,13 @@ and data chosen by their outcome no longer come from the design that the file cl
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
 import numpy as np
 
-from tightrope.data.column_names import ACTION, BATCH, COUNT, EPISODE, STEP, TIME
+from tightrope.data.column_names import ACTION, BATCH, COST, COUNT, EPISODE, STEP, TIME
 from tightrope.data.row_columns import shown_value
 from tightrope.data.rows import RowDecoder, Rows
 from tightrope.data.state_form import StateNames
@@ -208,6 +209,8 @@ class Intake:
                 continue
             if _is_blank(value) and not self._reads_blanks(role):
                 return f"column '{name}' has no value"
+            if role == COST and not _is_finite(value):
+                return f"column '{name}' holds {value!r}, which is no cost"
             if not self._holds_numbers(role, name):
                 continue
             flag: ProblemCodes = np.zeros(1, dtype=np.int8)
@@ -245,7 +248,7 @@ class Intake:
 
     def _holds_numbers(self, role: str, name: str) -> bool:
         if self.columns.roles.get(role) == name:
-            return role not in (ACTION, EPISODE, TIME)
+            return role not in (ACTION, EPISODE, TIME, COST)
         own = self.structure.own_states
         return self.columns.by is not StateNames.OWN or (own is not None and own.are_numbers)
 
@@ -310,12 +313,20 @@ class Intake:
 
 
 def _is_blank(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
+    is_nan = isinstance(value, float) and value != value
+    return value is None or is_nan or (isinstance(value, str) and not value.strip())
 
 
 def _mapped_role(role: str) -> str:
     """What maps call it: next values share the map of the present ones."""
     return "state" if role == "next_state" else role.removesuffix("'")
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 def _plain(value: Any) -> str:

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from tightrope.data.accumulator import BatchAccumulator
 from tightrope.data.batches import Batches, batch_ends
 from tightrope.data.censoring import censored
-from tightrope.data.column_names import EPISODE, STEP, TIME
+from tightrope.data.column_names import COST, EPISODE, STEP, TIME
+from tightrope.data.costs import CostSums
 from tightrope.data.counting import count_part
 from tightrope.data.design import SamplingDesign
 from tightrope.data.follow import EPISODES, GAPS, START_HIGH, START_LOW
@@ -72,6 +73,7 @@ class LogCounts:
     censored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     open_end: bool = False
+    costs: CostSums | None = None
 
 
 def count_log(
@@ -154,7 +156,9 @@ def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None) -> Log
     count = batches.total(plan.structure.transitions)
     episodes = joined.episodes if _follows_episodes(plan) else None
     missing = censored(joined.dropped, joined.notes, joined.lost)
-    return LogCounts(count, batches, joined.rows, joined.dropped, episodes, missing, open_end=joined.open_end)
+    costs = joined.costs.sums() if COST in roles else None
+    found = (count, batches, joined.rows, joined.dropped, episodes, missing)
+    return LogCounts(*found, open_end=joined.open_end, costs=costs)
 
 
 def explained(plan: ReadPlan, error: InputError) -> InputError:
@@ -176,7 +180,8 @@ def _sorted(plan: ReadPlan) -> LogCounts:
     missing = censored(found.dropped, found.notes, found.lost, found.late_starts)
     episodes = int(found.notes[EPISODES])
     how = f"{OUT_OF_ORDER}: {found.how}"
-    return LogCounts(found.count, found.batches, found.rows, found.dropped, episodes, missing, (how,))
+    about = (found.count, found.batches, found.rows, found.dropped, episodes, missing)
+    return LogCounts(*about, (how,), costs=found.costs)
 
 
 def _follows_episodes(plan: ReadPlan) -> bool:

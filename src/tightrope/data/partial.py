@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tightrope.data.accumulator import BatchAccumulator
+from tightrope.data.costs import CostSums, CostTally
 from tightrope.data.follow import (
     CLOSED,
     ENDED,
@@ -69,6 +70,7 @@ class Partial:
     starts: OffsetArray
     lost: int = 0
     broken: bool = False
+    costs: CostSums | None = None
 
 
 @dataclass
@@ -95,6 +97,7 @@ class Joined:
     bad: list[BadEdge] = field(default_factory=list)
     starts: dict[int, list[OffsetArray]] = field(default_factory=dict)
     open_end: bool = False
+    costs: CostTally = field(default_factory=CostTally)
     _last: Partial | None = None
     _open_rows: int = 0
     _broken: bool = False
@@ -105,6 +108,7 @@ class Joined:
         self.lost += part.lost
         self.dropped += part.dropped
         self.accumulator.add_parts(part.parts)
+        self.costs.merge(part.costs)
         if part.tail is None:
             return
         if part.head is None:
@@ -196,6 +200,8 @@ class Joined:
         self.lost -= lost
         if found[0] >= 0:
             self.accumulator.add_one(int(found[0]), part.head_position, -1)
+            if part.costs is not None:
+                self.costs.add(found, head.cost, -1)
 
     def _settle_tail(self, next_state: int | None, is_last: bool = False) -> None:
         """In a log without next states: count where the last row of a part led, or that nobody knows."""
@@ -219,6 +225,8 @@ class Joined:
             self.bad.append(BadEdge(last.table, int(tail.number[0]), problem, state, next_state))
         else:
             self.accumulator.add_one(int(transition[0]), last.tail_position)
+            if last.costs is not None:
+                self.costs.add(transition, tail.cost)
 
 
 def locate_known(plan: ReadPlan, rows: Rows) -> tuple[OffsetArray, int]:
@@ -228,7 +236,8 @@ def locate_known(plan: ReadPlan, rows: Rows) -> tuple[OffsetArray, int]:
     A visit is lost where something was done, its outcome is not there, and more than one was possible.
     """
     known = rows.next_state != UNKNOWN
-    missing = known & ((rows.action == NO_ACTION) | (rows.local == NO_ACTION)) & (rows.problems == 0)
+    blank = (rows.action == NO_ACTION) | (rows.local == NO_ACTION) | np.isnan(rows.cost)
+    missing = known & blank & (rows.problems == 0)
     rows.problems[missing] = Problem.MISSING_VALUE
     transition = np.full(len(rows), UNKNOWN, dtype=np.int64)
     if known.all():

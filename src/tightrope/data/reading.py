@@ -287,7 +287,8 @@ def _segment(
         design = replace(design, censored=tuple(dict.fromkeys(design.censored + found.censored)))
     if found.open_end:
         design = replace(design, open_end=True)
-    counts = Counts(found.count, plan.structure.transition_start, design, model_hash, found.batches)
+    start = plan.structure.transition_start
+    counts = Counts(found.count, start, design, model_hash, found.batches, found.costs)
     return counts, found
 
 

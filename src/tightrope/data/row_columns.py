@@ -21,6 +21,7 @@ from tightrope.data.column_names import (
     ACTION,
     BATCH,
     CHOICE,
+    COST,
     COUNT,
     DONE,
     EPISODE,
@@ -38,6 +39,7 @@ from tightrope.data.state_form import StateNames
 from tightrope.errors import InputError, Location
 from tightrope.formats.table.data_table import Chunk, DataTable
 from tightrope.formats.table.metadata import COUNTS, structure_hash
+from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import Structure
 
 RESERVED = (STATE, NEXT_STATE, ACTION, CHOICE, EPISODE, STEP, TERMINATED, TRUNCATED, COUNT, BATCH)
@@ -122,6 +124,8 @@ def find_columns(
         if role == COUNT and written_here and (table.metadata or {}).get("rows") == COUNTS:
             roles[COUNT] = COUNT
             continue
+        if role == COST and not _has_unknown_rewards(table, structure, given):
+            continue
         column = finder.role(role)
         if column is not None and column not in used:
             roles[role] = column
@@ -130,9 +134,8 @@ def find_columns(
     if COUNT in roles:
         if not next_state:
             raise _missing(table, [_next_role(by, structure)], "a table of counts says where a row leads")
-        roles = {
-            r: c for r, c in roles.items() if r not in (EPISODE, STEP, TIME, TERMINATED, TRUNCATED, DONE)
-        }
+        left_out = (EPISODE, STEP, TIME, TERMINATED, TRUNCATED, DONE, COST)
+        roles = {r: c for r, c in roles.items() if r not in left_out}
     else:
         roles.pop(BATCH, None)
         if not next_state:
@@ -210,6 +213,20 @@ def _only_a_number(table: DataTable, structure: Structure, column: str) -> Input
             else ""
         ),
     )
+
+
+def _has_unknown_rewards(table: DataTable, structure: Structure, given: Mapping[str, str]) -> bool:
+    """Whether costs are of use: some reward of the model depends on parameters."""
+    if any(isinstance(reward, ParametricReward) for reward in structure.rewards.values()):
+        return True
+    if given.get(COST):
+        raise InputError(
+            f"`columns` names the column '{given[COST]}' for the cost, but no reward of the model depends on "
+            "a parameter: costs would say nothing",
+            Location(table.path),
+            "leave it out",
+        )
+    return False
 
 
 def _whole_states(

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tightrope.data.column_names import (
     ACTION,
     CHOICE,
+    COST,
     DONE,
     EPISODE,
     STATE,
@@ -23,6 +24,7 @@ from tightrope.data.column_names import (
     TIME,
     TRUNCATED,
 )
+from tightrope.data.costs import cost_values
 from tightrope.data.locate import ModelIndex, Taken
 from tightrope.data.row_columns import RowColumns
 from tightrope.data.state_form import StateNames
@@ -32,7 +34,7 @@ from tightrope.errors import InputError, Location
 from tightrope.formats.table.columns import distinct, holds_text, truth_values, whole_numbers
 from tightrope.formats.table.data_table import Chunk
 from tightrope.formats.table.problems import Problem, ProblemCodes, mark
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}|0[xX][0-9a-fA-F]{1,15}")
 """Texts that are whole numbers, to Arrow as well."""
@@ -59,6 +61,7 @@ class Rows:
     placed: BoolArray
     ended: BoolArray
     problems: ProblemCodes
+    cost: FloatArray
 
     def __len__(self) -> int:
         return len(self.number)
@@ -112,12 +115,17 @@ class RowDecoder:
             step = whole_numbers(chunk.columns[name], name, self.file, unplaced)
         if TIME in columns.roles:
             time = moments(chunk.columns[columns.roles[TIME]], columns.roles[TIME], self.file, unplaced)
+        cost: FloatArray = np.zeros(rows)
+        if COST in columns.roles:
+            cost = cost_values(chunk.columns[columns.roles[COST]], columns.roles[COST], self.file)
+            if not columns.from_next_row:  # else a row may have done nothing, and cost nothing
+                mark(problems, np.isnan(cost), Problem.MISSING_VALUE)
         placed: BoolArray = unplaced == Problem.NONE
         np.copyto(problems, unplaced, where=problems == Problem.NONE)
         number = np.arange(chunk.first_row, chunk.first_row + rows, dtype=np.int64)
-        return Rows(
-            number, state, taken.action, taken.local, next_state, episode, step, time, placed, ended, problems
-        )
+        action, local = taken.action, taken.local
+        place = (episode, step, time, placed, ended)
+        return Rows(number, state, action, local, next_state, *place, problems, cost)
 
     def mapped(self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None) -> Any:
         """A column in the model's values."""

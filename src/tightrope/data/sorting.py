@@ -18,7 +18,8 @@ import numpy as np
 
 from tightrope.data.accumulator import BatchAccumulator
 from tightrope.data.batches import Batches
-from tightrope.data.column_names import EPISODE, STEP, TIME
+from tightrope.data.column_names import COST, EPISODE, STEP, TIME
+from tightrope.data.costs import CostSums, CostTally
 from tightrope.data.follow import HAS_TIME, IS_SORTED, OUT_OF_ORDER, START_LOW, FollowState, follow
 from tightrope.data.intake import Intake
 from tightrope.data.partial import locate_known
@@ -40,6 +41,7 @@ class SortedCounts:
     lost: int
     late_starts: int
     how: str
+    costs: CostSums | None = None
 
 
 def count_sorted(plan: ReadPlan) -> SortedCounts:
@@ -75,7 +77,11 @@ def count_sorted(plan: ReadPlan) -> SortedCounts:
     if "unknown" not in how:
         batches = _batched(transition[keep], position[keep], plan.structure.transitions)
     total = len(rows) + len(left_out)
-    return SortedCounts(count, batches, total, dropped, counter.notes, counter.lost, counter.late_starts, how)
+    costs: CostSums | None = None
+    if COST in plan.columns[0].roles:
+        costs = CostTally().add(transition[keep], in_order.cost[keep]).sums()
+    about = (counter.notes, counter.lost, counter.late_starts, how)
+    return SortedCounts(count, batches, total, dropped, *about, costs)
 
 
 def times_fall(plan: ReadPlan) -> bool:

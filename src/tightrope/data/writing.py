@@ -3,7 +3,7 @@
 | file | columns |
 |---|---|
 | counts | `batch, state, choice, action, next_state, count`: one row per batch and seen transition |
-| transitions | `episode, step, state, choice, action, next_state`: one row a step |
+| transitions | `episode, step, state, choice, action, next_state`: one row a step; `cost` where asked for |
 
 States are given by index, or by the model's variables (`x, y, …` and `x_next, y_next, …`). `choice` is the
 number of the choice within its state, `action` its name: a name alone may be ambiguous.
@@ -11,7 +11,7 @@ number of the choice within its state, `action` its name: a name alone may be am
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from tightrope.data.column_names import (
     ACTION,
     BATCH,
     CHOICE,
+    COST,
     COUNT,
     EPISODE,
     NEXT,
@@ -69,13 +70,27 @@ def write_trajectories(
     *,
     states: StateForm = StateForm.INDEX,
     extra: Metadata | None = None,
+    costs: Callable[[OffsetArray], npt.NDArray[Any]] | None = None,
 ) -> None:
-    """Write recorded steps; `counts` are the counts of the same episodes, whose design the file carries."""
+    """Write recorded steps; `counts` are the counts of the same episodes, whose design the file carries.
+
+    `costs` gives the cost of each step, in their order, where there shall be a column for it.
+    """
     form = _RowWriter(structure, states)
     types = {EPISODE: int, STEP: int, **form.types}
+    if costs is not None and COST in types:
+        raise InputError(f"the model has a variable '{COST}', which is what the column of costs is called")
+    if costs is not None:
+        types[COST] = float
     metadata = {**_metadata(TRANSITIONS, counts, structure), "batching": BATCHING, **(extra or {})}
     chunks = (
-        {EPISODE: block.episode, STEP: block.step, **form.columns(block.transition)} for block in blocks
+        {
+            EPISODE: block.episode,
+            STEP: block.step,
+            **form.columns(block.transition),
+            **({} if costs is None else {COST: costs(block.transition)}),
+        }
+        for block in blocks
     )
     write_table(path, types, chunks, metadata, form.names)
 

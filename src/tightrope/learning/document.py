@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from tightrope import __version__
 from tightrope.data.counts import Counts
@@ -147,6 +147,8 @@ def _options(options: LearnOptions) -> OptionFacts:
         time_limit=options.seconds,
         iteration_limit=options.iterations,
         coupled_gap=options.coupled_gap,
+        cost_range=UNSET if options.cost_range is None else options.cost_range,
+        cost_sd=UNSET if options.cost_sd is None else options.cost_sd,
     )
 
 

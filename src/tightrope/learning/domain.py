@@ -106,7 +106,7 @@ def over_domain(
 def _refuse_data_options(options: LearnOptions) -> None:
     """Options that speak of data have no effect without them."""
     default = LearnOptions()
-    for name in ("region", "interval", "budget", "ellipsoid", "intersect"):
+    for name in ("region", "interval", "budget", "ellipsoid", "intersect", "cost_range", "cost_sd"):
         if getattr(options, name) != getattr(default, name):
             raise InputError(
                 f"`{name}` speaks of data, and over a domain there are none", hint=f"leave `{name}` out"

@@ -23,8 +23,9 @@ from tightrope.formats.controller import Controller
 from tightrope.formats.policy import Policy, PolicyGiven, as_policy
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.binding import binding_events
+from tightrope.learning.costs import learn_costs, unused_costs
 from tightrope.learning.coupled import Coupler
-from tightrope.learning.options import LearnOptions, LearnWords, decide
+from tightrope.learning.options import WITHOUT_REGION, LearnOptions, LearnWords, decide
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.products import (
     Evaluation,
@@ -155,6 +156,8 @@ def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:
     """The kinds of sets that can be compared: an ellipsoid has no coupled ones, a slab none of parameters."""
     round_one = options.region is RegionKind.ELLIPSOID or options.ellipsoid is EllipsoidVersion.PAPER
     without = {SetsKind.COUPLED} if round_one else set[SetsKind]()
+    if options.cost_model is not None:
+        without.update(WITHOUT_REGION)
     if options.region is RegionKind.SLAB:
         without.add(SetsKind.PARAMETER)
     return tuple(kind for kind in ALL_KINDS if kind not in without)
@@ -190,6 +193,7 @@ class Learner:
             counts = problem.lift(counts)
         self.policy = as_policy(model, policy)
         self.stages = Stages(model, counts, delta, options, told, predictions)
+        self.stages.costs = learn_costs(model, self.objective, counts, delta, options)
         self.betted: BetPolicy | None = None
         self._together = together
 
@@ -225,7 +229,7 @@ class Learner:
             value = self.evaluation.value(options)
         seconds = {**prepared.seconds, "solve": time.perf_counter() - begin}
         region_notes = prepared.region.notes if prepared.region is not None else ()
-        told = product_notes(self.problem)
+        told = (*product_notes(self.problem), *unused_costs(self.objective, stages.counts, options))
         notes = tuple(dict.fromkeys((*prepared.sets.notes, *region_notes, *solver.notes, *told)))
         usable = prepared.region if prepared.verdict is None else None
         return LearningResult(

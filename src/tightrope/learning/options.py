@@ -19,6 +19,7 @@ from tightrope.region.build import RegionOptions
 from tightrope.region.region import RegionKind
 from tightrope.statistics.bet_schedule import planned_episodes
 from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.costs import CostModel, checked_range
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -68,6 +69,8 @@ class LearnWords(TypedDict, total=False):
     iterations: int
     coupled_gap: float
     threads: int | None
+    cost_range: tuple[float, float] | None
+    cost_sd: float | None
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,8 @@ class LearnOptions:
     iterations: int = 1_000_000
     coupled_gap: float = COUPLED_GAP
     threads: int | None = None
+    cost_range: tuple[float, float] | None = None
+    cost_sd: float | None = None
 
     def __post_init__(self) -> None:
         for name, kinds in CHOICES.items():
@@ -105,15 +110,22 @@ class LearnOptions:
                 object.__setattr__(self, name, chosen(name, kinds, value))
         for name in ("intersect", "fallback"):
             _check_flag(name, getattr(self, name))
-        for name in ("precision", "assume_support", "seconds", "iterations", "coupled_gap", "threads"):
+        open_ones = ("assume_support", "threads", "cost_sd")
+        for name in ("precision", "seconds", "iterations", "coupled_gap", *open_ones):
             value = getattr(self, name)
-            if value is None and name in ("assume_support", "threads"):
+            if value is None and name in open_ones:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(f"`{name}` is {value!r}, not a number")
         if not isinstance(self.device, str) or self.device not in DEVICES:
             raise InputError(f"`device` is {self.device!r}, not one of {', '.join(SHOWN)}")
         self._check_numbers()
+        object.__setattr__(self, "cost_range", checked_range(self.cost_range))
+        if self.cost_model is not None and self.sets is not None and self.sets in WITHOUT_REGION:
+            raise InputError(
+                f"costs are learned as rows of a region, and {self.sets.value} sets have none",
+                hint='choose `sets="rectangular"`, coupled, expression or parameter',
+            )
         if self.sets is not None and self.sets in WITHOUT_REGION:
             _refuse_region(self.sets, self.region)
         _refuse_what_is_known(self)
@@ -121,7 +133,21 @@ class LearnOptions:
     @classmethod
     def of(cls, function: str, words: Mapping[str, object]) -> LearnOptions:
         """The options that keyword arguments of a function give."""
-        return cls(**checked_words(function, LearnWords, words))
+        made = cls(**checked_words(function, LearnWords, words))
+        if function == "online" and made.cost_model is not None:
+            raise InputError(
+                "costs are learned from a whole log: `online` keeps none",
+                hint="leave `cost_range` and `cost_sd` out, or give the log to `learn`, which may be "
+                "repeated as it grows: intervals of costs hold at all times together",
+            )
+        return made
+
+    @property
+    def cost_model(self) -> CostModel | None:
+        """What is stated about observed costs; None where they are not to be used."""
+        if self.cost_range is None and self.cost_sd is None:
+            return None
+        return CostModel(self.cost_range, self.cost_sd)
 
     @property
     def words(self) -> LearnWords:
@@ -140,6 +166,13 @@ class LearnOptions:
             raise InputError(f"`iterations` is {self.iterations}, not at least 1")
         if self.threads is not None and self.threads < 1:
             raise InputError(f"`threads` is {self.threads}, not at least 1")
+        if self.cost_sd is not None and not 0 < self.cost_sd < float("inf"):
+            raise InputError(f"`cost_sd` is {self.cost_sd}, not a positive number")
+        if self.cost_sd is not None and self.cost_range is not None:
+            raise InputError(
+                "`cost_range` and `cost_sd` are two assumptions about costs, and one is used",
+                hint="leave one out: a range is the stronger one where all costs are known to keep to it",
+            )
         if not 0 < self.coupled_gap < 1:
             raise InputError(f"`coupled_gap` is {self.coupled_gap}, not within (0, 1)")
 

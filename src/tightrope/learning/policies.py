@@ -14,8 +14,6 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-import numpy as np
-
 from tightrope.formats.policy import Policy
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import Interval, PolicyValue
@@ -25,7 +23,7 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Team
-from tightrope.region.bounds import domain_box, parameter_box
+from tightrope.region.costs import reward_ends
 from tightrope.solver.equations.assumed_support import assume_support
 from tightrope.solver.iteration.host import LEAST_TRANSITIONS
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
@@ -80,6 +78,7 @@ class PolicySolver:
         self.workspace = Workspace(options.device, options.threads)
         self.solves_left = solves
         self.notes: list[str] = []
+        self._reward_ends: tuple[RewardStructure, RewardStructure] | None = None
         if smallest is not None:
             self.notes.append(
                 f"assumed: every transition that can happen has at least probability {smallest:g}"
@@ -161,20 +160,13 @@ class PolicySolver:
         return PolicyValue(policy, interval, (low, high))
 
     def _reward(self, nature: Direction) -> RewardStructure | None:
-        """Rewards that depend on parameters at their end for nature, over the box of the region's parameters.
-
-        That is a range at every choice, apart from the probabilities: it encloses what one parameter vector
-        for both can do. Sets without a region leave the domain.
-        """
+        """Rewards that depend on parameters at their end for nature, over the region of the sets."""
         reward = self.objective.reward
         if not isinstance(reward, ParametricReward):
             return reward
-        low, high = (
-            domain_box(self.sets.model.parameters)
-            if self.sets.region is None
-            else parameter_box(self.sets.region)
-        )
-        least, most = reward.over_box(np.minimum(low, high), np.maximum(low, high))
+        if self._reward_ends is None:
+            self._reward_ends = reward_ends(reward, self.sets.model, self.sets.over)
+        least, most = self._reward_ends
         return least if nature is Direction.MIN else most
 
     def _solve(

@@ -30,9 +30,11 @@ from tightrope.monitoring.model_fit import ModelFit, weigh_fit
 from tightrope.numerics.arrays import FloatArray
 from tightrope.region.bounds import parameter_box
 from tightrope.region.build import build_region, polytope_region
+from tightrope.region.costs import with_costs
 from tightrope.region.nearby import Nearby
 from tightrope.region.region import Conflict, Region, RegionKind
 from tightrope.statistics.bets import Gradient
+from tightrope.statistics.costs import CostIntervals
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, check_delta, event_intervals
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.outcomes import Outcomes
@@ -124,7 +126,13 @@ class Stages:
         self.progress: Progress = progress or silent
         self.predictions, self.earlier_intervals, self.near = predictions, intervals, near
         self.gradient: Gradient | None = None
+        self.costs: CostIntervals | None = None
         self._made: dict[tuple[str, object], _Made] = {}
+
+    @property
+    def of_probabilities(self) -> float:
+        """The part of δ that is left for probabilities, where observed costs have the other."""
+        return self.delta if self.costs is None else self.delta - self.costs.delta
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -170,7 +178,7 @@ class Stages:
             lambda: event_intervals(
                 self.model,
                 self.counts,
-                self.delta,
+                self.of_probabilities,
                 method,
                 self.options.budget,
                 self.outcomes,
@@ -199,12 +207,14 @@ class Stages:
                     kind,
                     self.model,
                     self.counts,
-                    self.delta,
+                    self.of_probabilities,
                     chosen,
                     self.outcomes,
                     self.predictions,
                     self.gradient,
                 )
+            if self.costs is not None:
+                made = with_costs(made, self.costs)
             _ = made.emptiness  # decided here, and timed as a part of building
             return made
 

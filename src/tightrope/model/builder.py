@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tightrope.errors import InputError, check_type
+from tightrope.model.built_rewards import Amount, BySuccessor, Named, with_rewards
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.numbers import Number, exact
@@ -32,7 +33,7 @@ from tightrope.model.own_states import OwnStates
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial, as_polynomial
-from tightrope.model.structure import RewardStructure, Structure
+from tightrope.model.structure import Structure
 from tightrope.numerics.rationals import RationalArray
 
 State = TypeVar("State", bound=Hashable)
@@ -48,15 +49,17 @@ def build_from_function(
     parameters: Parameters | None = None,
     *,
     labels: Mapping[str, Callable[[State], bool]] | None = None,
-    state_rewards: Mapping[str, Callable[[State], float]] | None = None,
-    choice_rewards: Mapping[str, Callable[[State, str], float]] | None = None,
+    state_rewards: Mapping[str, Callable[[State], Amount]] | None = None,
+    choice_rewards: Mapping[str, Callable[[State, str], Amount]] | None = None,
+    transition_rewards: Mapping[str, Callable[[State, str, State], Amount]] | None = None,
     variables: Callable[[State], Mapping[str, int | bool]] | None = None,
 ) -> ParametricMDP | IntervalMDP:
     """Explore from `initial`; `successors(state)` gives {action: {next state: probability}}.
 
     States are any hashable values; the model keeps them (`structure.own_states`), and data, environments and
     policies find its states by them. A NamedTuple's fields become the model's state variables,
-    others say theirs through `variables`.
+    others say theirs through `variables`. Rewards of states, choices and (state, action, next state) add up;
+    they may have parameters.
 
     >>> import tightrope as tr
     >>> def successors(place):
@@ -87,11 +90,15 @@ def build_from_function(
         states=len(states),
         labels={name: [s for s, x in enumerate(states) if test(x)] for name, test in (labels or {}).items()},
         state_rewards={
-            name: [float(reward(x)) for x in states] for name, reward in (state_rewards or {}).items()
+            name: [_amount(reward(x)) for x in states] for name, reward in (state_rewards or {}).items()
         },
         choice_rewards={
-            name: [float(reward(x, a)) for x, a in choice_of_row]
+            name: [_amount(reward(x, a)) for x, a in choice_of_row]
             for name, reward in (choice_rewards or {}).items()
+        },
+        transition_rewards={
+            name: [{s: reward(states[at], a, states[s]) for s in row} for at, a, row in rows]
+            for name, reward in (transition_rewards or {}).items()
         },
         valuations=_valuations(states, variables),
         own_states=states,
@@ -105,8 +112,9 @@ def build_from_rows(
     states: int | None = None,
     initial: int = 0,
     labels: Mapping[str, Sequence[int]] | None = None,
-    state_rewards: Mapping[str, Sequence[float]] | None = None,
-    choice_rewards: Mapping[str, Sequence[float]] | None = None,
+    state_rewards: Named | None = None,
+    choice_rewards: Named | None = None,
+    transition_rewards: BySuccessor | None = None,
     valuations: Mapping[str, Sequence[int | bool]] | None = None,
     own_states: Sequence[Hashable] | None = None,
 ) -> ParametricMDP | IntervalMDP:
@@ -114,14 +122,16 @@ def build_from_rows(
 
     The numbers of the rows are the model's own states, unless `own_states` gives what to call each of them.
 
-    Choice rewards are given in the order of the rows. The labels "init" and "deadlock" are added
+    Choice rewards are given in the order of the rows, and so are `transition_rewards`, {successor: reward}
+    for each row; all may have parameters, and add up. The labels "init" and "deadlock" are added
     where they are missing.
 
     >>> import tightrope as tr
     >>> tr.build_from_rows([(0, "go", {0: 1 / 3, 1: "2/3"}), (1, "stay", {1: 1})]).transitions
     3
     """
-    _check_arguments(parameters, initial, labels, state_rewards, choice_rewards, valuations)
+    named = (labels, state_rewards, choice_rewards, transition_rewards, valuations)
+    _check_arguments(parameters, initial, *named)
     if states is not None:
         check_type("states", states, int, "a number of states")
     if own_states is not None:
@@ -141,15 +151,23 @@ def build_from_rows(
         total,
         initial,
         labels or {},
-        state_rewards or {},
-        {name: [values[i] for i in order] for name, values in (choice_rewards or {}).items()},
         valuations or {},
         OwnStates(range(total) if own_states is None else own_states),
     )
-    if any(isinstance(p, tuple) for p in probabilities):
+    has_intervals = any(isinstance(p, tuple) for p in probabilities)
+    exact_ones = None if has_intervals else [as_polynomial(_scalar(p)) for p in probabilities]
+    structure = with_rewards(
+        structure,
+        parameters.names,
+        state_rewards or {},
+        {name: [values[i] for i in order] for name, values in (choice_rewards or {}).items()},
+        {name: [values[i] for i in order] for name, values in (transition_rewards or {}).items()},
+        exact_ones,
+    )
+    if exact_ones is None:
         return _interval_model(structure, probabilities)
     table = ExpressionTable(parameters.names)
-    used = np.array([table.add(as_polynomial(_scalar(p))) for p in probabilities], dtype=np.int32)
+    used = np.array([table.add(p) for p in exact_ones], dtype=np.int32)
     expressions, renumbered = table.freeze(used)
     return ParametricMDP(structure, renumbered, expressions, parameters)
 
@@ -159,7 +177,7 @@ def _check_arguments(parameters: object, initial: object, *named: Mapping[str, A
         check_type("parameters", parameters, Parameters, "Parameters, such as tr.Parameters.box(p=(0, 1))")
     check_type("initial", initial, int, "the number of a state")
     for argument, given in zip(
-        ("labels", "state_rewards", "choice_rewards", "valuations"), named, strict=True
+        ("labels", "state_rewards", "choice_rewards", "transition_rewards", "valuations"), named, strict=True
     ):
         if given is not None:
             check_type(argument, given, Mapping, "a mapping from names")
@@ -201,8 +219,6 @@ class _Skeleton:
         states: int,
         initial: int,
         labels: Mapping[str, Sequence[int]],
-        state_rewards: Mapping[str, Sequence[float]],
-        choice_rewards: Mapping[str, Sequence[float]],
         valuations: Mapping[str, Sequence[int | bool]],
         own_states: OwnStates,
     ) -> Structure:
@@ -219,10 +235,6 @@ class _Skeleton:
                 raise InputError(f"label '{name}' names a state outside 0..{states - 1}")
             bitmap[index] = True
             bitmaps[name] = bitmap
-        rewards = {
-            name: RewardStructure(_floats(state_rewards.get(name)), _floats(choice_rewards.get(name)))
-            for name in {**state_rewards, **choice_rewards}
-        }
         count = np.bincount(np.array(self.choice_state, dtype=np.int64), minlength=states)
         return Structure(
             np.r_[0, np.cumsum(count)],
@@ -232,7 +244,7 @@ class _Skeleton:
             np.array(self.action, dtype=np.int32),
             tuple(self.names) or ("",),
             bitmaps,
-            rewards,
+            {},
             {name: np.asarray(column) for name, column in valuations.items()},
             own_states,
         )
@@ -266,8 +278,8 @@ def _is_zero(probability: Probability) -> bool:
     return not as_polynomial(probability).terms
 
 
-def _floats(values: Sequence[float] | None) -> Any:
-    return None if values is None else np.asarray(values, dtype=np.float64)
+def _amount(value: Any) -> Amount:
+    return value if isinstance(value, Polynomial) else float(value)
 
 
 def _valuations(

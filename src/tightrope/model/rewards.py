@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.model.expressions import Expressions
-from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.remember import remembered
@@ -69,20 +68,31 @@ class ParametricReward(RewardStructure):
     name: str
     expressions: Expressions
     expression: IndexArray
+    by_transition: IndexArray | None
+    """Where rewards differ by successor: that of every transition. `expression` is then the expectation."""
 
-    def __init__(self, name: str, expressions: Expressions, expression: IndexArray):
+    def __init__(
+        self,
+        name: str,
+        expressions: Expressions,
+        expression: IndexArray,
+        by_transition: IndexArray | None = None,
+    ):
         frozen = frozen_array(expression, np.int32)
+        own = None if by_transition is None else frozen_array(by_transition, np.int32)
         for key, value in (("name", name), ("expressions", expressions), ("expression", frozen)):
             object.__setattr__(self, key, value)
+        object.__setattr__(self, "by_transition", own)
+
+    def of_transitions(self, structure: Structure) -> IndexArray:
+        """The row of the table that every transition earns: what the mean of an observed cost is."""
+        if self.by_transition is not None:
+            return self.by_transition
+        return self.expression[structure.transition_choice]
 
     def at(self, point: Point) -> RewardStructure:
         """The rewards at a point: the float64 nearest to the exact values."""
         return RewardStructure(choice=self.expressions.values(point)[self.expression])
-
-    def over_box(self, low: FloatArray, high: FloatArray) -> tuple[RewardStructure, RewardStructure]:
-        """Rewards below and above those at every point of a box of the parameters."""
-        least, most = ranges_over_box(self.expressions, low.tolist(), high.tolist())
-        return RewardStructure(choice=least[self.expression]), RewardStructure(choice=most[self.expression])
 
     def _refuse(self) -> NoReturn:
         named = f"the rewards '{self.name}'" if self.name else "the rewards"
@@ -105,6 +115,9 @@ class ParametricReward(RewardStructure):
     def hash_into(self, digest: hashlib._Hash) -> None:
         texts, place = self._in_order()
         digest.update(f"{self.expressions.parameter_names}{texts}".encode() + place.tobytes())
+        if self.by_transition is not None:
+            written = [self.expressions.text(row) for row in self.by_transition.tolist()]
+            digest.update(f"{written}".encode())
 
     def _in_order(self) -> tuple[list[str], IndexArray]:
         """The polynomials that occur, sorted, and which of them each choice has: the same for every table."""
@@ -118,13 +131,18 @@ class ParametricReward(RewardStructure):
         names = self.name, self.expressions.parameter_names
         (texts, place), (others, places) = self._in_order(), other._in_order()
         same = names == (other.name, other.expressions.parameter_names) and texts == others
+        if (self.by_transition is None) != (other.by_transition is None):
+            return False
+        if self.by_transition is not None and other.by_transition is not None:
+            mine = [self.expressions.text(row) for row in self.by_transition.tolist()]
+            same = same and mine == [other.expressions.text(row) for row in other.by_transition.tolist()]
         return same and np.array_equal(place, places)
 
     def __hash__(self) -> int:
         return hash((self.name, len(self.expression)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ParametricReward, (self.name, self.expressions, self.expression)
+        return ParametricReward, (self.name, self.expressions, self.expression, self.by_transition)
 
     def _facts_(self) -> Facts:
         return self.expressions._facts_()

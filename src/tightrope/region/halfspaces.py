@@ -29,6 +29,8 @@ class Origin(IntEnum):
     CUT = 4
     L1 = 5
     SLAB = 6
+    COST_UPPER = 7
+    COST_LOWER = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)

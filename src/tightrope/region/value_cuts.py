@@ -55,7 +55,7 @@ def cut_along(region: Polytope, functions: AffineFunctions, directions: FloatArr
     system, done, tightened = region.system, region.tightening.rounds, None
     for _ in range(rounds):
         maxima = maxima_along(system, likelihood, centre, normals)
-        system = with_cuts(_bare(system), likelihood, centre, maxima, points)
+        system = with_cuts(without_envelopes(system), likelihood, centre, maxima, points)
         tightened = retightened(region.coordinates, system, done)
         system, done = tightened.system, tightened.report.rounds
         if tightened.empty:
@@ -80,7 +80,7 @@ def retightened(coordinates: Coordinates, system: Halfspaces, rounds: int) -> Ti
     return replace(found, report=replace(found.report, rounds=rounds + found.report.rounds))
 
 
-def _bare(system: Halfspaces) -> Halfspaces:
+def without_envelopes(system: Halfspaces) -> Halfspaces:
     """Without the envelopes of products: tightening writes those of the smaller box."""
     return system.take(system.origin != Origin.ENVELOPE)
 

@@ -110,6 +110,21 @@ class Coordinates(Record):
         return AffineFunctions(linear[:, :-1], linear[:, -1], slack)
 
     @remembered
+    def affine_among(self, expressions: Expressions) -> tuple[OffsetArray, AffineFunctions]:
+        """Which expressions of any table are affine in these coordinates, and those as functions of them."""
+        number = {*self.monomials, ()}
+        index: list[int] = []
+        forms: list[Polynomial] = []
+        for row in range(len(expressions)):
+            form = Polynomial({})
+            for monomial, coefficient in expressions.polynomial(row).terms.items():
+                form = form + _substituted(monomial, self.substitution) * Polynomial.constant(coefficient)
+            if number.issuperset(form.terms):
+                index.append(row)
+                forms.append(form)
+        return np.array(index, dtype=np.int64), self._affine(forms)
+
+    @remembered
     def linear_errors(self, expressions: Expressions) -> FloatArray:
         """How far each linear coefficient of `functions` may be from the exact one."""
         magnitude = np.asarray(abs(expressions.image()) @ np.abs(self._table(expressions)))

@@ -45,7 +45,8 @@ _WORDS = {
 class Ledger:
     """With probability at least 1 − delta the truth is covered, if `assumption` holds of the data.
 
-    `censored` says what is missing from the data; where something is, nothing holds.
+    `censored` says what is missing from the data; where something is, nothing holds. `of_costs` is the part
+    of δ that intervals of observed costs have; the rest is for probabilities.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -67,6 +68,7 @@ class Ledger:
     holds: bool
     notes: tuple[str, ...] = ()
     censored: tuple[str, ...] = ()
+    of_costs: float = 0.0
 
     def is_like(self, gamma: float, method: str) -> bool:
         """Whether the method is this one, at the same level for each event."""
@@ -81,6 +83,8 @@ class Ledger:
     def lines(self) -> tuple[str, ...]:
         """The ledger in words, for reports."""
         share = f"δ = {self.delta:g}"
+        if self.of_costs:
+            share = f"δ = {self.delta - self.of_costs:g} of {self.delta:g}"
         if self.events > 1:
             share += f" shared by {self.events} events (budget '{self.budget}'): γ = {self.gamma:.3g} each"
         elif self.events == 1:

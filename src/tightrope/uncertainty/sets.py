@@ -19,7 +19,7 @@ region takes away (`tightrope.solver.kernels.rectangular_kernel`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -85,6 +85,8 @@ class Sets(Record):
     upper: FloatArray
     region: Region | None = None
     notes: tuple[str, ...] = ()
+    over: Region | None = None
+    """The region that the bounds were projected from, where there is one."""
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
@@ -152,21 +154,25 @@ def parameter(region: Region, model: ParametricMDP, intersect: Bounds | None = N
         notes = (*notes, "met with the tied intervals")
     bounds = _with_constants(model, lower, upper)
     relaxation = _relaxation(region, model)
-    return _by_expression(SetsKind.PARAMETER, relaxation, region.ledger, model, bounds, None, notes)
+    made = _by_expression(SetsKind.PARAMETER, relaxation, region.ledger, model, bounds, None, notes)
+    return replace(made, over=region)
 
 
 def expression(region: Region, model: ParametricMDP, within: Bounds | None = None) -> Sets:
     """P_Λ: every expression over the region; `within` are bounds known to hold on it (P_I)."""
     bounds = _projected(region, model, within)
     relaxation = _relaxation(region, model)
-    return _by_expression(SetsKind.EXPRESSION, relaxation, region.ledger, model, bounds, None, region.notes)
+    kind = SetsKind.EXPRESSION
+    made = _by_expression(kind, relaxation, region.ledger, model, bounds, None, region.notes)
+    return replace(made, over=region)
 
 
 def rectangular(region: Region, model: ParametricMDP, within: Bounds | None = None) -> Sets:
     """P_R: all expressions of a choice over the region together; the bounds are those of `expression`."""
     bounds = _projected(region, model, within)
     kind, relaxation = SetsKind.RECTANGULAR, _relaxation(region, model)
-    return _by_expression(kind, relaxation, region.ledger, model, bounds, region, region.notes)
+    made = _by_expression(kind, relaxation, region.ledger, model, bounds, region, region.notes)
+    return replace(made, over=region)
 
 
 def _projected(region: Region, model: ParametricMDP, within: Bounds | None) -> Bounds:

@@ -128,6 +128,8 @@ class OptionFacts(msgspec.Struct, kw_only=True, frozen=True):
     time_limit: Real | None = None
     iteration_limit: int | None = None
     coupled_gap: float | None = None
+    cost_range: tuple[float, float] | UnsetType = UNSET
+    cost_sd: float | UnsetType = UNSET
 
 
 class TruthFacts(msgspec.Struct, frozen=True):

@@ -30,11 +30,11 @@ def write_table(
 ) -> None:
     """Write the chunks one below the other.
 
-    `column_types` says int, bool or str for each column; a text column holds indices into its `names`.
+    `column_types` says int, float, bool or str for each column; a text column holds indices into its `names`.
     """
     import pyarrow as pa
 
-    kinds = {int: pa.int64(), bool: pa.bool_(), str: pa.string()}
+    kinds = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
     schema = pa.schema([(name, kinds[kind]) for name, kind in column_types.items()])
     batches = (_batch(schema, columns, names or {}) for columns in chunks)
     with atomic_write_bytes(path) as file:

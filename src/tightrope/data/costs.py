@@ -1,0 +1,139 @@
+"""Observed costs of a log: how many there are of every transition, their sum and that of their squares.
+
+That is all the statistics of costs ever see (`tightrope.statistics.costs`). The sums are exact: a double is
+a whole number times a power of two, and such numbers are added as integers. So the sums of a log are the
+same however it is cut into parts, and nothing about their rounding has to be proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tightrope.errors import InputError, Location
+from tightrope.formats.table.columns import holds_text
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+
+_LIMB = 18
+_MASK = (1 << _LIMB) - 1
+_ROWS = 1 << 22
+"""Products of limbs stay below 2³⁸, so the sums of so many rows fit an int64."""
+
+Sums = tuple[int, Fraction, Fraction]
+"""How many costs, their sum, the sum of their squares."""
+
+
+@dataclass(frozen=True)
+class CostSums:
+    """The observed costs by transition, and the least and the largest of all.
+
+    >>> CostTally().add(np.array([3, 3]), np.array([0.5, 2.0])).sums().of[3]
+    (2, Fraction(5, 2), Fraction(17, 4))
+    """
+
+    of: Mapping[int, Sums]
+    least: float
+    most: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", MappingProxyType(dict(self.of)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CostSums, (dict(self.of), self.least, self.most)
+
+    def __hash__(self) -> int:
+        return hash((len(self.of), self.least, self.most))
+
+    @property
+    def number(self) -> int:
+        return sum(count for count, _, _ in self.of.values())
+
+    def __add__(self, other: CostSums) -> CostSums:
+        tally = CostTally()
+        tally.merge(self)
+        tally.merge(other)
+        return tally.sums()
+
+
+@dataclass
+class CostTally:
+    """Adds up costs as they come; what was added can be taken back."""
+
+    of: dict[int, Sums] = field(default_factory=dict)
+    least: float = np.inf
+    most: float = -np.inf
+
+    def add(self, transition: OffsetArray, cost: FloatArray, times: int = 1) -> CostTally:
+        """The costs of a chunk, so many times each."""
+        for first in range(0, len(transition), _ROWS):
+            part = slice(first, first + _ROWS)
+            self._add(transition[part], np.asarray(cost[part], dtype=np.float64), times)
+        if len(cost):
+            self.least, self.most = min(self.least, float(cost.min())), max(self.most, float(cost.max()))
+        return self
+
+    def merge(self, sums: CostSums | None) -> None:
+        """Add what was added up elsewhere."""
+        if sums is not None:
+            for transition, (count, total, square) in sums.of.items():
+                self._join(transition, count, total, square)
+            self.least, self.most = min(self.least, sums.least), max(self.most, sums.most)
+
+    def sums(self) -> CostSums:
+        kept = {transition: self.of[transition] for transition in sorted(self.of) if self.of[transition][0]}
+        return CostSums(kept, self.least, self.most)
+
+    def _add(self, transition: OffsetArray, cost: FloatArray, times: int) -> None:
+        if len(cost) == 0:
+            return
+        mantissa, exponent = np.frexp(cost)
+        whole = np.ldexp(mantissa, 53).astype(np.int64)
+        order = np.lexsort((exponent, transition))
+        owner, power, whole = transition[order], exponent[order], whole[order]
+        first = np.flatnonzero(np.r_[True, (np.diff(owner) != 0) | (np.diff(power) != 0)])
+        low, middle, high = whole & _MASK, (whole >> _LIMB) & _MASK, whole >> (2 * _LIMB)
+        linear = [np.add.reduceat(limb, first).tolist() for limb in (low, middle, high)]
+        products = (low * low, low * middle, low * high, middle * middle, middle * high, high * high)
+        ll, lm, lh, mm, mh, hh = (np.add.reduceat(one, first).tolist() for one in products)
+        count = np.diff(np.r_[first, len(whole)]).tolist()
+        for i, (own, exp) in enumerate(zip(owner[first].tolist(), power[first].tolist(), strict=True)):
+            total = linear[0][i] + (linear[1][i] << _LIMB) + (linear[2][i] << 2 * _LIMB)
+            square = ll[i] + ((2 * lm[i]) << _LIMB) + ((2 * lh[i] + mm[i]) << 2 * _LIMB)
+            square += ((2 * mh[i]) << 3 * _LIMB) + (hh[i] << 4 * _LIMB)
+            unit = Fraction(2) ** (int(exp) - 53)
+            self._join(own, times * count[i], times * total * unit, times * square * unit * unit)
+
+    def _join(self, transition: int, count: int, total: Fraction, square: Fraction) -> None:
+        known = self.of.get(transition, (0, Fraction(0), Fraction(0)))
+        self.of[transition] = (known[0] + count, known[1] + total, known[2] + square)
+
+
+def cost_values(column: Any, name: str, file: str) -> FloatArray:
+    """A column of costs as float64: NaN where there is none, or no number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if holds_text(column):
+        try:
+            column = pc.cast(pc.utf8_trim_whitespace(column), pa.float64())
+        except pa.ArrowInvalid:
+            column = pa.array([_number(text) for text in column.to_pylist()], pa.float64())
+    numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if not (numeric or pa.types.is_decimal(column.type) or pa.types.is_null(column.type)):
+        raise InputError(f"column '{name}' has the type {column.type}, which is no cost", Location(file))
+    values: FloatArray = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None

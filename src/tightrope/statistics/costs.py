@@ -1,0 +1,219 @@
+"""Observed costs: which rewards they speak of together, and intervals for these.
+
+Given the past, the cost of a step has the mean r(θ), the polynomial that the model's reward has at its choice
+(at its transition, where rewards differ by successor). Rewards that are one polynomial up to a factor and a
+constant, r = α·g + β, are one experiment about g(θ): `h`, `2*h + 1` and `3*h` pool what they say of h. All
+such g of the model are events that share their part of δ, met or not, as those of probabilities do. The
+interval of an event holds at all times together under any sampling (`tightrope.numerics.cost_intervals`,
+docs/statistics.md), so the amount of data, the policy and the moment of looking may depend on all that was
+seen. An interval of g is a pair of rows in coordinates in which g is affine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tightrope.data.costs import CostSums
+from tightrope.errors import InputError
+from tightrope.model.expressions import Expressions
+from tightrope.model.parameters import Parameters
+from tightrope.model.polynomial import Polynomial, monomial_order
+from tightrope.model.ranges import ranges_over_box
+from tightrope.model.rewards import ParametricReward
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.cost_intervals import Group, Spread, interval
+from tightrope.numerics.rounding import down, up
+from tightrope.statistics.estimates import share
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """What is assumed of costs: they lie within `bounds`, or `deviation` bounds their standard deviation.
+
+    >>> CostModel(bounds=(0.0, 5.0)).text
+    'costs lie within [0, 5]'
+    """
+
+    bounds: tuple[float, float] | None = None
+    deviation: float | None = None
+
+    @property
+    def spread(self) -> Spread:
+        if self.bounds is not None:
+            return Spread(reach=Fraction(self.bounds[1]) - Fraction(self.bounds[0]))
+        assert self.deviation is not None
+        return Spread(deviation=Fraction(self.deviation))
+
+    @property
+    def text(self) -> str:
+        if self.bounds is not None:
+            return f"costs lie within [{self.bounds[0]:g}, {self.bounds[1]:g}]"
+        return f"the standard deviation of a cost given the past is at most {self.deviation:g}"
+
+    def check(self, costs: CostSums) -> None:
+        """Refuse data that contradict the assumption."""
+        if self.bounds is None or costs.number == 0:
+            return
+        low, high = self.bounds
+        wrong = costs.least if costs.least < low else costs.most
+        if not low <= wrong <= high:
+            raise InputError(
+                f"a cost in the data is {wrong:g}, outside of the range [{low:g}, {high:g}] that is stated",
+                hint="state a range that all costs keep to, whatever is seen (`cost_range`), or a bound on "
+                "their standard deviation (`cost_sd`)",
+            )
+
+
+def checked_range(value: Any) -> tuple[float, float] | None:
+    """A range of costs as two numbers."""
+    if value is None:
+        return None
+    try:
+        low, high = (float(end) for end in value)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not float("-inf") < low < high < float("inf"):
+        raise InputError(
+            f"`cost_range` is {value!r}, not two numbers, the smaller one first",
+            hint="e.g. `cost_range=(0, 5)`",
+        )
+    return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class CostEvents:
+    """The events g of a reward structure, and for every one of its polynomials (event, α, β); |α| ≤ 1."""
+
+    polynomials: tuple[Polynomial, ...]
+    parts: Mapping[int, tuple[int, Fraction, Fraction]]
+    rows: IndexArray
+
+    @staticmethod
+    def of(reward: ParametricReward, structure: Structure) -> CostEvents:
+        rows = reward.of_transitions(structure)
+        directions: dict[Polynomial, int] = {}
+        found: dict[int, tuple[int, Fraction, Fraction]] = {}
+        for row in np.unique(rows).tolist():
+            polynomial = reward.expressions.polynomial(row)
+            shift = polynomial.constant_term
+            rest = polynomial - Polynomial.constant(shift)
+            if rest.is_constant:
+                continue
+            factor = rest.terms[min(rest.terms, key=monomial_order)]
+            event = directions.setdefault(rest * Polynomial.constant(1 / factor), len(directions))
+            found[row] = (event, factor, shift)
+        largest = [Fraction(0)] * len(directions)
+        for event, factor, _ in found.values():
+            largest[event] = max(largest[event], abs(factor))
+        scaled = tuple(g * Polynomial.constant(largest[event]) for g, event in directions.items())
+        parts = {row: (e, factor / largest[e], shift) for row, (e, factor, shift) in found.items()}
+        return CostEvents(scaled, parts, rows)
+
+    def __len__(self) -> int:
+        return len(self.polynomials)
+
+    def expressions(self, names: tuple[str, ...]) -> Expressions:
+        """The events as a table of their own."""
+        monomials = tuple(sorted({m for g in self.polynomials for m in g.terms}, key=monomial_order))
+        number = {monomial: i for i, monomial in enumerate(monomials)}
+        rows = [
+            [(number[m], c.numerator, c.denominator) for m, c in sorted(g.terms.items())]
+            for g in self.polynomials
+        ]
+        return Expressions.from_rows(names, monomials, rows)
+
+    def groups(self, costs: CostSums) -> list[list[Group]]:
+        """For every event the costs that speak of it, by polynomial."""
+        total: dict[int, tuple[int, Fraction, Fraction]] = {}
+        for transition, (count, sum_, square) in costs.of.items():
+            row = int(self.rows[transition])
+            if row in self.parts:
+                before = total.get(row, (0, Fraction(0), Fraction(0)))
+                total[row] = (before[0] + count, before[1] + sum_, before[2] + square)
+        result: list[list[Group]] = [[] for _ in self.polynomials]
+        for row, sums in sorted(total.items()):
+            event, slope, shift = self.parts[row]
+            result[event].append(Group(slope, shift, *sums))
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class CostIntervals:
+    """lower ≤ g(θ) ≤ upper for every event g of `table`, all at once with probability at least 1 − delta."""
+
+    events: CostEvents
+    table: Expressions
+    observed: tuple[int, ...]
+    lower: FloatArray
+    upper: FloatArray
+    delta: float
+    gamma: float
+    model: CostModel
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """For the ledger."""
+        number = len(self.events)
+        shared = "one event" if number == 1 else f"{number} events: γ = {self.gamma:.3g} each"
+        head = (
+            f"costs: δ = {self.delta:g} for {shared}, {sum(self.observed):,} observed; holds for any policy "
+            f"and at all times, assuming that {self.model.text}"
+        )
+        shown = [self.describe(event) for event in range(min(number, 4))]
+        more = [f"and {number - 4} more events of costs"] if number > 4 else []
+        return (head, *shown, *more)
+
+    def describe(self, event: int) -> str:
+        return (
+            f"cost {self.table.text(event)}: {self.observed[event]:,} observed, "
+            f"so in [{self.lower[event]:.6g}, {self.upper[event]:.6g}]"
+        )
+
+
+def cost_intervals(
+    reward: ParametricReward,
+    structure: Structure,
+    parameters: Parameters,
+    costs: CostSums,
+    delta: float,
+    model: CostModel,
+) -> CostIntervals:
+    """The intervals of all events of a reward structure at level 1 − delta together."""
+    model.check(costs)
+    events = CostEvents.of(reward, structure)
+    table = events.expressions(parameters.names)
+    gamma = share(delta, len(events))
+    least, most = ranges_over_box(table, parameters.lower, parameters.upper)
+    lower, upper = np.empty(len(events)), np.empty(len(events))
+    observed: list[int] = []
+    for event, groups in enumerate(events.groups(costs)):
+        known = Fraction(float(least[event])), Fraction(float(most[event]))
+        within = _possible(known, groups, model)
+        if within[0] > within[1]:
+            raise InputError(
+                f"{model.text}, but no parameters of the domain give {table.text(event)} such a mean",
+                hint="widen the range of costs, or the domain of the parameters",
+            )
+        low, high = interval(groups, model.spread, Fraction(gamma), within)
+        lower[event], upper[event] = down(float(low)), up(float(high))
+        observed.append(sum(group.count for group in groups))
+    return CostIntervals(events, table, tuple(observed), lower, upper, delta, gamma, model)
+
+
+def _possible(
+    known: tuple[Fraction, Fraction], groups: list[Group], model: CostModel
+) -> tuple[Fraction, Fraction]:
+    """Values of g in the domain for which the means of costs that were seen keep to the stated range."""
+    low, high = known
+    if model.bounds is not None:
+        ends = [Fraction(end) for end in model.bounds]
+        for group in groups:
+            first, last = sorted((end - group.shift) / group.slope for end in ends)
+            low, high = max(low, first), min(high, last)
+    return low, high

@@ -1,0 +1,257 @@
+"""Costs in logs: exact sums, intervals that hold at all times, rows of the region, and what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tightrope as tr
+from tightrope.cli.app import run
+from tightrope.data.costs import CostTally
+from tightrope.data.sampled_costs import CostNoise
+from tightrope.errors import InputError
+from tightrope.model.rewards import ParametricReward
+from tightrope.numerics.cost_intervals import Group, Spread, interval
+from tightrope.statistics.costs import CostEvents
+
+INVENTORY = Path(__file__).parent / "models" / "rewards" / "inventory.prism"
+RANGES = {"d": (0.2, 0.6), "h": (0.1, 0.5)}
+ASKED = 'R{"cost"}min=? [ F "end" ]'
+ARGUMENTS = [str(INVENTORY), "--param", "d=0.2:0.6,h=0.1:0.5", "--prop", ASKED]
+
+
+@pytest.fixture(scope="module")
+def model() -> tr.ParametricMDP:
+    found = tr.load(INVENTORY, params=RANGES)
+    assert isinstance(found, tr.ParametricMDP)
+    return found
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """What `sample --costs` writes, as a table without anything else that the file says."""
+    file = tmp_path_factory.mktemp("log") / "log.csv"
+    more = ["--at", "d=0.4,h=0.25", "--episodes", "400", "--seed", "5", "--raw", "--states", "variables"]
+    assert run(["sample", *ARGUMENTS, *more, "--costs", "two-point:0,4", "-o", str(file)]) == 0
+    return pd.read_csv(file, comment="#")
+
+
+@pytest.fixture(scope="module")
+def learned(model: tr.ParametricMDP, log: pd.DataFrame) -> Any:
+    return tr.learn(model.problem(ASKED), log, delta=0.05, cost_range=(0, 4), region="polytope")
+
+
+def test_sums_are_exact_however_the_log_is_cut() -> None:
+    random = np.random.default_rng(1)
+    cost = random.normal(size=400) * 10.0 ** random.integers(-9, 9, size=400)
+    of = random.integers(0, 4, size=400)
+    whole = CostTally().add(of, cost).sums()
+    for transition, sums in whole.of.items():
+        own = [Fraction(value) for value in cost[of == transition].tolist()]
+        assert sums == (len(own), sum(own), sum(value * value for value in own))
+    assert CostTally().add(of[:7], cost[:7]).sums() + CostTally().add(of[7:], cost[7:]).sums() == whole
+    again = CostTally().add(of, cost).add(of[:9], cost[:9]).add(of[:9], cost[:9], -1).sums()
+    assert again.of == whole.of
+
+
+def test_an_interval_excludes_what_its_supermartingale_excludes() -> None:
+    """Against the definition in plain doubles: inside no process has reached its level, outside one has."""
+    random = np.random.default_rng(2)
+    for spread, costs in (
+        (Spread(reach=Fraction(2)), 2 * random.random(300)),
+        (Spread(deviation=Fraction(1)), random.normal(0.7, 1, size=300)),
+    ):
+        count, total, square = CostTally().add(np.zeros(300, np.int64), costs).sums().of[0]
+        group = Group(Fraction(1), Fraction(0), count, total, square)
+        low, high = interval([group], spread, Fraction(1, 20), (Fraction(-50), Fraction(50)))
+        ends = [_largest(costs, float(end), spread) for end in (low, high)]
+        assert ends == pytest.approx([0, 0], abs=1e-6) and low < costs.mean() < high
+        assert _largest(costs, float(low) - 0.01, spread) > 0 > _largest(costs, float(low) + 0.01, spread)
+        assert float(high - low) < 5.2 * costs.std() / np.sqrt(300) * 1.6
+
+
+def _largest(costs: np.ndarray[Any, Any], mean: float, spread: Spread) -> float:
+    """The largest exponent minus its level, of both signs."""
+    best = -np.inf
+    for scale in range(26):
+        step, squared, fixed = (float(one) for one in spread.terms(Fraction(1), scale))
+        level = np.log(2 * (scale + 1) * (scale + 2) / 0.05)
+        error = costs - mean
+        for sign in (1, -1):
+            best = max(best, float((sign * step * error - squared * error**2 - fixed).sum() - level))
+    return best
+
+
+def test_rewards_up_to_a_factor_and_a_constant_are_one_event(model: tr.ParametricMDP) -> None:
+    reward = model.rewards["cost"]
+    assert isinstance(reward, ParametricReward)
+    events = CostEvents.of(reward, model.structure)
+    table = events.expressions(model.parameters.names)
+    assert [table.text(event) for event in range(len(table))] == ["3*h", "4*d"]
+    parts = {reward.expressions.text(row): part for row, part in events.parts.items()}
+    assert parts["h + 1"] == (0, Fraction(1, 3), 1) and parts["3*h"] == (0, 1, 0)
+
+
+def test_costs_narrow_what_no_probability_says(
+    model: tr.ParametricMDP, log: pd.DataFrame, learned: Any
+) -> None:
+    problem = model.problem(ASKED)
+    without = tr.learn(problem, log, delta=0.05, region="polytope")
+    assert any("costs in the data are not used" in note for note in without.notes)
+    assert without.widths.parameter_upper[1] == 0.5 and learned.widths.parameter_upper[1] < 0.36
+    assert learned.interval.width < 0.6 * without.interval.width
+    value = tr.solve(problem.at(d=0.4, h=0.25), policy=learned.policy).at_initial_states
+    assert learned.interval.lower <= value.lower and value.upper <= learned.interval.upper
+    assert learned.ledger.delta == 0.05 and learned.ledger.of_costs == 0.025
+    lines = " ".join(learned.ledger.lines)
+    assert "δ = 0.025 of 0.05" in lines and "costs: δ = 0.025 for 2 events" in lines
+    assert "assuming that costs lie within [0, 4]" in lines
+
+
+@pytest.mark.parametrize(
+    ("region", "words"), [("likelihood", {"cost_sd": 2.0}), ("l1", {"cost_range": (0, 4)})]
+)
+def test_other_regions_have_the_same_rows(
+    model: tr.ParametricMDP, log: pd.DataFrame, region: str, words: dict[str, Any]
+) -> None:
+    result = tr.learn(model.problem(ASKED), log, delta=0.05, region=region, sets="expression", **words)
+    assert 0.1 < result.widths.parameter_lower[1] < 0.25 < result.widths.parameter_upper[1] < 0.45
+    assert result.region is not None and result.region.contains([0.4, 0.25])
+
+
+def test_costs_that_contradict_the_domain_leave_no_region(log: pd.DataFrame) -> None:
+    narrow = tr.load(INVENTORY, params={"d": (0.2, 0.6), "h": (0.45, 0.5)})
+    result = tr.learn(narrow.problem(ASKED), log, delta=0.05, cost_range=(0, 4), region="polytope")
+    assert result.verdict is not None and "observed costs" in result.verdict
+    assert result.interval.upper > 0
+
+
+def test_a_missing_cost_is_a_missing_outcome(model: tr.ParametricMDP, log: pd.DataFrame) -> None:
+    holes = log.astype({"cost": float})
+    holes.loc[2, "cost"] = np.nan
+    with pytest.raises(InputError, match="row 3: column 'cost' has no value"):
+        tr.read_data(holes, model)
+    reading = tr.read_data(holes, model, skip_invalid=True)
+    assert reading.counts.design.censored and reading.counts.costs is not None
+    assert reading.counts.costs.number == len(log) - 1
+    wrong = log.astype({"cost": object})
+    wrong.loc[2, "cost"] = "free"
+    with pytest.raises(InputError, match="row 3: column 'cost' holds 'free', which is no cost"):
+        tr.read_data(wrong.astype(str), model)
+
+
+def test_a_log_without_next_states_has_the_same_costs(model: tr.ParametricMDP, log: pd.DataFrame) -> None:
+    expected = tr.read_data(log, model).counts
+    rows = log.drop(columns=["stock_next", "day_next", "choice"])
+    last = log[log.step == 5]
+    ends = pd.DataFrame(
+        {"episode": last.episode, "step": 6, "stock": last.stock_next, "day": last.day_next, "action": None}
+    )
+    whole = pd.concat([rows, ends]).sort_values(["episode", "step"], kind="stable")
+    found = tr.read_data(whole, model).counts
+    assert found.costs == expected.costs and found.costs is not None
+    shuffled = tr.read_data(whole.sample(frac=1.0, random_state=3), model).counts
+    assert shuffled.costs == expected.costs
+
+
+def test_names_of_the_column(model: tr.ParametricMDP, log: pd.DataFrame) -> None:
+    renamed = log.rename(columns={"cost": "Reward"})
+    reading = tr.read_data(renamed, model)
+    assert "cost = Reward" in reading.read_as[0] and reading.counts.costs is not None
+    with pytest.raises(InputError, match="the columns 'Reward' and 'r' could each be the cost"):
+        tr.read_data(renamed.assign(r=1.0), model)
+    assert tr.read_data(renamed, model, columns="cost=").counts.costs is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"cost_range": (0, 3)}, "a cost in the data is 4, outside of the range"),
+        ({"cost_range": (4, 0)}, "`cost_range` is .4, 0., not two numbers"),
+        ({"cost_sd": -1.0}, "`cost_sd` is -1.0, not a positive number"),
+        ({"cost_sd": 1.0, "cost_range": (0, 4)}, "two assumptions about costs"),
+        ({"cost_range": (0, 4), "sets": "tied"}, "tied sets have none"),
+        ({"cost_range": (0, 4), "region": "ellipsoid"}, "the ellipsoid is none"),
+    ],
+)
+def test_what_is_refused(
+    model: tr.ParametricMDP, log: pd.DataFrame, words: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        tr.learn(model.problem(ASKED), log, **words)
+
+
+def test_costs_where_there_are_none(model: tr.ParametricMDP, log: pd.DataFrame) -> None:
+    problem = model.problem(ASKED)
+    with pytest.raises(InputError, match="but the data hold none"):
+        tr.learn(problem, log.drop(columns="cost"), cost_range=(0, 4))
+    with pytest.raises(InputError, match="asks for no reward that depends on parameters"):
+        tr.learn(model.problem('Pmax=? [ F "end" ]'), log, cost_range=(0, 4))
+    with pytest.raises(InputError, match="speaks of data, and over a domain there are none"):
+        tr.over_domain(problem, sets="rectangular", cost_range=(0, 4))
+    with pytest.raises(InputError, match="`online` keeps none"):
+        tr.online(problem, cost_sd=1.0)
+
+
+def test_noise_of_samples(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    random = np.random.default_rng(4)
+    mean = np.full(20_000, 0.5)
+    for text, deviation in (
+        ("exact", 0.0),
+        ("two-point:0,2", 0.866),
+        ("uniform:0.3", 0.1732),
+        ("normal:2", 2.0),
+    ):
+        drawn = CostNoise.parse(text).draw(mean, random)
+        assert drawn.mean() == pytest.approx(0.5, abs=0.05) and drawn.std() == pytest.approx(
+            deviation, rel=0.05
+        )
+    more = ["--at", "d=0.4,h=0.25", "--episodes", "2", "-o", str(tmp_path / "x.csv")]
+    for given, message in (
+        (["--costs", "exact"], "--costs goes with --raw"),
+        (["--raw", "--costs", "noise:1"], "--costs is 'noise:1', which says nothing"),
+        (["--raw", "--costs", "two-point:0,1"], "outside of 0 and 1, the values that are drawn"),
+    ):
+        assert run(["sample", *ARGUMENTS, *more, *given]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_rewards_with_parameters_in_python() -> None:
+    parameters = tr.Parameters.box(p=(0.1, 0.9), h=(0, 3))
+    p, h = parameters.symbols()
+    model = tr.build_from_rows(
+        [(0, "go", {0: p, 1: 1 - p}), (1, "", {1: 1})],
+        parameters,
+        labels={"end": [1]},
+        choice_rewards={"c": [h, 0]},
+        transition_rewards={"c": [{0: 2 * h, 1: 1}, {}]},
+    )
+    assert isinstance(model, tr.ParametricMDP)
+    reward = model.rewards["c"]
+    assert isinstance(reward, ParametricReward) and reward.by_transition is not None
+    assert [reward.expressions.text(row) for row in reward.expression] == ["2*p*h - p + h + 1", "0"]
+    assert [reward.expressions.text(row) for row in reward.by_transition] == ["3*h", "h + 1", "0"]
+    problem = model.problem('R{"c"}min=? [ F "end" ]')
+    # Two steps on average, each of which costs 3h or h + 1 with equal probability.
+    assert tr.solve(problem.at(p=0.5, h=1)).at_initial_states.lower == pytest.approx(5)
+    random = np.random.default_rng(6)
+    rows = [(0, "go", int(end), 2.0 if end else 3.0) for end in random.random(2000) < 0.5]
+    table = pd.DataFrame(rows, columns=["state", "action", "next_state", "cost"])
+    table["cost"] += random.choice([-0.5, 0.5], size=len(table))
+    table["episode"] = table.next_state.cumsum().shift(fill_value=0)
+    result = tr.learn(problem, table, delta=0.05, cost_range=(0, 9), region="polytope")
+    low, high = result.widths.parameter_lower[1], result.widths.parameter_upper[1]
+    assert 0.9 < low < 1 < high < 1.1
+    assert result.interval.lower < 5 < result.interval.upper
+    with pytest.raises(InputError, match="which does not lead there"):
+        tr.build_from_rows([(0, "", {0: 1})], transition_rewards={"c": [{1: 2.0}]})
+    with pytest.raises(InputError, match="the model has intervals"):
+        tr.build_from_rows(
+            [(0, "", {0: (0.5, 1), 1: (0, 0.5)}), (1, "", {1: 1})], transition_rewards={"c": [{1: 2}, {}]}
+        )

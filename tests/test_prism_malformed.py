@@ -38,7 +38,7 @@ def command(text: str) -> str:
 
 
 UNSUPPORTED = [
-    ("¦ctmc\nmodule m x:bool; endmodule", "continuous-time Markov chains (ctmc) are not supported"),
+    ("¦ctmdp\nmodule m x:bool; endmodule", "continuous-time MDPs (ctmdp) are not supported"),
     ("¦stochastic module m x:bool; endmodule", "(stochastic) are not supported"),
     ("¦pta module m x:bool; endmodule", "probabilistic timed automata (pta) are not supported"),
     ("¦pomdp observables x endobservables", "partially observable MDPs (pomdp) are not supported"),

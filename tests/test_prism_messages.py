@@ -260,11 +260,11 @@ MODELS = [
         ["m.prism:4:14: unexpected '+'", "hint: expected an expression"],
     ),
     (
-        "ctmc\nmodule m s:[0..1]; endmodule",
+        "ctmdp\nmodule m s:[0..1]; endmodule",
         [
             (
-                "m.prism:1:1: continuous-time Markov chains (ctmc) are not supported: only DTMCs and "
-                "MDPs (keywords dtmc and mdp) are"
+                "m.prism:1:1: continuous-time MDPs (ctmdp) are not supported: only DTMCs, MDPs and CTMCs "
+                "(keywords dtmc, mdp and ctmc) are"
             )
         ],
     ),
@@ -272,8 +272,8 @@ MODELS = [
         "pomdp\nmodule m s:[0..1]; endmodule",
         [
             (
-                "m.prism:1:1: partially observable MDPs (pomdp) are not supported: only DTMCs and "
-                "MDPs (keywords dtmc and mdp) are"
+                "m.prism:1:1: partially observable MDPs (pomdp) are not supported: only DTMCs, MDPs "
+                "and CTMCs (keywords dtmc, mdp and ctmc) are"
             )
         ],
     ),

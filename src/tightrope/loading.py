@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -27,12 +28,13 @@ from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters
 from tightrope.model.region_text import Ranges, box_text, parse_box, parse_domain
 from tightrope.numerics.record import Record
-from tightrope.numerics.text_reading import GZIP, plain_suffix
+from tightrope.numerics.text_reading import GZIP, plain_suffix, reading
 from tightrope.problem import Model, Problem, constant_texts
 
 if TYPE_CHECKING:
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.prism.explore.search import Progress, Warn
+    from tightrope.prism.load import PrismRates
     from tightrope.prism.properties.boundary import Boundary
     from tightrope.studies.instance import Instance
 
@@ -40,6 +42,8 @@ PRISM_SUFFIXES = (".prism", ".nm", ".pm", ".sm")
 SUFFIXES = (*PRISM_SUFFIXES, ".jani", ".drn", ".umb", ".tra")
 COMPRESSED = (*PRISM_SUFFIXES, ".jani", ".drn")
 BENCHMARK = "bench:"
+_ASIDE = re.compile(r'//[^\n]*|"[^"\n]*"')
+_CONTINUOUS = re.compile(r"\b(ctmc|stochastic)\b")
 ACCEPTED = (
     "a model is a .prism/.nm/.pm file, a .jani, .drn or .umb file, explicit files (.tra), or bench:NAME(ARGS)"
 )
@@ -52,13 +56,16 @@ def load(
     params: Ranges | str | None = None,
     domain: str | None = None,
     progress: Progress | None = None,
-) -> Model:
+) -> Any:
     """Read a model: a PRISM, JANI, DRN, UMB or explicit file, or a benchmark such as "bench:rover(10,10)".
 
     * `const`: values of the constants that a PRISM or JANI file leaves open.
     * `params`: the range of each parameter, {"p": (0.1, 0.9)}; what is not named ranges over [0, 1].
     * `domain`: linear constraints on the parameters, "p+q<=1, 0.1<=p".
     * `progress(states, transitions)` is called now and then while a PRISM model is built.
+
+    A PRISM program of type `ctmc` is a `ParametricCTMC`, whose parameters lie in [0, 1000] where nothing is
+    said; everything else is a model in discrete time.
 
     What the user should know though the model stands (deadlocks, say) comes as a warning.
 
@@ -72,6 +79,8 @@ def load(
     if progress is not None:
         check_type("progress", progress, Callable, "a function of the numbers of states and transitions")
     request = ModelRequest(_named(source), constant_texts(const), params, domain)
+    if is_continuous(request.source):
+        return read_continuous(request, progress, _warn).model
     return read_model(request, progress, _warn).model
 
 
@@ -145,6 +154,27 @@ def read_model(
     from tightrope.formats.explicit import read_explicit
 
     return ReadModel(read_explicit(path))
+
+
+def is_continuous(source: str) -> bool:
+    """Whether a model's name is that of a PRISM program in continuous time which is there."""
+    path = Path(source)
+    if source.startswith(BENCHMARK) or plain_suffix(path) not in PRISM_SUFFIXES or not path.is_file():
+        return False
+    with reading(path) as file:
+        text = _ASIDE.sub(" ", file.read())
+    return _CONTINUOUS.search(text) is not None
+
+
+def read_continuous(
+    request: ModelRequest, progress: Progress | None = None, warn: Warn | None = None
+) -> PrismRates:
+    """Build the chain in continuous time that is asked for."""
+    from tightrope.prism.load import read_rates
+
+    box = box_text(request.params)
+    path = _existing(request.source)
+    return read_rates(path, request.constants, box, request.domain, progress, warn, request.boundary)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,9 +13,11 @@ import numpy as np
 
 from tightrope.answering.evaluate import Effort, Evaluation
 from tightrope.answering.multi import Achieved
+from tightrope.answering.timed import TimedEvaluation
 from tightrope.answering.values import Bounds, Truth
 from tightrope.errors import InputError, ReadingWarning, check_number, check_type, checked_words
 from tightrope.formats.controller import Controller
+from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC
 from tightrope.model.initial_values import InitialValues, verdict_of
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number
@@ -147,7 +149,7 @@ class Answer(Record):
 
 
 def answer(
-    model: Model,
+    model: Model | Continuous,
     property: str,
     *,
     const: Mapping[str, Number | bool] | None = None,
@@ -157,7 +159,8 @@ def answer(
 ) -> Answer:
     """Any property of docs/properties.md: CTL, nested operators, filters, arithmetic over results, LTL.
 
-    * `model`: a plain or interval model, or a parametric one at a point: `model.instantiate(p=0.5)`.
+    * `model`: a plain or interval model, or a parametric one at a point: `model.instantiate(p=0.5)`; in
+      discrete or in continuous time.
     * `const`, `discount`, `terminal_reward` as for `Problem`; the others as for `solve`.
     * `ltl_translator`: a command that makes LTL a deterministic automaton in HOA: "ltl2tgba -D -G -f {}"; the
       formula is put in place of {}, or written to its standard input. Without it we translate ourselves.
@@ -172,11 +175,12 @@ def answer(
     check_type("property", property, str, "a property's text")
     check_number("precision", precision, 0, 1)
     check_type("relative", relative, bool, "True or False")
-    plain = _without_parameters(checked_model(model))
+    known = model if isinstance(model, Continuous) else checked_model(model)
+    plain = _without_parameters(known)
     parsed = parse_properties(property, "`property`")
     read = PropertyOptions(
         constants=constant_texts(const),
-        is_interval=isinstance(plain, IntervalMDP),
+        is_interval=isinstance(plain, IntervalMDP | IntervalCTMC),
         discount=words.get("discount"),
         terminal_reward=words.get("terminal_reward"),
     )
@@ -198,7 +202,7 @@ def answer(
 def answer_property(
     property_: Property,
     file: PropertyFile,
-    model: MDP | IntervalMDP,
+    model: MDP | IntervalMDP | CTMC | IntervalCTMC,
     options: PropertyOptions,
     effort: Effort,
     assume_support: float | None = None,
@@ -208,7 +212,11 @@ def answer_property(
     begin = time.perf_counter()
     formula = property_.formula
     finer = replace(effort, precision=effort.precision / SPARE) if _computes(formula) else effort
-    evaluation = Evaluation(model, file, options, finer, assume_support)
+    evaluation: Evaluation
+    if isinstance(model, CTMC | IntervalCTMC):
+        evaluation = TimedEvaluation(model, file, options, finer)
+    else:
+        evaluation = Evaluation(model, file, options, finer, assume_support)
     lower = upper = holds = fails = achieved = value = None
     gap = 0.0
     if isinstance(formula, Multi):
@@ -287,8 +295,8 @@ def _listed(formula: Expression, value: Truth | Bounds, evaluation: Evaluation) 
     return states & other
 
 
-def _without_parameters(model: Model) -> MDP | IntervalMDP:
-    if not isinstance(model, ParametricMDP):
+def _without_parameters(model: Model | Continuous) -> MDP | IntervalMDP | CTMC | IntervalCTMC:
+    if not isinstance(model, ParametricMDP | ParametricCTMC):
         return model
     if model.parameters.names:
         example = ", ".join(f"{name}=…" for name in model.parameters.names)

@@ -22,6 +22,7 @@ from tightrope.cli.check_composed import (
     write_controller,
 )
 from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
+from tightrope.cli.check_timed import TimedQuestion, check_timed
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import (
     AssumeSupport,
@@ -46,12 +47,14 @@ from tightrope.cli.options import (
 from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, warn
 from tightrope.cli.phases import phase_progress
 from tightrope.cli.questions import read_own_properties, read_properties
+from tightrope.cli.timed_model import refuse_options
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.documents.answers import Built, CheckAnswer
 from tightrope.formats.output_file import OutputFile, claim_file, refuse_same
 from tightrope.formats.policy import Policy
 from tightrope.formats.written_by import CERTIFICATE, POLICY
+from tightrope.loading import is_continuous
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.jit import interpreting, stop_interpreting
@@ -148,6 +151,26 @@ def check(
     require_device(device)
     constants = parse_constants(const)
     asked = read_properties(prop) if prop else read_own_properties(model)
+    if is_continuous(model):
+        refuse_options(
+            {
+                "--certificate": certificate,
+                "--policy-out": policy_out,
+                "--policy": policy,
+                "--discount": discount,
+                "--terminal-reward": terminal_reward,
+                "--assume-support": assume_support,
+                "--coupled-gap": coupled_gap,
+            }
+        )
+        kind = None if sets is None else sets.value
+        timed = TimedQuestion(model, asked, constants, param, domain, at, kind, build_all, all_states)
+        limits = Limits() if time_limit is None else Limits(seconds=time_limit)
+        how = SolveOptions(
+            precision, not absolute, limits, threads, device.value, assume_support, ltl_translator
+        )
+        check_timed(timed, how, json)
+        return
     everything = build_all or sets is not None or any((policy, certificate, policy_out))
     boundary = None if everything else asked.boundary(constants)
     loaded = load_model(model, asked.model_constants(constants), param, domain, boundary)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tightrope.answering.answer import Answer
     from tightrope.cli.questions import AskedProperty
     from tightrope.formats.output_file import OutputFile
+    from tightrope.model.continuous import CTMC
     from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.numerics.arrays import BoolArray
     from tightrope.solver.solve import Limits
@@ -178,7 +179,7 @@ def write_controller(target: OutputFile, found: ComposedAnswer, model_hash: str,
 
 def answer_composed(
     asked: AskedProperty,
-    model: MDP | IntervalMDP,
+    model: MDP | IntervalMDP | CTMC,
     options: SolveOptions,
     all_states: bool,
     controller: bool = False,

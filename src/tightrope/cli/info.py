@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from tightrope.cli.model_source import load_model
 from tightrope.cli.options import Const, Domain, Json, Model, Param
 from tightrope.cli.output import grouped, print_facts, print_json
+from tightrope.cli.timed_model import load_timed
 from tightrope.formats.documents.answers import InfoAnswer
+from tightrope.loading import is_continuous
+from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -22,18 +25,22 @@ def info(
 
     Example: tightrope info model.prism --const n=50 --param p=0.1:0.9
     """
-    loaded = load_model(model, const, param, domain)
-    facts = describe(model, loaded.model, loaded.seconds)
+    if is_continuous(model):
+        timed = load_timed(model, const, param, domain)
+        facts = describe(model, timed.model, timed.seconds)
+    else:
+        loaded = load_model(model, const, param, domain)
+        facts = describe(model, loaded.model, loaded.seconds)
     if json:
         print_json(facts)
     else:
         print_facts(model, _rows(facts))
 
 
-def describe(source: str, model: AnyModel, seconds: float) -> InfoAnswer:
+def describe(source: str, model: AnyModel | ParametricCTMC, seconds: float) -> InfoAnswer:
     """The facts of a model that took `seconds` to build."""
     structure = model.structure
-    parametric = model if isinstance(model, ParametricMDP) else None
+    parametric = model if isinstance(model, ParametricMDP | ParametricCTMC) else None
     label_states = {name: int(members.sum()) for name, members in structure.labels.items()}
     return InfoAnswer(
         model=source,
@@ -46,7 +53,7 @@ def describe(source: str, model: AnyModel, seconds: float) -> InfoAnswer:
         expressions=len(parametric.expressions) if parametric else 0,
         nonconstant_expressions=len(parametric.expressions.nonconstant) if parametric else 0,
         degree=parametric.expressions.degree if parametric else 0,
-        unproved_expressions=len(parametric.unproved) if parametric else 0,
+        unproved_expressions=len(model.unproved) if isinstance(model, ParametricMDP) else 0,
         labels=tuple(structure.labels),
         label_states=label_states,
         rewards=tuple(structure.rewards),
@@ -55,7 +62,9 @@ def describe(source: str, model: AnyModel, seconds: float) -> InfoAnswer:
     )
 
 
-def _type_name(model: AnyModel) -> str:
+def _type_name(model: AnyModel | ParametricCTMC) -> str:
+    if isinstance(model, ParametricCTMC):
+        return "parametric CTMC" if model.parameters.names else "CTMC"
     kind = "DTMC" if model.structure.is_chain else "MDP"
     if isinstance(model, IntervalMDP):
         return f"interval {kind}"
@@ -83,7 +92,8 @@ def _rows(facts: InfoAnswer) -> Iterator[tuple[str, str]]:
     if facts.expressions:
         detail = f", degree {facts.degree}" if facts.nonconstant_expressions else ""
         nonconstant = f"{grouped(facts.nonconstant_expressions)} not constant{detail}"
-        yield "expressions", f"{grouped(facts.expressions)} ({nonconstant})"
+        what = "rates" if "CTMC" in facts.type else "expressions"
+        yield what, f"{grouped(facts.expressions)} ({nonconstant})"
     if facts.unproved_expressions:
         yield "not proved", f"{grouped(facts.unproved_expressions)} expressions to stay within [0, 1]"
     labels = ", ".join(f"{name} ({grouped(count)})" for name, count in facts.label_states.items())

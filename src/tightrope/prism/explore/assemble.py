@@ -3,7 +3,7 @@
 For every frame: choices in order of state, successors numbered, equal successors of a choice merged
 with their probabilities added, outcomes of probability 0 dropped. A state in which nothing is
 enabled gets a self-loop. In a Markov chain a state with several enabled commands takes each of them
-with the same probability, as PRISM does.
+with the same probability, as PRISM does; in continuous time their rates stand beside each other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.prism.explore.alternatives import Alternatives, row_order
 from tightrope.prism.explore.key_index import KeyIndex
 from tightrope.prism.explore.merge import merge_successors, possible_outcomes
-from tightrope.prism.explore.probabilities import ONE, Probabilities
+from tightrope.prism.explore.probabilities import ONE, ZERO, Probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,8 @@ class Rows:
     """The finished rows of all states, as `Structure` wants them, and what is worth a warning.
 
     `stopped` are states whose commands were not looked at. `mixed_state` and `mixed_action` list the
-    commands of states in which a Markov chain had to draw among several.
+    commands of states in which a Markov chain had to draw among several; in continuous time they list all
+    commands, with their rates in `mixed_rate`.
     """
 
     choice_start: OffsetArray
@@ -38,6 +39,7 @@ class Rows:
     stopped: BoolArray
     mixed_state: IndexArray
     mixed_action: IndexArray
+    mixed_rate: IndexArray
 
 
 def without(rows: Rows, dropped: BoolArray) -> Rows:
@@ -55,10 +57,13 @@ def without(rows: Rows, dropped: BoolArray) -> Rows:
 class Assembler:
     """Collects the rows of a model in the order of its states."""
 
-    def __init__(self, states: KeyIndex, probabilities: Probabilities, is_chain: bool):
+    def __init__(
+        self, states: KeyIndex, probabilities: Probabilities, is_chain: bool, are_rates: bool = False
+    ):
         self._states = states
         self.probabilities = probabilities
         self.is_chain = is_chain
+        self.are_rates = are_rates
         self._choices = Pieces(np.int32)
         self._widths = Pieces(np.int32)
         self._successor = Pieces(np.int32)
@@ -68,6 +73,7 @@ class Assembler:
         self._stopped = Pieces(np.bool_)
         self._mixed_state = Pieces(np.int32)
         self._mixed_action = Pieces(np.int32)
+        self._mixed_rate = Pieces(np.int32)
         self.rows_done = 0
 
     @property
@@ -87,7 +93,12 @@ class Assembler:
         size = len(keys)
         action = np.repeat(np.array(actions, dtype=np.int32), [len(part) for part in parts])
         rows = np.concatenate([part.rows for part in parts]) if parts else np.zeros(0, dtype=np.int64)
-        count, order = row_order(rows, size)
+        if self.are_rates and parts:
+            parts = [Alternatives.concatenate(parts)]
+            happens = np.add.reduceat(parts[0].probability != ZERO, parts[0].start[:-1]) > 0
+            count = np.bincount(rows[happens], minlength=size)
+        else:
+            count, order = row_order(rows, size)
         dead = count == 0
         if stopped is None:
             stopped = np.zeros(size, dtype=np.bool_)
@@ -96,13 +107,17 @@ class Assembler:
             parts = [*parts, _self_loops(np.flatnonzero(dead), keys.shape[1])]
             action = np.concatenate([action, np.zeros(int(dead.sum()), dtype=np.int32)])
             rows = np.concatenate([rows, parts[-1].rows])
+        if dead.any() or self.are_rates:
             count, order = row_order(rows, size)
         everything = Alternatives.concatenate(parts)
         start, successor_keys, number = possible_outcomes(
             order, everything.rows, everything.start, everything.step, everything.probability, keys
         )
         action = action[order]
-        if self.is_chain and len(order) > size:
+        if self.are_rates:
+            start, action = self._gather(count, start, number, action)
+            count = np.ones(size, dtype=np.int64)
+        elif self.is_chain and len(order) > size:
             start, number, action = self._mix(count, start, number, action)
             count = np.ones(size, dtype=np.int64)
         successor = self._states.insert(successor_keys)
@@ -147,6 +162,25 @@ class Assembler:
         own_action = np.where(count > 1, 0, action[first]).astype(np.int32)
         return np.append(start[first], start[-1]), number, own_action
 
+    def _gather(
+        self, count: OffsetArray, start: OffsetArray, number: IndexArray, action: IndexArray
+    ) -> tuple[OffsetArray, IndexArray]:
+        """One choice a state, with the rates of all its commands; what each command adds is written down."""
+        first = np.cumsum(count) - count
+        state = self.rows_done + np.repeat(np.arange(len(count)), count)
+        self._mixed_state.append(state.astype(np.int32))
+        self._mixed_action.append(action)
+        width = np.diff(start)
+        total: IndexArray = np.full(len(width), ZERO, dtype=np.int32)
+        some = np.flatnonzero(width > 0)
+        total[some] = number[start[some]]
+        for place in range(1, int(width.max(initial=0))):
+            some = np.flatnonzero(width > place)
+            total[some] = self.probabilities.sum(total[some], number[start[some] + place])
+        self._mixed_rate.append(total)
+        own_action = np.where(count > 1, 0, action[first]).astype(np.int32)
+        return np.append(start[first], start[-1]), own_action
+
     def _merge(self, start: OffsetArray, successor: IndexArray, number: IndexArray) -> tuple[IndexArray, int]:
         """Make equal successors of a choice one, in place; the widths of the choices and their sum."""
         into: IndexArray = np.empty(len(number), dtype=np.int32)
@@ -177,6 +211,7 @@ class Assembler:
             self._stopped.joined(),
             self._mixed_state.joined(),
             self._mixed_action.joined(),
+            self._mixed_rate.joined(),
         )
 
 

@@ -51,10 +51,12 @@ class ParametricObserver:
         self._table = PolynomialIndex(program.parameters)
         self._number: IndexArray = np.zeros(len(rows.action), dtype=np.int32)
         on_states = [item for item in rewards.items if not item.is_choice]
-        self._terms: dict[int, Terms] = {_STATE: _compiled(on_states, compiler)}
+        self._terms: dict[int, Terms] = {_STATE: polynomial_of_items(on_states, compiler)}
         for number, action in enumerate(actions):
             own = [i for i in rewards.items if i.is_choice and (i.action or UNLABELLED) == action]
-            self._terms[number] = _compiled([*on_states, *own], compiler) if own else self._terms[_STATE]
+            self._terms[number] = (
+                polynomial_of_items([*on_states, *own], compiler) if own else self._terms[_STATE]
+            )
 
     def observe(self, frame: Frame, part: slice) -> None:
         start = self._rows.choice_start[part.start : part.stop + 1]
@@ -74,7 +76,7 @@ class ParametricObserver:
         return ParametricReward(self.name, expressions, expression)
 
 
-def _compiled(items: Sequence[RewardItem], compiler: Compiler) -> Terms:
+def polynomial_of_items(items: Sequence[RewardItem], compiler: Compiler) -> Terms:
     """Σ reward over the items whose guard holds, as a polynomial."""
     zero = Literal(0, Type.INT)
     total: Expression = zero

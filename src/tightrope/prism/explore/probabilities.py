@@ -69,7 +69,8 @@ class Probabilities(ABC):
 class PolynomialProbabilities(Probabilities):
     """Polynomials in the parameters, exact; combinations of them are computed in the end."""
 
-    def __init__(self, parameter_names: Sequence[str]):
+    def __init__(self, parameter_names: Sequence[str], are_rates: bool = False):
+        self.are_rates = are_rates
         self.table = PolynomialIndex(parameter_names)
         self.deferred = Deferred()
         self.deferred.entries(np.array([self.table.ZERO, self.table.ONE], dtype=np.int32))
@@ -127,9 +128,10 @@ class ConstantDistribution(Distribution):
 
 
 class PolynomialDistribution(Distribution):
-    """One polynomial an update, adding up to the polynomial 1."""
+    """One polynomial an update, adding up to the polynomial 1 unless they are rates."""
 
     def __init__(self, owner: PolynomialProbabilities, command: Command, terms: Sequence[Terms]):
+        self._owner = owner
         self._table = owner.table
         self._deferred = owner.deferred
         self._command = command
@@ -145,7 +147,8 @@ class PolynomialDistribution(Distribution):
         total = values[0]
         for value in values[1:]:
             total = total + value
-        self._check_sum(total, frame)
+        if not self._owner.are_rates:
+            self._check_sum(total, frame)
         return self._deferred.entries(np.stack([self._table.add_array(value) for value in values], axis=1))
 
     def _check_sum(self, total: PolynomialArray, frame: Frame) -> None:

@@ -105,22 +105,22 @@ def _explore(
     if condition is not None and condition.fails:
         condition = None  # its errors belong to the property, and are reported with it
     limit = _MOST_UNBOUNDED if program.has_unbounded else None
-    _run(space, commands, states, assembler, progress, condition, limit)
+    run_search(space, commands, states, assembler, progress, condition, limit)
     rows = assembler.finish()
     if not program.is_interval:
         rows = replace(rows, probability=polynomials.resolve()[rows.probability])
         if (cancelled := rows.probability == ZERO).any():
             rows = without(rows, cancelled)
     if warn is not None:
-        _warn(rows, space, states, warn)
+        warn_of(rows, space, states, warn)
         if intervals.is_outer:
             warn(
                 "commands with interval probabilities synchronise; the products of their bounds enclose "
                 "what they allow together"
             )
     seen = observe(program, space, states.keys, rows, actions, narrow=stop is not None)
-    rows, actions = _with_shown_names(program, rows, actions)
-    structure = _structure(program, seen, rows, actions)
+    rows, actions = with_shown_names(program, rows, actions)
+    structure = structure_of(program, seen, rows, actions)
     if program.is_interval:
         lower, upper = intervals.lower(), intervals.upper()
         model = IntervalMDP(structure, lower[rows.probability], upper[rows.probability])
@@ -131,7 +131,7 @@ def _explore(
     return ParametricMDP(structure, expression, expressions, domain), bool(rows.stopped.any())
 
 
-def _with_shown_names(program: Program, rows: Rows, actions: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:
+def with_shown_names(program: Program, rows: Rows, actions: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:
     """Actions as users see them: several that rewards tell apart may have one name."""
     shown = {one.action or UNLABELLED: one.name or UNLABELLED for one in program.synchronisations}
     names = [shown.get(action, action) for action in actions]
@@ -142,7 +142,7 @@ def _with_shown_names(program: Program, rows: Rows, actions: tuple[str, ...]) ->
     return replace(rows, action=number[rows.action]), tuple(distinct)
 
 
-def _structure(program: Program, seen: Observations, rows: Rows, actions: tuple[str, ...]) -> Structure:
+def structure_of(program: Program, seen: Observations, rows: Rows, actions: tuple[str, ...]) -> Structure:
     release(rows.choice_start, rows.transition_start, rows.successor, rows.action)
     release(*seen.labels.values(), *seen.valuations.values())
     numbers = [reward for reward in seen.rewards.values() if not isinstance(reward, ParametricReward)]
@@ -162,7 +162,7 @@ def _structure(program: Program, seen: Observations, rows: Rows, actions: tuple[
     )
 
 
-def _run(
+def run_search(
     space: StateSpace,
     commands: tuple[Group, ...],
     states: KeyIndex,
@@ -177,7 +177,8 @@ def _run(
     limit = _ROWS
     reported = time.monotonic()
     while assembler.rows_done < len(states):
-        deep.explore(len(states) - assembler.rows_done)
+        if not assembler.are_rates:  # there several commands compete in nearly every state
+            deep.explore(len(states) - assembler.rows_done)
         if most is not None and len(states) > most:
             raise _too_many(space, most)
         begin = assembler.rows_done
@@ -251,7 +252,7 @@ class _Deep:
             self._patience *= 2
 
 
-def _warn(rows: Rows, space: StateSpace, states: KeyIndex, warn: Warn) -> None:
+def warn_of(rows: Rows, space: StateSpace, states: KeyIndex, warn: Warn) -> None:
     for wrong, one, many in (
         (
             rows.deadlock.nonzero()[0],

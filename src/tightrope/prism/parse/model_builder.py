@@ -40,6 +40,8 @@ _MODEL_TYPES = {
     "probabilistic": ModelType.DTMC,
     "mdp": ModelType.MDP,
     "nondeterministic": ModelType.MDP,
+    "ctmc": ModelType.CTMC,
+    "stochastic": ModelType.CTMC,
 }
 
 

@@ -15,10 +15,8 @@ from tightrope.prism.parse.diagnostics import Source
 from tightrope.prism.parse.expression_builder import RESERVED, at
 from tightrope.prism.parse.syntax import Position
 
-_DISCRETE = "only DTMCs and MDPs (keywords dtmc and mdp) are"
+_DISCRETE = "only DTMCs, MDPs and CTMCs (keywords dtmc, mdp and ctmc) are"
 _MODEL_WORDS = {
-    "ctmc": f"continuous-time Markov chains (ctmc) are not supported: {_DISCRETE}",
-    "stochastic": f"continuous-time Markov chains (stochastic) are not supported: {_DISCRETE}",
     "ctmdp": f"continuous-time MDPs (ctmdp) are not supported: {_DISCRETE}",
     "ma": f"Markov automata (ma) are not supported: {_DISCRETE}",
     "pta": f"probabilistic timed automata (pta) are not supported: {_DISCRETE}",
@@ -33,7 +31,7 @@ _MODEL_WORDS = {
     "observable": "observables (partially observable models) are not supported",
     "observables": "observables (partially observable models) are not supported",
     "prob": "the old keyword prob is not supported: write const double",
-    "rate": "rates are not supported: the model has no continuous time; write const double",
+    "rate": "the old keyword rate is not supported: write const double",
 }
 PROPERTY_WORDS = {
     "S": "a steady-state probability is written S=? [ states ], a long-run average R=? [ S ]",
@@ -61,7 +59,7 @@ _TOKEN_NAMES = {
     "DECIMAL": "a number",
     "STRING": "a quoted name",
     "PRIMED": "a primed name such as x'",
-    "MODEL_TYPE": "dtmc or mdp",
+    "MODEL_TYPE": "dtmc, mdp or ctmc",
     "NUMBER_TYPE": "int or double",
     "QUESTION": "'=?'",
     "INSTANT": "I=k",

@@ -107,6 +107,7 @@ class ModelType(Enum):
 
     DTMC = "dtmc"
     MDP = "mdp"
+    CTMC = "ctmc"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Continuous time: uniformisation with certified bounds, and the discrete chains behind it."""

@@ -1,0 +1,135 @@
+"""Compiled sweeps of uniformised chains: many steps in one call, with the weighted sum of all of them.
+
+A step is x ← b + stay·x + Σ q·x(successor), nonnegative throughout, so a relative error of every number in it
+stays a relative error: after n steps at most γ(n·(d + 4)), d transitions a state. With intervals of rates
+nature picks one end for every group of transitions that have one rate: written as
+low·Σ x(successor) + (high − low)·count·x or high·Σ x(successor), whichever is larger (or smaller), plus what
+is left of the state itself, again a sum of nonnegative numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """A uniformised chain over some states: numbers per unit of the uniform rate."""
+
+    start: OffsetArray
+    successor: IndexArray
+    weight: FloatArray
+    stay: FloatArray
+    constant: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class RobustSteps:
+    """The same under intervals: group g of a state's transitions has one rate in [low[g], high[g]].
+
+    `gain[g]` is the number of the group's transitions to states worth 1. `stay` is what the highest rates
+    leave to the state itself.
+    """
+
+    group_start: OffsetArray
+    start: OffsetArray
+    successor: IndexArray
+    size: FloatArray
+    low: FloatArray
+    high: FloatArray
+    gain: FloatArray
+    stay: FloatArray
+
+
+@kernel
+def run_steps(
+    start: OffsetArray,
+    successor: IndexArray,
+    weight: FloatArray,
+    stay: FloatArray,
+    constant: FloatArray,
+    values: FloatArray,
+    shares: FloatArray,
+    total: FloatArray,
+) -> FloatArray:
+    """Add shares[k]·(values after k steps) to `total`, for all k; the values after the last step."""
+    states = len(stay)
+    now, after = values.copy(), np.empty_like(values)
+    if shares[0] != 0.0:
+        for s in range(states):
+            total[s] += shares[0] * now[s]
+    for k in range(1, len(shares)):
+        share = shares[k]
+        for s in range(states):
+            value = constant[s] + stay[s] * now[s]
+            for t in range(start[s], start[s + 1]):
+                value += weight[t] * now[successor[t]]
+            after[s] = value
+            total[s] += share * value
+        now, after = after, now
+    return now
+
+
+@kernel
+def run_robust_steps(
+    group_start: OffsetArray,
+    start: OffsetArray,
+    successor: IndexArray,
+    size: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    gain: FloatArray,
+    stay: FloatArray,
+    values: FloatArray,
+    shares: FloatArray,
+    total: FloatArray,
+    maximise: bool,
+) -> FloatArray:
+    """The same where nature picks rates at every step, for or against the value."""
+    states = len(stay)
+    now, after = values.copy(), np.empty_like(values)
+    if shares[0] != 0.0:
+        for s in range(states):
+            total[s] += shares[0] * now[s]
+    for k in range(1, len(shares)):
+        share = shares[k]
+        for s in range(states):
+            own = now[s]
+            value = stay[s] * own
+            for g in range(group_start[s], group_start[s + 1]):
+                others = gain[g]
+                for t in range(start[g], start[g + 1]):
+                    others += now[successor[t]]
+                fast = high[g] * others
+                slow = low[g] * others + (high[g] - low[g]) * size[g] * own
+                if maximise == (fast > slow):
+                    value += fast
+                else:
+                    value += slow
+            after[s] = value
+            total[s] += share * value
+        now, after = after, now
+    return now
+
+
+@kernel
+def follow_back(start: OffsetArray, source: IndexArray, opened: BoolArray, found: BoolArray) -> None:
+    """Add to `found` all opened states from which it can be reached; start, source: transitions by target."""
+    queue = np.flatnonzero(found)
+    waiting = np.empty(len(found), np.int64)
+    size = len(queue)
+    waiting[:size] = queue
+    while size > 0:
+        size -= 1
+        state = waiting[size]
+        for i in range(start[state], start[state + 1]):
+            before = source[i]
+            if opened[before] and not found[before]:
+                found[before] = True
+                waiting[size] = before
+                size += 1

@@ -1,0 +1,248 @@
+"""What a chain in continuous time is worth after a time t: uniformisation with certified bounds.
+
+Let Λ be at least every exit rate and P = I + Q/Λ for the generator Q. Events of a Poisson process with rate Λ
+move the chain by P, so E[f(X_t)] = Σ_k w_k·(P^k f) with w_k = P(N = k), N Poisson with mean Λt, and what is
+earned until t at rate ρ is Σ_k P(N > k)·(P^k ρ)/Λ. The sums are cut off where `poisson` says how much is
+missing at most, and every float64 in them is nonnegative, so rounding is a relative error that is known in
+advance (`sweeps`). Both go into the bounds: the value lies between them.
+
+With intervals of rates nature picks rates within them at every step, and is told k in advance: (max P)^k f
+is at least every P₁⋯P_k f. So the bounds hold for every fixed choice of rates in the intervals, and also for
+rates that change with time, state and history (thin a Poisson process with rate Λ: given its number of
+events, the chain moves by some P_i with rates within the intervals at the i-th). They are no wider than that
+asks for in the limit of large Λ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.continuous.poisson import PoissonWeights, poisson_weights
+from tightrope.continuous.sweeps import RobustSteps, Steps, follow_back, run_robust_steps, run_steps
+from tightrope.model.continuous import CTMC, IntervalCTMC
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import stop_interpreting
+from tightrope.numerics.rationals import RationalArray
+from tightrope.numerics.rounding import UNIT, error_factor
+
+Pair = tuple[FloatArray, FloatArray]
+"""Lower and upper bounds, one for every state."""
+
+_SPREAD = 1.0 + 2.0**-20
+"""The uniform rate of interval chains is so much above their largest exit rate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """A chain in which only `active` states move, uniformised; the others keep their worth."""
+
+    rate: Fraction
+    active: OffsetArray
+    steps: Steps | RobustSteps
+    width: int
+    """The most numbers that are added up in a step of a state."""
+
+    def run(self, values: FloatArray, shares: FloatArray, maximise: bool) -> tuple[FloatArray, float, float]:
+        """Σ_k shares[k]·(values after k steps), with its relative and absolute errors (per unit)."""
+        stop_interpreting()
+        total = np.zeros(len(self.active))
+        chain = self.steps
+        number = len(shares)
+        if isinstance(chain, Steps):
+            run_steps(
+                chain.start, chain.successor, chain.weight, chain.stay, chain.constant, values, shares, total
+            )
+            return total, error_factor(number * (self.width + 6) + 4), 0.0
+        run_robust_steps(
+            chain.group_start,
+            chain.start,
+            chain.successor,
+            chain.size,
+            chain.low,
+            chain.high,
+            chain.gain,
+            chain.stay,
+            values,
+            shares,
+            total,
+            maximise,
+        )
+        return total, error_factor(2 * number + 4), number * (4 * self.width + 12) * UNIT * 1.01
+
+
+def uniformise(chain: CTMC | IntervalCTMC, active: BoolArray, worth: FloatArray) -> Clock | None:
+    """The chain whose `active` states move and whose others are worth `worth`; None where none is active."""
+    members = np.flatnonzero(active)
+    if not len(members):
+        return None
+    if isinstance(chain, CTMC):
+        return _uniformise(chain, members, active, worth)
+    return _uniformise_robustly(chain, members, active, worth)
+
+
+def _uniformise(chain: CTMC, members: OffsetArray, active: BoolArray, worth: FloatArray) -> Clock:
+    signature = chain.signatures.of_choice[members]
+    used = np.unique(signature)
+    exits = chain.exit_exact.take(used.astype(np.int64))
+    rate = Fraction(float(exits.to_float_up().max()))
+    left = RationalArray.constant(rate, len(used)) - exits
+    stay_of: FloatArray = np.zeros(len(chain.signatures))
+    stay_of[used] = (left / RationalArray.constant(rate, len(used))).to_float()
+    transition, length = _transitions_of(chain.transition_start, members)
+    owner = np.repeat(np.arange(len(members)), length)
+    weight = chain.rate[transition] / float(rate)
+    inside = active[chain.successor[transition]]
+    place: IndexArray = np.zeros(len(active), dtype=np.int32)
+    place[members] = np.arange(len(members), dtype=np.int32)
+    outside = ~inside
+    constant = np.bincount(
+        owner[outside],
+        weights=weight[outside] * worth[chain.successor[transition[outside]]],
+        minlength=len(members),
+    )
+    start: OffsetArray = np.zeros(len(members) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(owner[inside], minlength=len(members)), out=start[1:])
+    steps = Steps(
+        start,
+        place[chain.successor[transition[inside]]],
+        np.ascontiguousarray(weight[inside]),
+        stay_of[signature],
+        constant.astype(np.float64),
+    )
+    return Clock(rate, members, steps, int(length.max()))
+
+
+def _uniformise_robustly(
+    chain: IntervalCTMC, members: OffsetArray, active: BoolArray, worth: FloatArray
+) -> Clock:
+    transition, length = _transitions_of(chain.transition_start, members)
+    owner = np.repeat(np.arange(len(members)), length)
+    expression = chain.expression[transition]
+    order = np.lexsort((expression, owner))
+    transition, owner, expression = transition[order], owner[order], expression[order]
+    is_first = np.r_[True, (owner[1:] != owner[:-1]) | (expression[1:] != expression[:-1])]
+    group = np.cumsum(is_first) - 1
+    groups = int(group[-1]) + 1
+    size = np.bincount(group, minlength=groups).astype(np.float64)
+    of_group, state = expression[is_first], owner[is_first]
+    most = np.bincount(state, weights=chain.upper[of_group] * size, minlength=len(members))
+    rate = float(most.max()) * _SPREAD * (1 + error_factor(int(length.max()) + 2)) or 1.0
+    inside = active[chain.successor[transition]]
+    place: IndexArray = np.zeros(len(active), dtype=np.int32)
+    place[members] = np.arange(len(members), dtype=np.int32)
+    outside = ~inside
+    gain = np.bincount(
+        group[outside], weights=worth[chain.successor[transition[outside]]], minlength=groups
+    ).astype(np.float64)
+    start: OffsetArray = np.zeros(groups + 1, dtype=np.int64)
+    np.cumsum(np.bincount(group[inside], minlength=groups), out=start[1:])
+    group_start: OffsetArray = np.zeros(len(members) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(state, minlength=len(members)), out=group_start[1:])
+    steps = RobustSteps(
+        group_start,
+        start,
+        place[chain.successor[transition[inside]]],
+        size,
+        chain.lower[of_group] / rate,
+        chain.upper[of_group] / rate,
+        gain,
+        np.maximum(1.0 - most / rate, 0.0),
+    )
+    return Clock(Fraction(rate), members, steps, int(length.max()))
+
+
+def _transitions_of(start: OffsetArray, members: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+    length = np.diff(start)[members]
+    first = np.cumsum(length) - length
+    return np.arange(int(length.sum())) - np.repeat(first - start[members], length), length
+
+
+def _can_earn(chain: CTMC | IntervalCTMC, active: BoolArray, worthy: BoolArray) -> BoolArray:
+    """States with a path through active states to a state that is worth something; others are worth 0."""
+    rates = chain.exact.to_float() if isinstance(chain, CTMC) else chain.upper
+    happens = rates[chain.expression] > 0
+    source, target = chain.structure.transition_choice[happens], chain.successor[happens]
+    order = np.argsort(target, kind="stable")
+    start = np.searchsorted(target[order], np.arange(chain.states + 1))
+    found = worthy.copy()
+    follow_back(start, source[order], active, found)
+    return found
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """A time, how much of the Poisson probability may be left out, and nature's direction under intervals."""
+
+    time: Fraction
+    tail: float
+    maximise: bool = True
+
+
+def expect_at(
+    chain: CTMC | IntervalCTMC, active: BoolArray, worth: FloatArray, values: FloatArray, horizon: Horizon
+) -> tuple[Pair, int]:
+    """Bounds on E[f(X_t)] for every state, and the number of steps.
+
+    States that are not `active` stay where they are and keep their `worth`; f is `values` on active ones.
+    Both are nonnegative.
+    """
+    if horizon.time == 0 or not active.any():
+        same = np.where(active, values, worth)
+        return (same, same), 0
+    moving = active & _can_earn(chain, active, np.where(active, values, worth) > 0)
+    worth = np.where(active & ~moving, 0.0, worth)
+    active = moving
+    clock = uniformise(chain, active, worth)
+    if clock is None:
+        return (worth, worth), 0
+    weights = poisson_weights(clock.rate * horizon.time, horizon.tail)
+    shares = np.zeros(weights.last + 1)
+    shares[weights.first :] = weights.weight
+    found, relative, absolute = clock.run(
+        np.ascontiguousarray(values[clock.active]), shares, horizon.maximise
+    )
+    peak = float(max(worth[~active].max(initial=0.0), values[active].max(initial=0.0)))
+    outside = (weights.left + weights.right) * peak
+    return _spread(active, worth, _bounds(found, relative, absolute * peak, outside, weights)), weights.last
+
+
+def earn_until(chain: CTMC | IntervalCTMC, earned: FloatArray, horizon: Horizon) -> tuple[Pair, int]:
+    """Bounds on what is earned until a time at the rates `earned` ≥ 0, for every state."""
+    everything = np.ones(chain.states, np.bool_)
+    nothing = np.zeros(chain.states)
+    clock = uniformise(chain, everything, nothing)
+    assert clock is not None
+    if horizon.time == 0:
+        return (nothing, nothing), 0
+    mean = clock.rate * horizon.time
+    weights = poisson_weights(mean, horizon.tail / max(1.0, float(mean)))
+    more = np.zeros(weights.last + 1)  # of k: the weight of all numbers of events above k
+    after = np.cumsum(weights.weight[::-1])[::-1]
+    more[: weights.first] = after[0]
+    more[weights.first : weights.last] = after[1:]
+    found, relative, absolute = clock.run(earned, more, horizon.maximise)
+    rate = float(clock.rate)
+    peak = float(earned.max(initial=0.0))
+    missing = weights.first * weights.left + (weights.last + 1) * weights.right + weights.excess
+    relative += error_factor(len(weights.weight) + 4)
+    steps = float(mean) * 1.01 + 1
+    low, high = _bounds(found, relative, absolute * peak * steps, missing * peak * 1.01, weights)
+    return (low / rate * (1 - 4 * UNIT), high / rate * (1 + 4 * UNIT)), weights.last
+
+
+def _bounds(
+    found: FloatArray, relative: float, absolute: float, outside: float, weights: PoissonWeights
+) -> Pair:
+    error = (relative + weights.error) * 1.01 + 8 * UNIT
+    low = np.maximum(found * ((1 - error) / weights.high_total) - absolute, 0.0)
+    high = found * ((1 + error) / weights.low_total) + (absolute + outside) * (1 + 8 * UNIT)
+    return low, high
+
+
+def _spread(active: BoolArray, worth: FloatArray, found: Pair) -> Pair:
+    low, high = worth.copy(), worth.copy()
+    low[active], high[active] = found
+    return low, high

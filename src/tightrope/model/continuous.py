@@ -1,0 +1,262 @@
+"""Continuous time: Markov chains whose transitions carry rates instead of probabilities.
+
+In a state the chain waits an exponential time with the exit rate E(s) = Σ_t rate(t) of its transitions and
+then takes one of them with probability rate(t)/E(s). One choice per state; transitions back to the state
+itself are allowed and count as events. Three kinds, as for discrete time:
+
+* `ParametricCTMC`: rates are expressions in the parameters, exact, proved never negative on the domain;
+* `CTMC`: the chain at a point; rates stay exact, one number per distinct expression;
+* `IntervalCTMC`: every distinct expression has an interval of rates.
+
+Rewards are earned per unit of time (rewards of states) and per event (rewards of transitions). An event with
+rate r that earns c earns c·r per unit of time in expectation, so `earned` holds one expression per state and
+reward structure, both kinds together; what states earn alone stays in the structure's rewards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.domain_vertices import domain_vertices
+from tightrope.model.expressions import Expressions
+from tightrope.model.numbers import Number
+from tightrope.model.parameters import Parameters, Point
+from tightrope.model.range_proof import named_point, prove_ranges
+from tightrope.model.ranges import ranges_over_box
+from tightrope.model.rewards import ParametricReward
+from tightrope.model.signatures import Signatures
+from tightrope.model.structure import Structure, Structured, frozen_array
+from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.rationals import RationalArray
+from tightrope.numerics.record import Facts
+from tightrope.numerics.remember import remembered
+
+LARGEST_RATE = 1000
+"""Parameters of rates lie in [0, LARGEST_RATE] where nothing else is said."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParametricCTMC(Structured):
+    """`expression[t]` is the row of `expressions` that is the rate of transition t.
+
+    >>> from tightrope.prism.load import load_rates_text
+    >>> text = "ctmc const double lam; module m x:[0..1]; [] x=0 -> 2*lam:(x'=1); endmodule"
+    >>> model = load_rates_text(text, box="lam=0.5:2")
+    >>> model.instantiate(lam=1).rate.tolist()
+    [2.0, 1.0]
+    """
+
+    structure: Structure
+    expression: IndexArray
+    expressions: Expressions
+    parameters: Parameters
+    earned: Mapping[str, ParametricReward] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "expression", frozen_array(self.expression, np.int32))
+        object.__setattr__(self, "earned", MappingProxyType(dict(self.earned)))
+        _check_chain(self.structure)
+        if self.expression.shape != (self.transitions,):
+            raise InputError(f"{len(self.expression)} rates for {self.transitions} transitions")
+        if domain_vertices(self.parameters) == []:
+            raise InputError(
+                f"the domain is empty: no point satisfies {self.parameters.text()}",
+                hint="loosen `params` or `domain`",
+            )
+        self._check_signs()
+
+    def _check_signs(self) -> None:
+        """f ≥ 0 iff f/M lies in [0, 1], for any M above the largest value."""
+        low, high = ranges_over_box(self.expressions, self.parameters.lower, self.parameters.upper)
+        if (low >= 0).all():
+            return
+        scale = Fraction(2) ** int(np.ceil(np.log2(max(1.0, float(high.max())))) + 1)
+        table = self.expressions
+        many = RationalArray.constant(1 / scale, len(table.coefficient))
+        shrunk = Expressions(
+            table.parameter_names, table.monomials, table.row_start, table.monomial, table.coefficient * many
+        )
+        proof = prove_ranges(shrunk, self.parameters)
+        wrong = proof.unproved[0] if proof.witness is None and proof.unproved else None
+        if proof.witness is not None:
+            wrong = proof.witness.expression
+        if wrong is None:
+            return
+        where = "somewhere on the domain (no proof was found that it is not)"
+        if proof.witness is not None:
+            where = f"at {named_point(proof.witness.point, self.parameters.names) or 'every point'}"
+        state = self.structure.state_name(_state_of(self.structure, int(np.argmax(self.expression == wrong))))
+        raise InputError(
+            f"state {state}: the rate {self.expressions.text(wrong)} is negative {where}",
+            hint="narrow the domain with `params` or `domain`, or mend the model",
+        )
+
+    def _facts_(self) -> Facts:
+        table = self.expressions
+        distinct = f"{len(table):,} distinct, {len(table.nonconstant):,} with parameters"
+        domain = [("domain", self.parameters.text())] if self.parameters.names else []
+        return [*domain, ("rates", distinct), *self.structure._facts_()]
+
+    def instantiate(self, point: Point | None = None, /, **values: Number) -> CTMC:
+        """The chain at a point of the domain: `instantiate(lam=0.5)`, `instantiate({"lam": 0.5})`."""
+        if point is not None and values:
+            raise InputError("the point is given twice: once as a whole and once by names")
+        exact = self.parameters.point(values if point is None else point)
+        if not self.parameters.contains(exact):
+            raise InputError(
+                f"the point {named_point(exact, self.parameters.names)} lies outside the domain "
+                f"{self.parameters.text()}"
+            )
+        earned = {name: reward.at(exact).per_choice(self.structure) for name, reward in self.earned.items()}
+        return CTMC(
+            self.structure.at_point(exact), self.expression, self.expressions.exact_values(exact), earned
+        )
+
+    @remembered
+    def hash(self) -> str:
+        """Identity of the model: structure, exact rates and domain."""
+        digest = hashlib.sha256(b"parametric ctmc")
+        self.structure.hash_into(digest)
+        texts = [self.expressions.text(row) for row in range(len(self.expressions))]
+        digest.update(f"{texts}{self.parameters.text()}".encode() + self.expression.tobytes())
+        for name in sorted(self.earned):
+            digest.update(name.encode())
+            self.earned[name].hash_into(digest)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CTMC(Structured):
+    """The rate of transition t is `exact[expression[t]]`; `earned` is per state and unit of time."""
+
+    structure: Structure
+    expression: IndexArray
+    exact: RationalArray
+    earned: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "expression", frozen_array(self.expression, np.int32))
+        _check_chain(self.structure)
+        earned = {name: reward.per_choice(self.structure) for name, reward in self.structure.rewards.items()}
+        earned.update((name, frozen_array(values, np.float64)) for name, values in self.earned.items())
+        object.__setattr__(self, "earned", MappingProxyType(earned))
+        if np.less(self.exact.numerator, 0).any():
+            raise InputError("a rate is negative")
+        empty = np.flatnonzero(np.equal(self.exit_exact.numerator, 0)[self.signatures.of_choice])
+        if len(empty):
+            raise InputError(
+                f"at this point nothing happens in state {self.structure.state_name(int(empty[0]))}: all its "
+                "rates are 0",
+                hint="give absorbing states a self-loop of their own, or look at a point with positive rates",
+            )
+
+    @cached_property
+    def rate(self) -> FloatArray:
+        """The float64 nearest to each rate."""
+        rate: FloatArray = self.exact.to_float()[self.expression]
+        return rate
+
+    @cached_property
+    def signatures(self) -> Signatures:
+        """The distinct rows of the rate matrix, by their rates."""
+        return Signatures.of(self.transition_start, self.expression, len(self.exact))
+
+    @cached_property
+    def exit_exact(self) -> RationalArray:
+        """The exit rate of every signature."""
+        return self.exact.take(self.signatures.expression.astype(np.int64)).segment_sums(
+            self.signatures.start[:-1]
+        )
+
+    @cached_property
+    def exit_rate(self) -> FloatArray:
+        """The exit rate of every state: the float64 nearest to it."""
+        exit_rate: FloatArray = self.exit_exact.to_float()[self.signatures.of_choice]
+        return exit_rate
+
+    @remembered
+    def hash(self) -> str:
+        digest = hashlib.sha256(b"ctmc")
+        self.structure.hash_into(digest)
+        digest.update(self.rate.tobytes())
+        for name in sorted(self.earned):
+            digest.update(name.encode() + self.earned[name].tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IntervalCTMC(Structured):
+    """The rate of transition t lies in [lower[e], upper[e]] for its expression e = `expression[t]`.
+
+    Within a state transitions with one expression have one rate. `earned` are the lowest and the highest
+    rewards per state and unit of time.
+    """
+
+    structure: Structure
+    expression: IndexArray
+    lower: FloatArray
+    upper: FloatArray
+    earned: Mapping[str, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("expression", np.int32), ("lower", np.float64), ("upper", np.float64)):
+            object.__setattr__(self, name, frozen_array(getattr(self, name), dtype))
+        object.__setattr__(self, "earned", MappingProxyType(dict(self.earned)))
+        _check_chain(self.structure)
+        wrong = np.flatnonzero(~((self.lower >= 0) & (self.lower <= self.upper) & np.isfinite(self.upper)))
+        if len(wrong):
+            low, high = self.lower[wrong[0]], self.upper[wrong[0]]
+            raise InputError(f"[{low:.12g}, {high:.12g}] is no interval of rates")
+
+    def _facts_(self) -> Facts:
+        known = int(np.count_nonzero(self.lower == self.upper))
+        return [("rates", f"{len(self.lower):,} distinct, {known:,} known"), *self.structure._facts_()]
+
+    @remembered
+    def hash(self) -> str:
+        digest = hashlib.sha256(b"interval ctmc")
+        self.structure.hash_into(digest)
+        for array in (self.expression, self.lower, self.upper):
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+
+Continuous = ParametricCTMC | CTMC | IntervalCTMC
+"""Any model in continuous time."""
+
+
+def over_box(model: ParametricCTMC, lower: Sequence[Fraction], upper: Sequence[Fraction]) -> IntervalCTMC:
+    """The interval chain of all points of a box of the parameters, with bounds rounded outward."""
+    low, high = ranges_over_box(model.expressions, lower, upper)
+    constant = model.expressions.is_constant
+    if constant.any():
+        exact = model.expressions.exact_values(tuple(Fraction(0) for _ in model.parameters.names))
+        low[constant], high[constant] = exact.to_float_down()[constant], exact.to_float_up()[constant]
+    earned = {
+        name: tuple(
+            reward.per_choice(model.structure)
+            for reward in table.over_box(
+                np.array([float(x) for x in lower]), np.array([float(x) for x in upper])
+            )
+        )
+        for name, table in model.earned.items()
+    }
+    pairs = {name: (low_reward, high_reward) for name, (low_reward, high_reward) in earned.items()}
+    return IntervalCTMC(model.structure, model.expression, np.maximum(low, 0.0), high, pairs)
+
+
+def _check_chain(structure: Structure) -> None:
+    if structure.choices != structure.states:
+        raise InputError("a continuous-time Markov chain has one choice per state")
+
+
+def _state_of(structure: Structure, transition: int) -> int:
+    return int(structure.choice_state[structure.transition_choice[transition]])

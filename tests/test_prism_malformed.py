@@ -39,7 +39,6 @@ def command(text: str) -> str:
 
 UNSUPPORTED = [
     ("¦ctmdp\nmodule m x:bool; endmodule", "continuous-time MDPs (ctmdp) are not supported"),
-    ("¦stochastic module m x:bool; endmodule", "(stochastic) are not supported"),
     ("¦pta module m x:bool; endmodule", "probabilistic timed automata (pta) are not supported"),
     ("¦pomdp observables x endobservables", "partially observable MDPs (pomdp) are not supported"),
     ("¦smg player p1 m endplayer", "stochastic games (smg) are not supported"),
@@ -51,7 +50,7 @@ UNSUPPORTED = [
     ("mdp module m x : ¦clock; endmodule", "clocks (timed automata) are not supported"),
     ("mdp module m x:bool; ¦invariant x endinvariant endmodule", "invariants (timed automata)"),
     ('mdp ¦observable "o" = x; module m x:bool; endmodule', "observables (partially observable models)"),
-    ("mdp ¦rate r = 2; module m x:bool; endmodule", "rates are not supported"),
+    ("mdp ¦rate r = 2; module m x:bool; endmodule", "the old keyword rate is not supported"),
     ("mdp module m x : ¦double; endmodule", "a state has bool and integer variables only"),
 ]
 

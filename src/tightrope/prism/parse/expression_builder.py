@@ -32,8 +32,8 @@ from tightrope.prism.parse.syntax import (
 FUNCTIONS = ("min", "max", "floor", "ceil", "round", "pow", "mod", "log")
 
 _RESERVED_TEXT = """
-    bool const ctmc double dtmc endinit endmodule endrewards endsystem false formula func global init int label
-    max mdp min module nondeterministic probabilistic rewards stochastic system true
+    bool const ctmc double dtmc endinit endmodule endrewards endsystem false formula func global init int
+    label max mdp min module nondeterministic probabilistic rewards stochastic system true
 """
 RESERVED = frozenset(_RESERVED_TEXT.split())
 """Words that can name nothing. PRISM reserves more (F, C, clock …); like Storm, we let a model use them."""

@@ -240,17 +240,11 @@ def over_box(model: ParametricCTMC, lower: Sequence[Fraction], upper: Sequence[F
     if constant.any():
         exact = model.expressions.exact_values(tuple(Fraction(0) for _ in model.parameters.names))
         low[constant], high[constant] = exact.to_float_down()[constant], exact.to_float_up()[constant]
-    earned = {
-        name: tuple(
-            reward.per_choice(model.structure)
-            for reward in table.over_box(
-                np.array([float(x) for x in lower]), np.array([float(x) for x in upper])
-            )
-        )
-        for name, table in model.earned.items()
-    }
-    pairs = {name: (low_reward, high_reward) for name, (low_reward, high_reward) in earned.items()}
-    return IntervalCTMC(model.structure, model.expression, np.maximum(low, 0.0), high, pairs)
+    earned = {}
+    for name, reward in model.earned.items():
+        least, most = ranges_over_box(reward.expressions, lower, upper)
+        earned[name] = (least[reward.expression], most[reward.expression])
+    return IntervalCTMC(model.structure, model.expression, np.maximum(low, 0.0), high, earned)
 
 
 def _check_chain(structure: Structure) -> None:

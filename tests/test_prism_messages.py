@@ -68,7 +68,7 @@ PROPERTIES = [
     (
         "quantile(s, Pmax>=0.5 [ F s=2 ])",
         [
-            "--prop:1:1: quantiles are not supported",
+            '--prop:1:1: a quantile is written quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])',
             'hint: a property looks like  Pmax=? [ F "goal" ]',
         ],
     ),
@@ -105,8 +105,8 @@ PROPERTIES = [
         ["--prop:1:15: unexpected ')'", "hint: expected ']'"],
     ),
     (
-        "Rmax=? [ C>=3 ]",
-        ["--prop:1:11: unexpected '>='", "hint: expected '<', '<=' or ']'"],
+        "Rmax=? [ C=3 ]",
+        ["--prop:1:11: unexpected '='", "hint: expected '<', '<=', '>', '>=', '[' or ']'"],
     ),
     (
         "Pmax=? [ F s'=2 ]",

@@ -11,9 +11,10 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from tightrope.answering.evaluate import Effort, Evaluation
+from tightrope.answering.evaluate import Evaluation
 from tightrope.answering.multi import Achieved
 from tightrope.answering.timed import TimedEvaluation
+from tightrope.answering.operators import Effort
 from tightrope.answering.values import Bounds, Truth
 from tightrope.errors import InputError, ReadingWarning, check_number, check_type, checked_words
 from tightrope.formats.controller import Controller
@@ -242,7 +243,8 @@ def answer_property(
             gap = _range_gap(formula, evaluation, effort.relative)
     elif isinstance(value, Truth):
         holds, fails = value.holds, value.fails
-    steered = evaluation.steered
+    found = evaluation.operators
+    steered = found.steered
     return Answer(
         text=property_.text,
         structure=model.structure,
@@ -251,14 +253,14 @@ def answer_property(
         holds=holds,
         fails=fails,
         listed=None if value is None else _listed(formula, value, evaluation),
-        readings=tuple(evaluation.readings),
-        missed=tuple(evaluation.missed),
+        readings=tuple(found.readings),
+        missed=tuple(found.missed),
         gap=gap,
         precision=effort.precision,
         relative=effort.relative,
-        iterations=evaluation.iterations,
+        iterations=found.iterations,
         seconds=time.perf_counter() - begin,
-        believed=evaluation.believed,
+        believed=found.believed,
         achieved=achieved,
         controller=None if steered is None else steered.controller,
         attained=None if steered is None else (steered.attained.lower, steered.attained.upper),

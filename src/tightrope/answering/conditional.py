@@ -1,23 +1,40 @@
-"""Conditional probabilities P(path | condition) of Markov chains, and the paths of A and E.
+"""Conditional probabilities P(path | condition), and the paths of A and E.
 
 Where nobody decides anything the quotient of two probabilities is all there is to it: those of both paths
-together, and of the condition. Its bounds are the quotients of theirs, rounded outward. With choices or
-intervals the best policy for the quotient is another problem, and is refused.
+together, and of the condition. Its bounds are the quotients of theirs, rounded outward.
+
+With choices the largest quotient over all policies under which the condition is possible is that of reaching
+a goal in another model (Baier, Klein, Klüppelholz, Märcker, 2014): plays in which the condition fails begin
+anew. On the product of the model with automata of both formulas the goal is every end component in which path
+and condition are satisfied almost surely; where the condition can be made to fail almost surely a further
+choice leads back to the first state. A policy that reaches the goal with probability g per attempt, begins
+anew with r and does neither with n = 1 − g − r attains at least g / (g + n) of the quotient; and whatever a
+policy attains of the quotient is approached by one that begins anew once it is nearly certain that the
+condition fails. The least quotient is 1 minus the largest one of the negated path. All of it holds for each
+fixed pick of nature; on interval models of which it can cut no transition, the goal and the places to begin
+anew are the same for all picks, nature's best answer in the other model needs no memory, and is one in this.
 
 A and E are decided by the graph of possible transitions.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from tightrope.answering.temporal import PathBounds, Solve, bound_path
+from tightrope.answering.solving import Directions, Solve, reaching, require_constant, with_choices
+from tightrope.answering.temporal import PathBounds, bound_path
 from tightrope.answering.values import Bounds
 from tightrope.automata import formula as ltl
+from tightrope.automata.deterministic import beside
 from tightrope.automata.formula import Formula
+from tightrope.automata.product import Letters, product_of
+from tightrope.automata.translation import is_co_safe, progression, refuse_large
+from tightrope.automata.winning import winning_states
 from tightrope.model.graph import branching
 from tightrope.model.graph.support import Support
-from tightrope.model.mdp import MDP
+from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, position_of
@@ -29,7 +46,11 @@ Both = tuple[Formula, Formula]
 """A formula and its negation."""
 
 
-def bound_conditional(
+MOST_STARTS = 200
+"""With choices every state that is asked for is a problem of its own."""
+
+
+def bound_quotient(
     model: MDP,
     path: Both,
     condition: Both,
@@ -45,9 +66,56 @@ def bound_conditional(
         bound_path(model, formula, atoms, directions, starts, solve, translator)
         for formula in (together, condition)
     )
-    quotient = Bounds(first.lower, first.upper).divided_by(Bounds(second.lower, second.upper))
+    quotient = first.bounds.divided_by(second.bounds)
     bounds = Bounds(np.maximum(quotient.lower, 0.0), np.minimum(quotient.upper, 1.0))
     return bounds, (first, second)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The value in one state; `is_possible`: some policy makes the condition possible there."""
+
+    lower: float
+    upper: float
+    is_possible: bool
+    iterations: int
+    is_certified: bool
+
+
+def bound_beginning_anew(
+    model: MDP | IntervalMDP,
+    path: Both,
+    condition: Both,
+    atoms: list[BoolArray],
+    directions: Directions,
+    start: int,
+    solve: Solve,
+) -> Given:
+    """The best conditional probability from one state, where somebody decides."""
+    require_constant(model, "conditional probabilities with choices")
+    letters, complement = Letters.of(atoms, model.states), directions[0] is Direction.MIN
+    together = ltl.both(path[1] if complement else path[0], condition[0])
+    automata, lefts = [], []
+    for formula in (together, *condition):
+        if not is_co_safe(formula):
+            refuse_large(formula)
+        automaton, left = progression(formula, letters.bits)
+        automata.append(automaton)
+        lefts.append(left)
+    whole, parts = beside(automata, letters.bits)
+    product = product_of(Support.of(model), letters, whole, np.array([start]))
+    there = product.model(model)
+    goal, holds, fails = (
+        winning_states(there, product, [left[states[i]] for states in parts], letters)
+        for i, left in enumerate(lefts)
+    )
+    if not holds.any():
+        return Given(0.0, 1.0, False, 0, True)
+    again = np.flatnonzero(fails & ~goal)
+    longer, _ = with_choices(there, again, np.zeros(len(again), np.int64))
+    solution = solve(longer, reaching(directions, goal, complement=complement))
+    ends = float(solution.lower[0]), float(solution.upper[0])
+    return Given(*ends, True, solution.iterations, solution.is_certified)
 
 
 def decide_branching(expression: Branching, formulas: StateFormulas, support: Support) -> BoolArray:

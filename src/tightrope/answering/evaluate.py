@@ -10,27 +10,23 @@ can make possible.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 
 import numpy as np
 
 from tightrope.answering.combine import as_number, as_truth, combined
-from tightrope.answering.conditional import bound_conditional, decide_branching
+from tightrope.answering.conditional import decide_branching
 from tightrope.answering.filters import filtered
-from tightrope.answering.long_run import bound_average
 from tightrope.answering.multi_question import MultiAnswer, answer_multi
-from tightrope.answering.reward_bounds import bound_rewarded, reward_bounded
-from tightrope.answering.temporal import PathBounds, Steered, Translator, bound_path, bound_reward
+from tightrope.answering.operators import Effort, Operators
+from tightrope.answering.quantile import find_quantile, read_threshold
 from tightrope.answering.values import Bounds, Truth
-from tightrope.automata.translation import is_co_safe
 from tightrope.errors import CannotCertify
 from tightrope.formats.policy import Policy
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.objective import Objective, ObjectiveKind
-from tightrope.model.structure import RewardStructure
+from tightrope.model.objective import Objective
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.expand.check import check_arity
 from tightrope.prism.expand.traverse import children
@@ -40,32 +36,16 @@ from tightrope.prism.parse.property_syntax import (
     Filter,
     Multi,
     PropertyFile,
-    RewardFormula,
-    RewardOperator,
+    Quantile,
     ValueOperator,
 )
 from tightrope.prism.parse.spelling import spelled
 from tightrope.prism.parse.syntax import Call, Expression, Type
-from tightrope.prism.properties.question import Reading
-from tightrope.prism.properties.resolve import (
-    PropertyOptions,
-    formulas_of,
-    read_directions,
-    refuse_reward_options,
-    resolve_operator,
-    reward_structure_of,
-    threshold_of,
-)
-from tightrope.prism.properties.shape import (
-    check_is_path,
-    co_safe_path,
-    has_operators,
-    is_simple_path,
-)
+from tightrope.prism.properties.resolve import PropertyOptions, formulas_of
+from tightrope.prism.properties.shape import has_operators
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.equations.assumed_support import assume_support as with_support
 from tightrope.solver.solution import Solution
-from tightrope.solver.solve import Limits, solve
 
 MOST_POWER = 1000
 FINEST = 1e-12
@@ -76,23 +56,8 @@ class UndecidedError(CannotCertify):
     """Bounds of a formula inside another one lie on both sides of its threshold."""
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How the parts are solved."""
-
-    precision: float = 1e-6
-    relative: bool = True
-    limits: Limits = field(default_factory=Limits)
-    threads: int | None = None
-    device: str = "cpu"
-    translator: str | None = None
-    """A command that translates LTL to HOA; None: ours."""
-    controller: bool = False
-    """Whether the policy of a temporal formula is wanted."""
-
-
 class Evaluation:
-    """The formulas of one property file on one model. `readings` are what a reader must be told."""
+    """The formulas of one property file on one model; `operators` has what a reader must be told of them."""
 
     def __init__(
         self,
@@ -105,16 +70,16 @@ class Evaluation:
         self.model = model if assume_support is None else with_support(model, assume_support)
         self.structure = model.structure
         self.file, self.options, self.effort = file, options, effort
-        self.readings: list[str] = []
-        self.iterations = 0
-        self.missed: list[str] = []
-        self.believed = False
-        self.steered: Steered | None = None
         self._support = Support.of(self.model)
         self._formulas: StateFormulas = formulas_of(file, self.structure, options, self._decided)
+        self.operators = self._made_operators()
         self._whole: Expression | None = None
         self._top: Expression | None = None
         self._done: dict[int, tuple[Expression, Truth | Bounds]] = {}
+
+    def _made_operators(self) -> Operators:
+        made = (self.file, self.options, self.effort, self._formulas, self._decided)
+        return Operators(self.model, *made)
 
     def value(self, expression: Expression, everywhere: bool = True) -> Truth | Bounds:
         """What an expression is worth in every state, or at least in the initial one."""
@@ -128,10 +93,10 @@ class Evaluation:
         """What is achieved of several objectives at once, from the initial state."""
 
         def solved(model: MDP | IntervalMDP, objective: Objective, policy: Policy | None) -> Solution:
-            return self._solve(model, objective, self.effort.precision / 4, policy)
+            return self.operators.solve(model, objective, self.effort.precision / 4, policy)
 
         if self.options.is_interval:
-            self._tell("in multi(…) nature is against every objective")
+            self.operators.tell("in multi(…) nature is against every objective")
         try:
             return answer_multi(asked, self.file, self.model, self._formulas, self.effort.precision, solved)
         except Complaint as complaint:
@@ -144,7 +109,7 @@ class Evaluation:
     def _value(self, expression: Expression) -> Truth | Bounds:
         if isinstance(expression, Multi):
             raise Complaint("multi(…) stands alone", expression.position)
-        if isinstance(expression, ValueOperator | Branching | Filter):
+        if isinstance(expression, ValueOperator | Branching | Filter | Quantile):
             known = self._done.get(id(expression))
             if known is None:
                 known = self._done[id(expression)] = (expression, self._operator(expression))
@@ -168,7 +133,7 @@ class Evaluation:
         ones = np.ones(self.structure.states)
         return reduce(Bounds.times, [as_number(self._value(base), base)] * int(number), Bounds(ones, ones))
 
-    def _operator(self, expression: ValueOperator | Branching | Filter) -> Truth | Bounds:
+    def _operator(self, expression: ValueOperator | Branching | Filter | Quantile) -> Truth | Bounds:
         if isinstance(expression, Branching):
             return Truth.of(decide_branching(expression, self._formulas, self._support))
         if isinstance(expression, Filter):
@@ -180,6 +145,8 @@ class Evaluation:
             if expression.states is not None:
                 restricted = self._formulas.states(expression.states)
             return filtered(expression, self._value(expression.operand), restricted)
+        if isinstance(expression, Quantile):
+            return self._quantile(expression)
         bounds, threshold = self._bounds(expression, self.effort.precision)
         if threshold is None:
             return bounds
@@ -188,188 +155,41 @@ class Evaluation:
 
     def _bounds(self, operator: ValueOperator, precision: float) -> tuple[Bounds, Fraction | None]:
         """Certified bounds of the value that an operator is about, and what it is compared with."""
-        if operator.condition is not None:
-            return self._conditional(operator, precision), threshold_of(operator, self._formulas)
-        reward_path = co_safe_path(operator.path) if isinstance(operator.path, RewardFormula) else None
-        if isinstance(operator.path, RewardFormula) and operator.path.operator is RewardOperator.LONG_RUN:
-            return self._long_run(operator, operator.path, precision), threshold_of(operator, self._formulas)
-        if reward_path is not None:
-            threshold = threshold_of(operator, self._formulas)
-            found, reading = self._reward(operator, reward_path, precision)
-            solution, bounds = found.solution, Bounds(found.lower, found.upper)
-        elif not isinstance(operator.path, RewardFormula) and (
-            earned := reward_bounded(operator.path, self._formulas, self.structure)
-        ):
-            refuse_reward_options(self.options)
-            agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
-            threshold, starts = threshold_of(operator, self._formulas), self._starts(operator)
-            found = bound_rewarded(
-                self.model, earned, (agent, nature), starts, lambda m, o: self._solve(m, o, precision)
-            )
-            solution, bounds = found.solution, Bounds(found.lower, found.upper)
-        elif isinstance(operator.path, RewardFormula) or is_simple_path(operator.path):
-            question = resolve_operator(operator, self.file, self.structure, self.options, self._decided)
-            reading, threshold = question.reading, question.threshold
-            solution = self._solve(self.model, question.objective, precision)
-            bounds = Bounds(solution.lower, solution.upper)
-        else:
-            check_is_path(operator.path)
-            refuse_reward_options(self.options)
-            agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
-            self._tell(f"the path is read as  {spelled(operator.path, self.file)}")
-            threshold = threshold_of(operator, self._formulas)
-            translator = Translator(self._formulas)
-            path = translator.both_ways(operator.path)
-            found = bound_path(
-                self.model,
-                path,
-                translator.atoms,
-                (agent, nature),
-                self._starts(operator),
-                lambda model, objective: self._solve(model, objective, precision),
-                self.effort.translator,
-            )
-            if self.effort.controller and operator is self._whole and not found.is_believed:
-                self.steered = found.steered(self.model)
-            if found.is_believed:
-                self.believed = True
-                self._tell(
-                    f"automata of formulas that are neither safe nor co-safe are taken from "
-                    f"{self.effort.translator}, and believed"
-                )
-            solution, bounds = found.solution, Bounds(found.lower, found.upper)
-        if reading is not None:
-            self._tell(reading.warning)
-        self.iterations += solution.iterations
-        if not solution.is_certified:
-            self.missed.append(f"{self.file.text_of(operator)}: {solution.status.value}")
-        return bounds, threshold
+        is_whole = operator is self._whole
+        return self.operators.bounds(operator, precision, self._starts(operator), is_whole)
 
-    def _starts(self, operator: ValueOperator) -> OffsetArray:
+    def _quantile(self, asked: Quantile) -> Bounds:
+        """The least or largest bound for which a threshold is met."""
+        threshold = read_threshold(asked)
+        for constant in (*self._formulas.constants.types, *self.structure.valuations):
+            if constant == asked.variable:
+                raise Complaint(
+                    f"'{asked.variable}' means something already, a quantile's variable is a new name",
+                    asked.position,
+                )
+        starts = self._starts(asked)
+        wanted = np.zeros(self.structure.states, np.bool_)
+        wanted[starts] = True
+
+        def decide(operator: ValueOperator) -> Truth:
+            bounds, limit = self.operators.bounds(operator, self.effort.precision, starts, False)
+            assert operator.comparison is not None and limit is not None
+            truth = bounds.meets(operator.comparison, limit)
+            if (truth.is_open & wanted).any():
+                finest = min(FINEST, self.effort.precision)
+                bounds, _ = self.operators.bounds(operator, finest, starts, False)
+                truth = bounds.meets(operator.comparison, limit)
+            return truth
+
+        found, _ = find_quantile(threshold, decide, wanted)
+        return found
+
+    def _starts(self, operator: Expression) -> OffsetArray:
         """The states from which a product is built: all, or the initial ones where only they count."""
         if self.effort.controller and operator is self._whole:
             return np.array([self.structure.initial])
         states = range(self.structure.states)
         return np.array(self.structure.initial_states if operator is self._top else states)
-
-    def _reward(
-        self, operator: ValueOperator, path: Expression, precision: float
-    ) -> tuple[PathBounds, Reading | None]:
-        """Bounds on a reward that is earned until a co-safe path formula is satisfied."""
-        check_is_path(path)
-        if self.options.discount is not None or self.options.terminal_reward is not None:
-            raise Complaint(
-                "discounts and terminal rewards do not go with rewards until a path formula is satisfied",
-                operator.position,
-            )
-        agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
-        reward = reward_structure_of(operator, self.structure)
-        self._tell(f"the path is read as  {spelled(path, self.file)}")
-        translator = Translator(self._formulas)
-        formula, _ = translator.both_ways(path)
-        if not is_co_safe(formula):
-            raise Complaint(
-                "rewards are added up until a path formula is satisfied for certain, and this one can "
-                "always fail later: it is not co-safe",
-                position_of(path),
-                "write it with F, U and X only",
-            )
-        nobody = np.zeros(self.structure.states, np.bool_)
-        objective = Objective(ObjectiveKind.REACH_REWARD, agent, nature, target=nobody, reward=reward)
-        found = bound_reward(
-            self.model,
-            formula,
-            translator.atoms,
-            objective,
-            self._starts(operator),
-            lambda model, asked: self._solve(model, asked, precision),
-        )
-        return found, reading
-
-    def _conditional(self, operator: ValueOperator, precision: float) -> Bounds:
-        """P(path and condition) / P(condition), where nobody decides anything."""
-        assert operator.condition is not None and isinstance(operator.path, Expression)
-        check_is_path(operator.path)
-        refuse_reward_options(self.options)
-        if self.structure.has_choices or not isinstance(self.model, MDP):
-            raise Complaint(
-                "conditional probabilities are answered where nobody decides anything: on Markov chains",
-                operator.position,
-                "with choices or intervals the best policy for the quotient is another problem",
-            )
-        path, given = spelled(operator.path, self.file), spelled(operator.condition, self.file)
-        self._tell(f"the path is read as  {path}  and the condition as  {given}")
-        translator = Translator(self._formulas)
-        bounds, parts = bound_conditional(
-            self.model,
-            translator.both_ways(operator.path),
-            translator.both_ways(operator.condition),
-            translator.atoms,
-            self._starts(operator),
-            lambda model, objective: self._solve(model, objective, precision / 10),
-            self.effort.translator,
-        )
-        for part in parts:
-            self.believed |= part.is_believed
-            self.iterations += part.solution.iterations
-        if (parts[1].upper[list(self.structure.initial_states)] == 0).any():
-            raise Complaint(
-                f"the condition {given} has probability 0 in the initial state, so nothing is known under it",
-                position_of(operator.condition),
-            )
-        return bounds
-
-    def _long_run(self, operator: ValueOperator, path: RewardFormula, precision: float) -> Bounds:
-        """Bounds on a long-run average, or on the share of time in some states."""
-        if self.options.discount is not None or self.options.terminal_reward is not None:
-            raise Complaint(
-                "discounts and terminal rewards do not go with long-run averages", operator.position
-            )
-        agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
-        if reading is not None:
-            self._tell(reading.warning)
-        if operator.is_reward:
-            reward = reward_structure_of(operator, self.structure)
-        else:
-            assert path.target is not None
-            reward = RewardStructure(self._formulas.states(path.target).astype(np.float64))
-        found = bound_average(
-            self.model,
-            reward.per_choice(self.structure),
-            (agent, nature),
-            precision,
-            lambda model, asked: self._solve(model, asked, precision / 4),
-        )
-        self.iterations += found.iterations
-        if found.missed is not None:
-            self.missed.append(f"{self.file.text_of(operator)}: {found.missed}")
-        lower, upper = found.bounds.lower, found.bounds.upper
-        if not operator.is_reward:
-            lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-        return Bounds(lower, upper, found.bounds.unit)
-
-    def _solve(
-        self,
-        model: MDP | IntervalMDP,
-        objective: Objective,
-        precision: float,
-        policy: Policy | None = None,
-    ) -> Solution:
-        effort = self.effort
-        return solve(
-            model,
-            objective,
-            policy=policy,
-            precision=precision,
-            relative=effort.relative,
-            limits=effort.limits,
-            threads=effort.threads,
-            device=effort.device,
-        )
-
-    def _tell(self, reading: str) -> None:
-        if reading not in self.readings:
-            self.readings.append(reading)
 
     def _decided(self, expression: Expression) -> BoolArray:
         """Where a formula inside another one holds; every state must be decided."""

@@ -27,9 +27,9 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from tightrope.answering.solving import Directions, Solve, opposite, reaching, require_constant
 from tightrope.answering.values import Bounds
 from tightrope.automata.product import part_of, ranges
-from tightrope.errors import InputError
 from tightrope.model.graph.end_components import maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -37,12 +37,9 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.rounding import down, up
-from tightrope.solver.solution import Solution
 
 MOST_ROUNDS = 100_000
 _CHECK_EVERY = 16
-
-Solve = Callable[[MDP | IntervalMDP, Objective], Solution]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,24 +54,17 @@ class LongRun:
 def bound_average(
     model: MDP | IntervalMDP,
     reward: FloatArray,
-    directions: tuple[Direction, Direction],
+    directions: Directions,
     precision: float,
     solve: Solve,
 ) -> LongRun:
     """Bounds on the best long-run average of a reward per choice, for an agent and nature."""
     agent, nature = directions
     if agent is Direction.MIN:
-        found = bound_average(model, -reward, (Direction.MAX, nature.opposite), precision, solve)
+        found = bound_average(model, -reward, opposite(directions), precision, solve)
         return LongRun(found.bounds.negated(), found.iterations, found.missed)
-    support = Support.of(model)
-    if not support.is_constant:
-        raise InputError(
-            "nature can cut transitions of this model (lower bounds of 0), and long-run averages are "
-            "answered "
-            "where it cannot",
-            hint="say that no transition vanishes: `assume_support`",
-        )
-    structure = model.structure
+    require_constant(model, "long-run averages")
+    structure, support = model.structure, Support.of(model)
     components = maximal_end_components(support)
     order = np.argsort(components.component, kind="stable")
     ends = np.searchsorted(components.component[order], np.arange(components.count + 1))
@@ -91,7 +81,9 @@ def bound_average(
         low[number], high[number], more = _gain(part, earned, nature, precision, solve)
         rounds += more
     value, iterations = _reached(model, components.component, (low, high), nature, solve)
-    wide = float((high - low).max(initial=0.0)) > precision * max(1.0, float(np.abs(reward).max(initial=0.0)))
+    largest = float(np.abs(reward).max(initial=0.0))
+    value = Bounds(value.lower, value.upper, largest)  # rewards cancel, or are met ever less often
+    wide = float((high - low).max(initial=0.0)) > precision * max(1.0, largest)
     missed = "the averages of an end component were not found closely enough" if wide else None
     return LongRun(value, rounds + iterations, missed)
 
@@ -167,14 +159,13 @@ def _reached(
     may = np.clip(up(up(high - floor) / narrow), 0, 1) if narrow > 0 else np.ones(len(high))
     target = np.zeros(model.states + 2, np.bool_)
     target[model.states] = True
-    objective = Objective(ObjectiveKind.UNTIL, Direction.MAX, nature, target=target)
+    objective = reaching((Direction.MAX, nature), target)
     below, above = (solve(_with_stops(model, component, share), objective) for share in (wins, may))
     share = Bounds(below.lower[: model.states], above.upper[: model.states])
     bottom, span = (_constant(value, model.states) for value in (floor, largest - floor))
     mixed = bottom.plus(Bounds(down(span.lower), up(span.upper)).times(share))
     lower, upper = np.maximum(mixed.lower, least), np.minimum(mixed.upper, largest)
-    found = Bounds(lower, upper, max(abs(least), abs(largest)))
-    return found, below.iterations + above.iterations
+    return Bounds(lower, upper), below.iterations + above.iterations
 
 
 def _with_stops(model: MDP | IntervalMDP, component: IndexArray, wins: FloatArray) -> IntervalMDP:

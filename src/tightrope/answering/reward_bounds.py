@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.answering.temporal import PathBounds, Solve
+from tightrope.answering.solving import PROBABILITY, Directions, Solve, from_starts, reaching
+from tightrope.answering.temporal import PathBounds
 from tightrope.automata.deterministic import MOST_STATES, Automaton
 from tightrope.automata.product import Letters, product_of
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, suggestion
 from tightrope.prism.parse.property_syntax import PathFormula, PathOperator, StepBound
-from tightrope.prism.parse.syntax import Expression
+from tightrope.prism.parse.syntax import Expression, Position
 from tightrope.prism.properties.paths import steps_of
 from tightrope.prism.properties.shape import is_path, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
@@ -56,28 +56,29 @@ def reward_bounded(path: Expression, formulas: StateFormulas, structure: Structu
     is_global = inner.operator is PathOperator.GLOBALLY
     allowed = np.ones(structure.states, np.bool_) if inner.left is None else formulas.states(inner.left)
     reward = _structure_of(inner.bound, inner, structure).per_choice(structure)
+    require_whole(reward, f'"{inner.bound.reward}"', "as a bound on them needs", inner.position)
+    return RewardBounded(~right if is_global else right, allowed, reward, lower, upper, is_global != negated)
+
+
+def require_whole(reward: FloatArray, name: str, why: str, position: Position | None) -> None:
+    """Refuse rewards that no finite memory adds up."""
     if (reward < 0).any() or (reward % 1 != 0).any():
         raise Complaint(
-            f'the rewards "{inner.bound.reward}" are not all whole numbers from 0 on, '
-            "as a bound on them needs",
-            inner.position,
+            f"the rewards {name} are not all whole numbers from 0 on, {why}",
+            position,
             "scale them in the model",
         )
-    return RewardBounded(~right if is_global else right, allowed, reward, lower, upper, is_global != negated)
 
 
 def bound_rewarded(
     model: MDP | IntervalMDP,
     asked: RewardBounded,
-    directions: tuple[Direction, Direction],
+    directions: Directions,
     starts: OffsetArray,
     solve: Solve,
 ) -> PathBounds:
     """Bounds on the probability from the states `starts`."""
-    agent, nature = directions
-    if asked.complement:
-        agent, nature = agent.opposite, nature.opposite
-    states, longer = model.states, _through_choices(model)
+    states, longer = model.states, through_choices(model)
     amounts, place = np.unique(np.concatenate([[0.0], asked.earned]), return_inverse=True)
     letter = np.concatenate([np.full(states, place[0]), place[1:]]).astype(np.int32)
     most = asked.lower if asked.upper is None else asked.upper + 1
@@ -94,21 +95,11 @@ def bound_rewarded(
     allowed = np.concatenate([asked.allowed, choices])[product.state]
     if asked.upper is not None:
         allowed = allowed & (product.memory <= asked.upper)
-    objective = Objective(
-        ObjectiveKind.UNTIL,
-        agent,
-        nature,
-        target=target,
-        allowed=allowed | target,
-        complement=asked.complement,
-    )
-    solution = solve(product.model(longer), objective)
-    lower, upper = np.zeros(states), np.ones(states)
-    lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
-    return PathBounds(lower, upper, solution)
+    solution = solve(product.model(longer), reaching(directions, target, allowed | target, asked.complement))
+    return PathBounds(from_starts(solution, starts, states, PROBABILITY), solution)
 
 
-def _through_choices(model: MDP | IntervalMDP) -> MDP | IntervalMDP:
+def through_choices(model: MDP | IntervalMDP) -> MDP | IntervalMDP:
     """The model in which every choice leads to a state of its own first."""
     structure, states = model.structure, model.states
     choices = structure.choices

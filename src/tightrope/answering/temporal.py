@@ -10,11 +10,20 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tightrope.answering.solving import (
+    ANYTHING,
+    PROBABILITY,
+    Directions,
+    Solve,
+    from_starts,
+    reaching,
+    require_constant,
+)
+from tightrope.answering.values import Bounds
 from tightrope.automata import formula as ltl
 from tightrope.automata.deterministic import Automaton
 from tightrope.automata.external import translate
@@ -23,13 +32,12 @@ from tightrope.automata.product import Letters, Product, product_of
 from tightrope.automata.strategy import Won, controller_rows
 from tightrope.automata.translation import is_co_safe, is_safe, progression, refuse_large
 from tightrope.automata.winning import states_meeting, winning_states
-from tightrope.errors import InputError
 from tightrope.formats.controller import Controller, reached
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.objective import Direction, Objective
 from tightrope.model.structure import RewardStructure
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import PathFormula, PathOperator, StepBound
 from tightrope.prism.parse.syntax import Binary, Expression, Unary
@@ -43,15 +51,12 @@ MOST_STEPS = 500
 """The largest step bound inside a formula: every step is a state of its automaton."""
 MOST_ATOMS = 30
 
-Solve = Callable[[MDP | IntervalMDP, Objective], Solution]
-
 
 @dataclass(frozen=True, eq=False)
 class PathBounds:
     """Certified bounds in every state that was asked for, and the solution on the product."""
 
-    lower: FloatArray
-    upper: FloatArray
+    bounds: Bounds
     solution: Solution
     is_believed: bool = False
     """An automaton that another program made is part of it."""
@@ -81,7 +86,7 @@ def bound_path(
     model: MDP | IntervalMDP,
     path: tuple[Formula, Formula],
     atoms: list[BoolArray],
-    directions: tuple[Direction, Direction],
+    directions: Directions,
     starts: OffsetArray,
     solve: Solve,
     translator: str | None = None,
@@ -92,15 +97,14 @@ def bound_path(
     sought = sought_formula(path, directions)
     letters = Letters.of(atoms, model.states)
     if not is_co_safe(sought.formula):
-        _require_constant(Support.of(model))
+        require_constant(model, "temporal formulas that are neither safe nor co-safe")
     if is_co_safe(sought.formula) or translator is None:
         found = reach_by_progression(model, sought.formula, letters, starts)
     else:
         found = _by_translator(model, sought.formula, len(atoms), letters, starts, translator)
     solution = solve(found.model, sought.objective(found))
-    lower, upper = np.zeros(model.states), np.ones(model.states)
-    lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
-    return PathBounds(lower, upper, solution, found.is_believed, found, letters)
+    bounds = from_starts(solution, starts, model.states, PROBABILITY)
+    return PathBounds(bounds, solution, found.is_believed, found, letters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,28 +112,20 @@ class Sought:
     """A formula to be reached, and whether the value is 1 − its probability."""
 
     formula: Formula
-    agent: Direction
-    nature: Direction
+    directions: Directions
     complement: bool
 
     def objective(self, found: Reachability) -> Objective:
-        return Objective(
-            ObjectiveKind.UNTIL,
-            self.agent,
-            self.nature,
-            target=found.target,
-            allowed=found.allowed,
-            complement=self.complement,
-        )
+        return reaching(self.directions, found.target, found.allowed, self.complement)
 
 
-def sought_formula(path: tuple[Formula, Formula], directions: tuple[Direction, Direction]) -> Sought:
+def sought_formula(path: tuple[Formula, Formula], directions: Directions) -> Sought:
     """The formula itself, or its negation where that is the one to be reached."""
     formula, negation = path
-    agent, nature = directions
-    if is_safe(formula) or (agent is Direction.MIN and not is_co_safe(formula)):
-        return Sought(negation, agent.opposite, nature.opposite, True)
-    return Sought(formula, agent, nature, False)
+    minimised = directions[0] is Direction.MIN
+    if is_safe(formula) or (minimised and not is_co_safe(formula)):
+        return Sought(negation, directions, True)
+    return Sought(formula, directions, False)
 
 
 def bound_reward(
@@ -156,9 +152,7 @@ def bound_reward(
         None if reward.choice is None else reward.choice[product.choice],
     )
     solution = solve(product.model(model), replace(objective, target=target, reward=lifted))
-    lower, upper = np.full(model.states, -np.inf), np.full(model.states, np.inf)
-    lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
-    return PathBounds(lower, upper, solution)
+    return PathBounds(from_starts(solution, starts, model.states, ANYTHING), solution)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,15 +203,6 @@ def _by_translator(
     for pair in pairs:
         target |= states_meeting(Support.of(there), product, letters, pair)
     return Reachability(there, product, automaton, target, np.ones(there.states, np.bool_), [], True)
-
-
-def _require_constant(support: Support) -> None:
-    if not support.is_constant:
-        raise InputError(
-            "nature can cut transitions of this model (lower bounds of 0), and temporal formulas that are "
-            "neither safe nor co-safe are answered where it cannot",
-            hint="say that no transition vanishes: `assume_support`",
-        )
 
 
 class Translator:

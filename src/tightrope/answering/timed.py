@@ -19,8 +19,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.answering.evaluate import Effort, Evaluation
+from tightrope.answering.evaluate import Evaluation
 from tightrope.answering.long_run import bound_average
+from tightrope.answering.operators import Asked, Effort, Operators
 from tightrope.answering.values import Bounds
 from tightrope.continuous.discrete import embed, embed_robustly, uniform_chain, uniform_robust_chain
 from tightrope.continuous.transient import Horizon, Pair, earn_until, expect_at
@@ -28,7 +29,7 @@ from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
 from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import (
@@ -36,6 +37,7 @@ from tightrope.prism.parse.property_syntax import (
     PathFormula,
     PathOperator,
     PropertyFile,
+    Quantile,
     RewardFormula,
     RewardOperator,
     StepBound,
@@ -80,14 +82,40 @@ class TimedEvaluation(Evaluation):
         self.chain = chain
         if options.discount is not None:
             raise Complaint("discounts per step do not go with continuous time", None)
-        super().__init__(self._embedded(True), file, options, effort)
+        model = embed(chain) if isinstance(chain, CTMC) else embed_robustly(chain, True)
+        super().__init__(model, file, options, effort)
+
+    def _made_operators(self) -> Operators:
+        return TimedOperators(self.chain, self.file, self.options, self.effort, self._formulas, self._decided)
+
+    def _quantile(self, asked: Quantile) -> Bounds:
+        raise Complaint("quantiles are not supported in continuous time", asked.position)
+
+
+class TimedOperators(Operators):
+    """Operators that may speak of time."""
+
+    def __init__(
+        self,
+        chain: CTMC | IntervalCTMC,
+        file: PropertyFile,
+        options: PropertyOptions,
+        effort: Effort,
+        formulas: StateFormulas,
+        nested: Callable[[Expression], BoolArray],
+    ):
+        self.chain = chain
+        super().__init__(self._embedded(True), file, options, effort, formulas, nested)
 
     def _embedded(self, highest_rewards: bool) -> MDP | IntervalMDP:
         if isinstance(self.chain, CTMC):
             return embed(self.chain)
         return embed_robustly(self.chain, highest_rewards)
 
-    def _bounds(self, operator: ValueOperator, precision: float) -> tuple[Bounds, Fraction | None]:
+    def bounds(
+        self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
+    ) -> tuple[Bounds, Fraction | None]:
+        """See `Operators`; bounds on time are answered here."""
         _refuse(operator, isinstance(self.chain, IntervalCTMC))
         if isinstance(self.chain, IntervalCTMC) and operator.is_reward:
             _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
@@ -97,13 +125,13 @@ class TimedEvaluation(Evaluation):
         if isinstance(path, RewardFormula):
             if path.operator in (RewardOperator.CUMULATIVE, RewardOperator.INSTANTANEOUS):
                 return self._timed_reward(operator, path, precision), threshold_of(operator, self._formulas)
-            return super()._bounds(operator, precision)
+            return super().bounds(operator, precision, starts, is_whole)
         simple, negated = without_negation(path)
         if isinstance(simple, PathFormula) and simple.bound is not None and operator.condition is None:
             return self._timed_path(operator, simple, negated, precision), threshold_of(
                 operator, self._formulas
             )
-        return super()._bounds(operator, precision)
+        return super().bounds(operator, precision, starts, is_whole)
 
     # --- paths -----------------------------------------------------------------------------
 
@@ -132,7 +160,7 @@ class TimedEvaluation(Evaluation):
         objective = Objective(
             ObjectiveKind.UNTIL, direction, direction, target=problem.target, allowed=problem.allowed
         )
-        solution = self._solve(self.model, objective, precision / 4)
+        solution = self.solve(self.model, objective, precision / 4)
         self.iterations += solution.iterations
         return np.maximum(solution.lower, 0.0), np.minimum(solution.upper, 1.0)
 
@@ -214,8 +242,9 @@ class TimedEvaluation(Evaluation):
 
     # --- in the long run -------------------------------------------------------------------
 
-    def _long_run(self, operator: ValueOperator, path: RewardFormula, precision: float) -> Bounds:
-        _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
+    def _long_run(self, asked: Asked) -> Bounds:
+        operator, path, (_, nature) = asked.operator, asked.operator.path, asked.directions
+        assert isinstance(path, RewardFormula)
         highest = nature is Direction.MAX
         chain: MDP | IntervalMDP
         if isinstance(self.chain, CTMC):
@@ -231,12 +260,12 @@ class TimedEvaluation(Evaluation):
             chain,
             reward.per_choice(chain.structure),
             (nature, nature),
-            precision,
-            lambda model, asked: self._solve(model, asked, precision / 4),
+            asked.precision,
+            self._solver(asked.precision / 4),
         )
         self.iterations += found.iterations
         if found.missed is not None:
-            self.missed.append(f"{self.file.text_of(operator)}: {found.missed}")
+            self._miss(asked, found.missed)
         lower, upper = found.bounds.lower, found.bounds.upper
         if not operator.is_reward:
             lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
@@ -292,9 +321,9 @@ def _time(expression: Expression, formulas: StateFormulas) -> Fraction:
     return time
 
 
-def _reward_name(operator: ValueOperator, evaluation: TimedEvaluation) -> str:
-    reward = reward_structure_of(operator, evaluation.structure)
-    return next(name for name, known in evaluation.structure.rewards.items() if known is reward)
+def _reward_name(operator: ValueOperator, operators: TimedOperators) -> str:
+    reward = reward_structure_of(operator, operators.structure)
+    return next(name for name, known in operators.structure.rewards.items() if known is reward)
 
 
 def _rounding(values: FloatArray, time: Fraction, is_moment: bool) -> float:
@@ -303,7 +332,15 @@ def _rounding(values: FloatArray, time: Fraction, is_moment: bool) -> float:
 
 
 def _refuse(operator: ValueOperator, is_interval: bool) -> None:
-    """What has no meaning here: times inside of general formulas, steps of chains that may dawdle."""
+    """What has no meaning here: times inside of general formulas, steps of chains that may dawdle, and what
+    is told by the costs of single visits, which have means alone in the embedded chain."""
+    if operator.tail is not None:
+        raise Complaint("CVaR is not supported in continuous time", operator.position)
+    if isinstance(operator.path, RewardFormula) and operator.path.operator is RewardOperator.WINDOW:
+        raise Complaint(
+            "rewards of late steps, C>=k and C[a,b], are not supported in continuous time",
+            operator.path.position,
+        )
     paths = [p for p in (operator.path, operator.condition) if isinstance(p, Expression)]
     if isinstance(operator.path, RewardFormula) and operator.path.target is not None:
         paths.append(operator.path.target)

@@ -39,6 +39,16 @@ class Automaton:
         return len(self.successor)
 
 
+def beside(automata: Sequence[Automaton], letters: Sequence[int]) -> tuple[Automaton, list[tuple[int, ...]]]:
+    """Automata that read the same letters side by side, and the states that those of the whole stand for."""
+    place = {letter: number for number, letter in enumerate(letters)}
+
+    def step(states: tuple[int, ...], letter: int) -> tuple[int, ...]:
+        return tuple(int(a.successor[q, place[letter]]) for a, q in zip(automata, states, strict=True))
+
+    return explored((0,) * len(automata), letters, step)
+
+
 def explored(first: S, letters: Sequence[int], step: Callable[[S, int], S]) -> tuple[Automaton, list[S]]:
     """The automaton of all that `step` reaches from `first`, and what its states stand for."""
     number: dict[S, int] = {first: 0}

@@ -55,8 +55,15 @@ class Product:
         return IntervalMDP(self.structure, model.lower[self.transition], model.upper[self.transition])
 
 
-def product_of(support: Support, letters: Letters, automaton: Automaton, starts: OffsetArray) -> Product:
-    """What is reachable from `starts` with the automaton's first state; its first states are those."""
+def product_of(
+    support: Support,
+    letters: Letters,
+    automaton: Automaton,
+    starts: OffsetArray,
+    memory: OffsetArray | None = None,
+) -> Product:
+    """What is reachable from `starts`, each with a `memory` (None: the automaton's first state); its first
+    states are those."""
     structure, memories = support.structure, automaton.states
     if structure.states * memories > MOST_PAIRS:
         raise InputError(
@@ -65,7 +72,7 @@ def product_of(support: Support, letters: Letters, automaton: Automaton, starts:
         )
     number = np.full(structure.states * memories, -1, np.int32)
     queue = np.empty(structure.states * memories, np.int64)
-    queue[: len(starts)] = starts.astype(np.int64) * memories
+    queue[: len(starts)] = starts.astype(np.int64) * memories + (0 if memory is None else memory)
     size = _explore(
         support.state_start,
         structure.successor,
@@ -86,8 +93,8 @@ def product_of(support: Support, letters: Letters, automaton: Automaton, starts:
         action_names=structure.action_names,
         declared_mdp=structure.declared_mdp,
     )
-    state, memory = (keys // memories).astype(np.int32), (keys % memories).astype(np.int32)
-    return Product(built, state, memory, step.choice, step.transition)
+    state, behind = (keys // memories).astype(np.int32), (keys % memories).astype(np.int32)
+    return Product(built, state, behind, step.choice, step.transition)
 
 
 @kernel

@@ -186,7 +186,7 @@ def answer_composed(
 ) -> ComposedAnswer:
     """Answer a property that is not plain."""
     from tightrope.answering.answer import answer_property
-    from tightrope.answering.evaluate import Effort
+    from tightrope.answering.operators import Effort
 
     effort = Effort(
         *(options.precision, options.relative, options.limits, options.threads, options.device),

@@ -8,7 +8,7 @@ from typing import cast
 from lark import Token
 
 from tightrope.prism.parse.diagnostics import Complaint, position_of, suggestion
-from tightrope.prism.parse.expression_builder import at
+from tightrope.prism.parse.expression_builder import at, identifier
 from tightrope.prism.parse.model_builder import DeclarationBuilder, Parts
 from tightrope.prism.parse.property_syntax import (
     Branching,
@@ -17,6 +17,7 @@ from tightrope.prism.parse.property_syntax import (
     PathFormula,
     PathOperator,
     Property,
+    Quantile,
     RewardFormula,
     RewardOperator,
     StepBound,
@@ -72,6 +73,24 @@ class PropertyBuilder(DeclarationBuilder):
         reward_name = None if structure is None else str(structure).strip('"')
         span = (operator.start_pos or 0, close.end_pos or 0)
         return ValueOperator(True, reward_name, agent, nature, *threshold, path, at(operator), span)
+
+    def tail(self, parts: Parts) -> ValueOperator:
+        operator, structure, level, extrema = cast(
+            tuple[Token, Token | None, Expression, Token | None], tuple(parts[:4])
+        )
+        threshold, path, close = cast(tuple[Threshold, RewardFormula, Token], tuple(parts[4:]))
+        if extrema is not None and extrema not in _EXTREMA:
+            raise Complaint(
+                f"unexpected '{extrema}' after {operator}", at(extrema), 'CVaR{"cost",0.9}min=? [ F "goal" ]'
+            )
+        agent, nature = _directions(str(extrema or ""))
+        name = None if structure is None else str(structure).strip('"')
+        span = (operator.start_pos or 0, close.end_pos or 0)
+        return ValueOperator(True, name, agent, nature, *threshold, path, at(operator), span, tail=level)
+
+    def quantile(self, parts: Parts) -> Quantile:
+        word, direction, variable, operand = cast(tuple[Token, Token, Token, Expression], tuple(parts))
+        return Quantile(direction == "min", identifier(variable), operand, at(word))
 
     def steady_state(self, parts: Parts) -> ValueOperator:
         operator, threshold, states, close = cast(tuple[Token, Threshold, Expression, Token], tuple(parts))
@@ -161,6 +180,15 @@ class PropertyBuilder(DeclarationBuilder):
     def cumulative_reward(self, parts: Parts) -> RewardFormula:
         operator, comparison, steps = cast(tuple[Token, Token, Expression], tuple(parts))
         return RewardFormula(RewardOperator.CUMULATIVE, None, steps, comparison == "<", at(operator))
+
+    def late_reward(self, parts: Parts) -> RewardFormula:
+        operator, comparison, steps = cast(tuple[Token, Token, Expression], tuple(parts))
+        window = StepBound(steps, None, lower_strict=comparison == ">")
+        return RewardFormula(RewardOperator.WINDOW, None, None, False, at(operator), window)
+
+    def window_reward(self, parts: Parts) -> RewardFormula:
+        operator, first, last = cast(tuple[Token, Expression, Expression], tuple(parts))
+        return RewardFormula(RewardOperator.WINDOW, None, None, False, at(operator), StepBound(first, last))
 
     def long_run_reward(self, parts: Parts) -> RewardFormula:
         return RewardFormula(RewardOperator.LONG_RUN, None, None, False, at(cast(Token, parts[0])))

@@ -55,18 +55,20 @@ class RewardOperator(Enum):
     INSTANTANEOUS = "I="
     CO_SAFE = "until a path formula is satisfied"
     LONG_RUN = "on average in the long run"
+    WINDOW = "C[a,b]"
 
 
 @dataclass(frozen=True)
 class RewardFormula:
     """`F target`, `C<=k` and `I=k` (then `bound`) or `C`; `target` is also the path of a co-safe reward,
-    and the states whose share of time is asked for."""
+    and the states whose share of time is asked for; `window` are the steps of `C>=k` and `C[a,b]`."""
 
     operator: RewardOperator
     target: Expression | None
     bound: Expression | None
     bound_strict: bool
     position: Position
+    window: StepBound | None = None
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,8 @@ class ValueOperator(Expression):
     """`Pmaxmin=? [ … ]`, `R{"cost"}min<=3 [ … ]`.
 
     `agent` and `nature` are "max", "min" or None (not said); `comparison` is None for `=?`, else
-    one of `< <= > >=` with its `threshold`. `condition` is the path behind `||`. `span` is where it begins
-    and ends in its text.
+    one of `< <= > >=` with its `threshold`. `condition` is the path behind `||`, `tail` the level of
+    `CVaR{"cost",0.9}`. `span` is where it begins and ends in its text.
     """
 
     is_reward: bool
@@ -88,6 +90,7 @@ class ValueOperator(Expression):
     position: Position = field(compare=False)
     span: tuple[int, int] = field(compare=False)
     condition: Expression | None = None
+    tail: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,16 @@ class Filter(Expression):
     kind: str
     operand: Expression
     states: Expression | None
+    position: Position = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Quantile(Expression):
+    """`quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])`: the least or the largest k for which it holds."""
+
+    is_least: bool
+    variable: str
+    operand: Expression
     position: Position = field(compare=False)
 
 

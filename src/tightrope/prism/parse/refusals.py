@@ -38,7 +38,7 @@ PROPERTY_WORDS = {
     "LRA": "a long-run average is written R=? [ LRA ] or R=? [ S ]",
     "I": "an instantaneous reward is written I=k, directly behind the bracket",
     "T": "expected times T are not supported: use a reward structure that gives 1 to every step",
-    "quantile": "quantiles are not supported",
+    "quantile": 'a quantile is written quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])',
     "cosafe": "the word cosafe is not known: write the path formula alone, R=? [ (F a) & (F b) ]",
     "sim": "simulation properties are not supported",
 }
@@ -69,7 +69,7 @@ _TOKEN_NAMES = {
     "$END": "the end of the text",
 }
 _LITERALS = ("NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "FUNC")
-_OPERATORS = ("BRANCHING", "FILTER", "STEADY", "P_OPERATOR", "R_OPERATOR", "F", "G", "X")
+_OPERATORS = ("BRANCHING", "CVAR", "FILTER", "QUANTILE", "STEADY", "P_OPERATOR", "R_OPERATOR", "F", "G", "X")
 _STARTS = frozenset([*_LITERALS, *_OPERATORS, "MINUS", "NOT", "LPAR"])
 """What an expression may begin with; where a quoted name is expected alone, it is none."""
 _COMPUTING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "EQ", "NE", "LT", "LE", "GT", "GE")

@@ -15,6 +15,7 @@ from tightrope.prism.parse.property_syntax import (
     Multi,
     PathFormula,
     PropertyFile,
+    Quantile,
     StepBound,
     ValueOperator,
 )
@@ -50,6 +51,8 @@ class _Speller:
                 return f"filter({', '.join(parts)})"
             case Multi(objectives):
                 return f"multi({', '.join(self.text(part) for part in objectives)})"
+            case Quantile(is_least, variable, operand):
+                return f"quantile({'min' if is_least else 'max'} {variable}, {self.text(operand)})"
             case PathFormula(operator, left, right, bound):
                 begin = "" if left is None else f"{self.inner(left)} "
                 return f"{begin}{operator.value}{self._bound(bound)} {self.inner(right)}"

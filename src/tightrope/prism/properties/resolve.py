@@ -45,6 +45,7 @@ from tightrope.prism.properties.state_formulas import StateFormulas
 _NOT_PLAIN = {
     RewardOperator.INSTANTANEOUS: "instantaneous rewards I=k",
     RewardOperator.LONG_RUN: "long-run averages",
+    RewardOperator.WINDOW: "rewards from a step on, C>=k and C[a,b],",
 }
 
 
@@ -83,6 +84,8 @@ def resolve(
             operator.position,
             "`check` and tr.answer take them",
         )
+    if operator.tail is not None:
+        raise source.error("CVaR is not supported here", operator.position, "`check` and tr.answer take it")
     if isinstance(operator.path, RewardFormula) and co_safe_path(operator.path) is not None:
         raise source.error(
             "rewards until a path formula is satisfied are not supported here",
@@ -197,6 +200,7 @@ def _directions(
         return direction, direction
     is_share = not operator.is_reward and isinstance(operator.path, RewardFormula)
     letter = "R" if operator.is_reward else "S" if is_share else "P"
+    letter = "CVaR" if operator.tail is not None else letter
     if structure.has_choices:
         raise Complaint(
             f"{letter}=? has no answer here: the model has choices, and the value depends on who makes them",

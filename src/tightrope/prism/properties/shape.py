@@ -18,13 +18,14 @@ from tightrope.prism.parse.property_syntax import (
     PathFormula,
     PathOperator,
     PropertyFile,
+    Quantile,
     RewardFormula,
     RewardOperator,
     ValueOperator,
 )
 from tightrope.prism.parse.syntax import Expression, Position, Unary
 
-STATE_OPERATORS = (ValueOperator, Branching, Filter, Multi)
+STATE_OPERATORS = (ValueOperator, Branching, Filter, Multi, Quantile)
 """Operators whose value belongs to a state: what they hold is evaluated on its own."""
 
 
@@ -73,7 +74,7 @@ def is_plain(formula: Expression, file: PropertyFile) -> bool:
     ):
         return False
     path = formula.path
-    if formula.condition is not None:
+    if formula.condition is not None or formula.tail is not None:
         return False
     if isinstance(path, Expression):
         return is_simple_path(path) and not has_operators(path)

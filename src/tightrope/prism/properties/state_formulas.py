@@ -27,7 +27,13 @@ from tightrope.prism.expand.inline import Inliner
 from tightrope.prism.expand.program import Definitions
 from tightrope.prism.expand.traverse import children, names, with_children
 from tightrope.prism.parse.diagnostics import Complaint, position_of, suggestion
-from tightrope.prism.parse.property_syntax import Branching, PathFormula, PropertyFile, ValueOperator
+from tightrope.prism.parse.property_syntax import (
+    Branching,
+    PathFormula,
+    PropertyFile,
+    Quantile,
+    ValueOperator,
+)
 from tightrope.prism.parse.syntax import Expression, Label, Literal, Name, Position, Type
 from tightrope.prism.properties.shape import STATE_OPERATORS, has_operators, is_path
 
@@ -210,4 +216,4 @@ def _operator_name(expression: Expression) -> str:
         return "R" if expression.is_reward else "P"
     if isinstance(expression, Branching):
         return "A" if expression.is_universal else "E"
-    return "filter"
+    return "quantile" if isinstance(expression, Quantile) else "filter"

@@ -1,0 +1,377 @@
+"""The value of one operator, P, R, S or CVaR: which question it asks, and the certified bounds of its answer.
+
+Directions and thresholds are read here, once for all kinds of operators. What an answer leaves behind besides
+its bounds is collected: how a text was read, what was missed, what was believed, a policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.answering.conditional import MOST_STARTS, Both, bound_beginning_anew, bound_quotient
+from tightrope.answering.cumulative import bound_window
+from tightrope.answering.long_run import bound_average
+from tightrope.answering.reward_bounds import bound_rewarded, require_whole, reward_bounded
+from tightrope.answering.solving import Directions, Solve
+from tightrope.answering.tail import TailProblem, bound_largest_tail, bound_least_tail
+from tightrope.answering.temporal import PathBounds, Steered, Translator, bound_path, bound_reward
+from tightrope.answering.values import Bounds
+from tightrope.automata.translation import is_co_safe
+from tightrope.formats.policy import Policy
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure
+from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.prism.parse.diagnostics import Complaint, position_of
+from tightrope.prism.parse.property_syntax import PropertyFile, RewardFormula, RewardOperator, ValueOperator
+from tightrope.prism.parse.spelling import spelled
+from tightrope.prism.parse.syntax import Expression, Type
+from tightrope.prism.properties.paths import steps_of
+from tightrope.prism.properties.resolve import (
+    PropertyOptions,
+    read_directions,
+    refuse_reward_options,
+    resolve_operator,
+    reward_structure_of,
+    threshold_of,
+)
+from tightrope.prism.properties.shape import check_is_path, co_safe_path, is_simple_path
+from tightrope.prism.properties.state_formulas import StateFormulas
+from tightrope.solver.solution import Solution
+from tightrope.solver.solve import Limits, solve
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How the parts are solved."""
+
+    precision: float = 1e-6
+    relative: bool = True
+    limits: Limits = field(default_factory=Limits)
+    threads: int | None = None
+    device: str = "cpu"
+    translator: str | None = None
+    """A command that translates LTL to HOA; None: ours."""
+    controller: bool = False
+    """Whether the policy of a temporal formula is wanted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """An operator, who wants what, and from which states: all, or those that count."""
+
+    operator: ValueOperator
+    directions: Directions
+    starts: OffsetArray
+    precision: float
+    is_whole: bool
+
+
+class Operators:
+    """The operators of one property file on one model. `readings` are what a reader must be told."""
+
+    def __init__(
+        self,
+        model: MDP | IntervalMDP,
+        file: PropertyFile,
+        options: PropertyOptions,
+        effort: Effort,
+        formulas: StateFormulas,
+        nested: Callable[[Expression], BoolArray],
+    ):
+        self.model, self.structure = model, model.structure
+        self.file, self.options, self.effort = file, options, effort
+        self._formulas, self._nested = formulas, nested
+        self.readings: list[str] = []
+        self.iterations = 0
+        self.missed: list[str] = []
+        self.believed = False
+        self.steered: Steered | None = None
+
+    def bounds(
+        self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
+    ) -> tuple[Bounds, Fraction | None]:
+        """Certified bounds of the value that an operator is about, and what it is compared with."""
+        path = operator.path
+        answer = self._kind(operator)
+        if isinstance(path, RewardFormula) and answer != self._plain:
+            self._refuse_options(operator)
+        elif answer != self._plain:
+            refuse_reward_options(self.options)
+        agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
+        found = answer(Asked(operator, (agent, nature), starts, precision, is_whole))
+        if reading is not None:
+            self.tell(reading.warning)
+        return found, threshold_of(operator, self._formulas)
+
+    def solve(
+        self, model: MDP | IntervalMDP, objective: Objective, precision: float, policy: Policy | None = None
+    ) -> Solution:
+        """One solve, with the effort that was asked for."""
+        effort = self.effort
+        return solve(
+            model,
+            objective,
+            policy=policy,
+            precision=precision,
+            relative=effort.relative,
+            limits=effort.limits,
+            threads=effort.threads,
+            device=effort.device,
+        )
+
+    def tell(self, reading: str) -> None:
+        """Remember what a reader must be told, once."""
+        if reading not in self.readings:
+            self.readings.append(reading)
+
+    def _kind(self, operator: ValueOperator) -> Callable[[Asked], Bounds]:
+        path = operator.path
+        if operator.tail is not None:
+            return self._tail
+        if operator.condition is not None:
+            return self._conditional
+        if not isinstance(path, RewardFormula):
+            if reward_bounded(path, self._formulas, self.structure) is not None:
+                return self._rewarded
+            return self._plain if is_simple_path(path) else self._temporal
+        if path.operator is RewardOperator.LONG_RUN:
+            return self._long_run
+        if path.operator is RewardOperator.WINDOW:
+            return self._window
+        return self._plain if co_safe_path(path) is None else self._co_safe
+
+    def _solver(self, precision: float) -> Solve:
+        return lambda model, objective: self.solve(model, objective, precision)
+
+    def _noted(self, asked: Asked, *solutions: Solution) -> None:
+        for solution in solutions:
+            self.iterations += solution.iterations
+            if not solution.is_certified:
+                self._miss(asked, solution.status.value)
+
+    def _miss(self, asked: Asked, why: str) -> None:
+        self.missed.append(f"{self.file.text_of(asked.operator)}: {why}")
+
+    def _refuse_options(self, operator: ValueOperator) -> None:
+        if self.options.discount is not None or self.options.terminal_reward is not None:
+            raise Complaint(
+                "discounts and terminal rewards go with F, C<=k and C alone, not with averages, CVaR, "
+                "rewards of late steps, or until a path formula is satisfied",
+                operator.position,
+            )
+
+    # --- the kinds -------------------------------------------------------------------------
+
+    def _plain(self, asked: Asked) -> Bounds:
+        question = resolve_operator(asked.operator, self.file, self.structure, self.options, self._nested)
+        solution = self.solve(self.model, question.objective, asked.precision)
+        self._noted(asked, solution)
+        return Bounds(solution.lower, solution.upper)
+
+    def _rewarded(self, asked: Asked) -> Bounds:
+        assert isinstance(asked.operator.path, Expression)
+        earned = reward_bounded(asked.operator.path, self._formulas, self.structure)
+        assert earned is not None
+        found = bound_rewarded(
+            self.model, earned, asked.directions, asked.starts, self._solver(asked.precision)
+        )
+        self._noted(asked, found.solution)
+        return found.bounds
+
+    def _temporal(self, asked: Asked) -> Bounds:
+        path = asked.operator.path
+        assert isinstance(path, Expression)
+        check_is_path(path)
+        self.tell(f"the path is read as  {spelled(path, self.file)}")
+        translator = Translator(self._formulas)
+        found = bound_path(
+            self.model,
+            translator.both_ways(path),
+            translator.atoms,
+            asked.directions,
+            asked.starts,
+            self._solver(asked.precision),
+            self.effort.translator,
+        )
+        if self.effort.controller and asked.is_whole and not found.is_believed:
+            self.steered = found.steered(self.model)
+        self._believe(found)
+        self._noted(asked, found.solution)
+        return found.bounds
+
+    def _co_safe(self, asked: Asked) -> Bounds:
+        """A reward that is earned until a co-safe path formula is satisfied."""
+        assert isinstance(asked.operator.path, RewardFormula)
+        path = co_safe_path(asked.operator.path)
+        assert path is not None
+        check_is_path(path)
+        reward = reward_structure_of(asked.operator, self.structure)
+        self.tell(f"the path is read as  {spelled(path, self.file)}")
+        translator = Translator(self._formulas)
+        formula, _ = translator.both_ways(path)
+        if not is_co_safe(formula):
+            raise Complaint(
+                "rewards are added up until a path formula is satisfied for certain, and this one can "
+                "always fail later: it is not co-safe",
+                position_of(path),
+                "write it with F, U and X only",
+            )
+        nobody = np.zeros(self.structure.states, np.bool_)
+        objective = Objective(ObjectiveKind.REACH_REWARD, *asked.directions, target=nobody, reward=reward)
+        solver = self._solver(asked.precision)
+        found = bound_reward(self.model, formula, translator.atoms, objective, asked.starts, solver)
+        self._noted(asked, found.solution)
+        return found.bounds
+
+    def _window(self, asked: Asked) -> Bounds:
+        """A reward of late steps."""
+        path = asked.operator.path
+        assert isinstance(path, RewardFormula)
+        reward = reward_structure_of(asked.operator, self.structure).per_choice(self.structure)
+        steps = steps_of(path.window, self._formulas, path.position)
+        solver = self._solver(asked.precision)
+        bounds, solutions = bound_window(self.model, reward, steps, asked.directions, asked.starts, solver)
+        self._noted(asked, *solutions)
+        return bounds
+
+    def _conditional(self, asked: Asked) -> Bounds:
+        """P(path and condition) / P(condition)."""
+        operator = asked.operator
+        assert operator.condition is not None and isinstance(operator.path, Expression)
+        check_is_path(operator.path)
+        path, given = spelled(operator.path, self.file), spelled(operator.condition, self.file)
+        self.tell(f"the path is read as  {path}  and the condition as  {given}")
+        translator = Translator(self._formulas)
+        both = translator.both_ways(operator.path), translator.both_ways(operator.condition)
+        if isinstance(self.model, MDP) and not self.structure.has_choices:
+            bounds, parts = bound_quotient(
+                self.model,
+                *both,
+                translator.atoms,
+                asked.starts,
+                self._solver(asked.precision / 10),
+                self.effort.translator,
+            )
+            for part in parts:
+                self._believe(part)
+                self.iterations += part.solution.iterations
+            impossible = parts[1].bounds.upper == 0
+        else:
+            bounds, impossible = self._begin_anew(asked, both, translator.atoms)
+        if impossible[list(self.structure.initial_states)].any():
+            raise Complaint(
+                f"the condition {given} has probability 0 in the initial state, so nothing is known under it",
+                position_of(operator.condition),
+            )
+        return bounds
+
+    def _begin_anew(
+        self, asked: Asked, both: tuple[Both, Both], atoms: list[BoolArray]
+    ) -> tuple[Bounds, BoolArray]:
+        """With choices or intervals: every state is a problem of its own."""
+        starts, states = asked.starts, self.structure.states
+        if len(starts) > MOST_STARTS:
+            if not asked.is_whole:
+                raise Complaint(
+                    "inside a formula or a filter conditional probabilities with choices are answered for "
+                    f"models of up to {MOST_STARTS} states: every state is a problem of its own",
+                    asked.operator.position,
+                )
+            self.tell("conditional probabilities with choices are those of the initial states")
+            starts = np.array(self.structure.initial_states)
+        lower, upper = np.zeros(states), np.ones(states)
+        impossible = np.zeros(states, np.bool_)
+        for start in starts.tolist():
+            found = bound_beginning_anew(
+                self.model, *both, atoms, asked.directions, start, self._solver(asked.precision)
+            )
+            lower[start], upper[start], impossible[start] = found.lower, found.upper, not found.is_possible
+            self.iterations += found.iterations
+            if not found.is_certified:
+                self._miss(asked, f"not close enough in state {self.structure.state_name(start)}")
+        return Bounds(lower, upper), impossible
+
+    def _long_run(self, asked: Asked) -> Bounds:
+        """A long-run average, or the share of time in some states."""
+        operator, path = asked.operator, asked.operator.path
+        assert isinstance(path, RewardFormula)
+        if operator.is_reward:
+            reward = reward_structure_of(operator, self.structure)
+        else:
+            assert path.target is not None
+            reward = RewardStructure(self._formulas.states(path.target).astype(np.float64))
+        found = bound_average(
+            self.model,
+            reward.per_choice(self.structure),
+            asked.directions,
+            asked.precision,
+            self._solver(asked.precision / 4),
+        )
+        self.iterations += found.iterations
+        if found.missed is not None:
+            self._miss(asked, found.missed)
+        lower, upper = found.bounds.lower, found.bounds.upper
+        if not operator.is_reward:
+            lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
+        return Bounds(lower, upper, found.bounds.unit)
+
+    def _tail(self, asked: Asked) -> Bounds:
+        """The mean of the worst part of all plays."""
+        operator = asked.operator
+        assert operator.tail is not None
+        level = self._formulas.number(operator.tail, Type.DOUBLE, "the level of CVaR")
+        if not 0 <= level < 1:
+            raise Complaint(
+                f"the level of CVaR is {float(level):g}, not within [0, 1)", position_of(operator.tail)
+            )
+        agent, nature = asked.directions
+        has_choices, is_interval = self.structure.has_choices, isinstance(self.model, IntervalMDP)
+        if is_interval and not has_choices:
+            agent = nature
+        if is_interval and agent is not nature:
+            raise Complaint(
+                "CVaR where agent and nature are against each other is not supported",
+                operator.position,
+                "CVaR{…}minmin and CVaR{…}maxmax are bounds of it",
+            )
+        if not is_interval and not has_choices:
+            agent = nature = Direction.MIN
+        question = resolve_operator(operator, self.file, self.structure, self.options, self._nested)
+        reward = question.objective.reward
+        assert reward is not None
+        cost = reward.per_choice(self.structure)
+        require_whole(cost, "of this CVaR", "as it needs", operator.position)
+        objective = Objective(
+            question.objective.kind,
+            agent,
+            nature,
+            target=question.objective.target,
+            upper_steps=question.objective.upper_steps,
+            reward=RewardStructure(choice=cost),
+        )
+        problem = TailProblem(self.model, objective, level, self._solver(asked.precision / 10))
+        if agent is Direction.MIN:
+            found = bound_least_tail(problem, asked.starts, self.structure.states)
+        else:
+            starts = asked.starts
+            if len(starts) > MOST_STARTS:
+                self.tell("CVaR…max is that of the initial states")
+                starts = np.array(self.structure.initial_states)
+            found = bound_largest_tail(problem, starts, self.structure.states, level, asked.precision / 2)
+        self.iterations += found.iterations
+        if found.missed:
+            self._miss(asked, "not close enough")
+        return found.bounds
+
+    def _believe(self, found: PathBounds) -> None:
+        if found.is_believed:
+            self.believed = True
+            self.tell(
+                f"automata of formulas that are neither safe nor co-safe are taken from "
+                f"{self.effort.translator}, and believed"
+            )

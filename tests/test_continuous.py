@@ -289,6 +289,13 @@ def test_times_inside_of_formulas_are_refused() -> None:
             tr.answer(chain, asked)
 
 
+def test_what_counts_steps_or_single_costs_is_refused() -> None:
+    chain = chain_of(QUEUE)
+    for asked in ("R=? [ C>=2 ]", "CVaR{0.5}=? [ C ]", 'quantile(min k, P>0.5 [ F<=k "full" ])'):
+        with pytest.raises(InputError, match="not supported in continuous time"):
+            tr.answer(chain, asked)
+
+
 def test_a_state_whose_commands_have_rate_0_is_a_deadlock() -> None:
     text = "ctmc module m s:[0..2]; [] s<2 -> 1-s:(s'=s+1); endmodule"
     model = load_rates_text(text)

@@ -13,8 +13,8 @@ import numpy as np
 
 from tightrope.answering.evaluate import Evaluation
 from tightrope.answering.multi import Achieved
-from tightrope.answering.timed import TimedEvaluation
 from tightrope.answering.operators import Effort
+from tightrope.answering.timed import TimedEvaluation
 from tightrope.answering.values import Bounds, Truth
 from tightrope.errors import InputError, ReadingWarning, check_number, check_type, checked_words
 from tightrope.formats.controller import Controller

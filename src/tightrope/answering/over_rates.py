@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tightrope.answering.evaluate import Effort
+from tightrope.answering.operators import Effort
 from tightrope.answering.timed import TimedEvaluation
 from tightrope.answering.values import Bounds
 from tightrope.errors import InputError
@@ -61,8 +61,8 @@ def bound_over_rates(
         found = evaluation.value(asked, everywhere=False)
         assert isinstance(found, Bounds)
         ends.append(found)
-        missed += evaluation.missed
-        steps += evaluation.iterations
+        missed += evaluation.operators.missed
+        steps += evaluation.operators.iterations
     at = list(chain.initial_states)
     return RateBounds(
         float(ends[0].lower[at].min()), float(ends[1].upper[at].max()), steps, tuple(dict.fromkeys(missed))

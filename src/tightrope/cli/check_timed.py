@@ -101,7 +101,7 @@ def _check_domain(
     question: TimedQuestion, loaded: TimedModel, parts: Sequence[AskedProperty], how: SolveOptions, json: bool
 ) -> None:
     """Bounds that hold for every point of the domain: rates in intervals, picked anew at every moment."""
-    from tightrope.answering.evaluate import Effort
+    from tightrope.answering.operators import Effort
     from tightrope.answering.over_rates import bound_over_rates
     from tightrope.model.continuous import over_box
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import pytest
@@ -23,14 +23,16 @@ HEAVY = ("numpy", "numba", "scipy", "pyarrow", "matplotlib", "highspy", "lark", 
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch) -> Register:
+def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[Register]:
     """Register a function as the command `trial`."""
 
     def register(function: Callable[..., None]) -> None:
         monkeypatch.setattr(commands.Command, "load", lambda self: function)
         monkeypatch.setattr(app, "COMMANDS", (Command("trial", "A command of the tests."),))
+        app.load_group.cache_clear()
 
-    return register
+    yield register
+    app.load_group.cache_clear()
 
 
 def loaded_modules(code: str) -> set[str]:

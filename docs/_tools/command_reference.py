@@ -18,7 +18,7 @@ def command_reference() -> str:
 
 
 def _section(name: str) -> str:
-    group: Any = get_command(build_app([name]))
+    group: Any = get_command(build_app(name))
     command = group.commands[name]
     arguments = [each for each in command.params if not each.opts[0].startswith("-")]
     options = [each for each in command.params if each.opts[0].startswith("-")]

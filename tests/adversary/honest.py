@@ -285,7 +285,7 @@ LEARNED.append(
         "learn",
         "spread.prism",
         SPREAD,
-        (*SPREAD_DOMAIN, "--prop", 'Pmax=? [ F<=20 "goal" ]'),
+        (*SPREAD_DOMAIN, "--prop", 'Pmax=? [ F<=8 "goal" ]'),
         ("--delta", "0.05", "--region", "polytope", "--sets", "coupled"),
         DRAWN_SPREAD,
         ONE_CHOICE,

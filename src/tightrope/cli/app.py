@@ -22,6 +22,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import cache
 from io import TextIOWrapper
 from typing import Annotated, Any, TextIO
 
@@ -88,9 +89,8 @@ def run(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def build_app(arguments: Sequence[str]) -> typer.Typer:
-    """The app, with the command named in `arguments` loaded and the others as summaries."""
-    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
+def build_app(chosen: str | None) -> typer.Typer:
+    """The app, with the command of that name loaded and the others as summaries."""
     app = typer.Typer(
         name="tightrope",
         add_completion=False,
@@ -105,8 +105,14 @@ def build_app(arguments: Sequence[str]) -> typer.Typer:
 
 
 def build_command(arguments: Sequence[str]) -> Any:
+    """What parses these arguments: the command that they name is loaded."""
+    return load_group(next((argument for argument in arguments if not argument.startswith("-")), None))
+
+
+@cache
+def load_group(chosen: str | None) -> Any:
     """The app as what parses arguments; its help shows texts as they are written, brackets included."""
-    group: Any = get_command(build_app(arguments))
+    group: Any = get_command(build_app(chosen))
     for command in (group, *group.commands.values()):
         command.help = _escaped(command.help)
         for parameter in command.params:

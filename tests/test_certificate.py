@@ -13,6 +13,7 @@ import pytest
 
 import tightrope.certificate
 from cases.value_certificates import loop, walk_certificate
+from effort import repeats
 from exact_reference import INFINITE, brute_force, random_model, random_objective
 from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate, Claim, ValueHints
@@ -60,7 +61,7 @@ def certify(model, objective, policy=None):
 @pytest.mark.parametrize("kind", UNBOUNDED)
 def test_solutions_are_proved_by_both_checkers(kind, agent, nature):
     rng = np.random.default_rng([UNBOUNDED.index(kind), BOTH.index(agent), BOTH.index(nature)])
-    for _ in range(35):
+    for _ in range(repeats(35)):
         tiny = random_model(rng, int(rng.integers(2, 6)), intervals=bool(rng.random() < 0.7))
         objective = random_objective(rng, tiny, kind, agent, nature)
         certificate = certify(tiny.model(), objective)
@@ -70,7 +71,7 @@ def test_solutions_are_proved_by_both_checkers(kind, agent, nature):
 @pytest.mark.parametrize("kind", UNBOUNDED)
 def test_fixed_and_randomised_policies_are_proved(kind):
     rng = np.random.default_rng(7 + UNBOUNDED.index(kind))
-    for round_ in range(36):
+    for round_ in range(repeats(36)):
         tiny = random_model(rng, int(rng.integers(2, 6)), intervals=bool(rng.random() < 0.7))
         agent, nature = BOTH[int(rng.integers(2))], BOTH[int(rng.integers(2))]
         objective = random_objective(rng, tiny, kind, agent, nature)
@@ -89,7 +90,7 @@ def test_fixed_and_randomised_policies_are_proved(kind):
 def test_step_bounds_are_computed_again(steps):
     lower, upper = steps
     rng = np.random.default_rng(11)
-    for _ in range(25):
+    for _ in range(repeats(25)):
         tiny = random_model(rng, 4)
         base = random_objective(
             rng, tiny, ObjectiveKind.UNTIL, BOTH[int(rng.integers(2))], BOTH[int(rng.integers(2))]
@@ -103,7 +104,7 @@ def test_step_bounds_are_computed_again(steps):
 
 def test_next_and_cumulative_rewards_are_computed_again():
     rng = np.random.default_rng(12)
-    for _ in range(25):
+    for _ in range(repeats(25)):
         tiny = random_model(rng, 4)
         target = np.array([True, False, True, False])
         rewards = RewardStructure(state=np.array([1.0, -2.0, 0.0, 0.5]))
@@ -182,7 +183,7 @@ def test_changing_a_number_that_matters_makes_both_arithmetics_fail(words, kind,
 
 def test_the_truth_is_within_every_certified_interval_and_claims_beyond_it_fail():
     rng = np.random.default_rng(5)
-    for _ in range(120):
+    for _ in range(repeats(120)):
         kind = UNBOUNDED[int(rng.integers(4))]
         tiny = random_model(rng, int(rng.integers(2, 5)))
         objective = random_objective(rng, tiny, kind, BOTH[int(rng.integers(2))], BOTH[int(rng.integers(2))])

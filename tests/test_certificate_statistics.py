@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from effort import repeats
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.problem import Data, Domain, Graph, Problem
 from tightrope.certificate.region.coordinates import Space
@@ -174,7 +175,7 @@ def test_coordinates_follow_from_the_domain():
 def test_coordinates_are_those_of_learning():
     """The same rule in both programs, so that regions can be certified as they are."""
     rng = np.random.default_rng(2)
-    for _ in range(40):
+    for _ in range(repeats(40)):
         size = int(rng.integers(1, 5))
         rows = [
             LinearConstraint(

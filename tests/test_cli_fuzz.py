@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tightrope.cli.app import run
@@ -71,7 +71,6 @@ def exit_code(*arguments: str) -> int:
     return code
 
 
-@settings(max_examples=40)
 @given(constant=texts)
 @example(constant="3")
 @example(constant="-1")
@@ -80,7 +79,6 @@ def test_any_constant(constant: str, model: Path) -> None:
     assert exit_code(str(model), f"--const=n={constant}") in (0, 2)
 
 
-@settings(max_examples=40)
 @given(box=texts)
 @example(box="p=0:1,q=1/3:1")
 @example(box="p=1/0:1")
@@ -89,7 +87,6 @@ def test_any_box(box: str, model: Path) -> None:
     assert exit_code(str(model), "--const=n=3", f"--param={box}") in (0, 2)
 
 
-@settings(max_examples=40)
 @given(domain=texts)
 @example(domain="0.1<=p<=0.9, p+q<=1")
 @example(domain="p<=1/0")
@@ -99,7 +96,6 @@ def test_any_domain(domain: str, model: Path) -> None:
     assert exit_code(str(model), "--const=n=3", f"--domain={domain}") in (0, 2)
 
 
-@settings(max_examples=40)
 @given(source=st.one_of(texts, texts.map("bench:betting(3,{})".format), texts.map("bench:{}".format)))
 @example(source="bench:betting(999999999999)")
 @example(source="a" * 5000)

@@ -302,7 +302,7 @@ def test_a_directory_with_other_files_is_left_alone(
 def test_ctrl_c_leaves_nothing_behind(data: Path, tmp_path: Path) -> None:
     """Interrupted at a random moment, also while writing: the directory is whole or absent."""
     command = [sys.executable, "-m", "tightrope", "learn", MODEL, "--data", str(data), "--sets", "all"]
-    for number, wait in enumerate((0.8, 2.5)):
+    for number, wait in enumerate((0.6, 1.6)):
         out = tmp_path / f"out{number}"
         process = subprocess.Popen(
             [*command, "-o", str(out)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.data.accumulator import BatchAccumulator
@@ -154,7 +154,6 @@ def test_batch_ends_do_not_depend_on_where_the_data_end() -> None:
         assert np.array_equal(short[:-1], long[: len(short) - 1])
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(0, 3), max_size=200), st.integers(1, 50))
 def test_the_accumulator_cuts_at_the_same_places_whatever_the_chunks(jumps: list[int], chunk: int) -> None:
     position = np.cumsum(np.array(jumps, dtype=np.int64))
@@ -217,7 +216,6 @@ def chain_with(valuations: dict[str, np.ndarray]) -> Structure:
     )
 
 
-@settings(max_examples=40)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 5),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.data.reading import read_data
@@ -67,7 +67,6 @@ def attempt(path: Path) -> None:
             assert counts.steps >= 0
 
 
-@settings(max_examples=100)
 @given(data=st.data())
 def test_damaged_files(folder: Path, originals: dict[str, bytes], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(originals)))
@@ -106,7 +105,6 @@ HEADERS = st.one_of(
 )
 
 
-@settings(max_examples=100)
 @given(header=HEADERS, data=st.data())
 def test_any_text(folder: Path, header: list[str], data: st.DataObject) -> None:
     width = st.just(len(header)) | st.integers(1, 8)
@@ -128,7 +126,6 @@ VALUES = (
 )
 
 
-@settings(max_examples=80)
 @given(
     st.lists(st.dictionaries(st.sampled_from(NAMES.split()), VALUES, max_size=7), max_size=5),
     st.text(max_size=5),
@@ -140,7 +137,6 @@ def test_any_json_lines(folder: Path, rows: list[dict[str, object]], end: str) -
     attempt(path)
 
 
-@settings(max_examples=80)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-2, 4) | st.floats() | st.sampled_from(["go", "wait", "x"]),
@@ -165,7 +161,6 @@ def test_any_policy(folder: Path, content: object) -> None:
         assert np.all(policy.probability >= 0)
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_damaged_policies(folder: Path, data: st.DataObject) -> None:
     stream = io.StringIO()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases.explicit_files import DOUBLES, DRN, DTMC_TRA, LAB, MDP_TRA, SREW, STA, TREW, put
@@ -51,7 +51,6 @@ def mutilated(draw: st.DrawFn, text: str) -> str:
     return text
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_drn(data: st.DataObject) -> None:
     text = data.draw(mutilated(data.draw(st.sampled_from(DRN_TEXTS))))
@@ -67,7 +66,6 @@ def test_drn(data: st.DataObject) -> None:
         assert read_drn(Path(folder) / "n.drn").hash() == model.hash()
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_explicit(data: st.DataObject) -> None:
     texts = dict(EXPLICIT_TEXTS)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import repeats
 from exact_reference import TinyModel, brute_force, random_model, vertices
 from tightrope.model.graph import (
     Support,
@@ -102,7 +103,7 @@ def test_a_long_path_needs_no_recursion() -> None:
 
 @pytest.mark.parametrize(("agent", "nature"), list(product(Direction, Direction)))
 def test_qualitative_sets_are_the_values_zero_and_one(agent: Direction, nature: Direction) -> None:
-    for seed in range(50):
+    for seed in range(repeats(50)):
         rng = np.random.default_rng(seed)
         model = random_model(rng, int(rng.integers(2, 5)), denominator=int(rng.choice([8, 10])))
         target = np.zeros(model.states, np.bool_)
@@ -170,7 +171,7 @@ def _is_end_component(model: TinyModel, inside: set[int]) -> bool:
 
 
 def test_maximal_end_components() -> None:
-    for seed in range(120):
+    for seed in range(repeats(120)):
         rng = np.random.default_rng(seed)
         model = random_model(rng, int(rng.integers(2, 6)), intervals=bool(seed % 4))
         found = maximal_end_components(Support.of(model.model()))

@@ -181,7 +181,7 @@ def random_near_one(rng: np.random.Generator, states: int) -> TinyModel:
 @pytest.mark.parametrize(("agent", "nature"), list(product(Direction, Direction)))
 def test_random_models_near_one(kind: ObjectiveKind, agent: Direction, nature: Direction) -> None:
     decided = 0
-    for seed in range(10):
+    for seed in range(6):
         rng = np.random.default_rng([7, seed])
         model = random_near_one(rng, int(rng.integers(2, 4)))
         objective = random_objective(rng, model, kind, agent, nature)
@@ -190,11 +190,11 @@ def test_random_models_near_one(kind: ObjectiveKind, agent: Direction, nature: D
         for s, value in enumerate(values):
             assert exact(solution.lower[s]) <= value <= exact(solution.upper[s]), (seed, s, float(value))
         decided += solution.is_certified
-        if seed < 3:
+        if seed < 2:
             certificate = to_certificate(to_problem(model.interval_model(), objective), solution)
             for arithmetic in (LONGDOUBLE, RATIONAL):
                 assert check(certificate, arithmetic).valid, (seed, check(certificate, arithmetic).checks)
-    assert decided >= 5  # most have values that float64 can tell
+    assert decided >= 3  # most have values that float64 can tell
 
 
 @pytest.mark.compiler

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from prism_reference import choices_of, explore_slowly
@@ -102,7 +102,6 @@ def _programs(draw: st.DrawFn) -> str:
 
 
 @given(_programs())
-@settings(max_examples=40)
 def test_random_programs_agree_with_the_reference(text: str) -> None:
     assert_agrees(text)
 

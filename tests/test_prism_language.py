@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import stormpy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tightrope as tr
@@ -84,7 +84,6 @@ def compositions(draw: Any, names: tuple[str, ...] = ("m0", "m1", "m2")) -> str:
 COMMANDS = st.lists(st.sampled_from(["", "a", "b", "c"]), min_size=1, max_size=3)
 
 
-@settings(max_examples=150, deadline=None)
 @given(system=compositions(), actions=st.tuples(COMMANDS, COMMANDS, COMMANDS))
 def test_compositions_do_what_their_definition_says(system: str, actions: tuple[list[str], ...]) -> None:
     modules = "".join(

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from region_reference import ONE, coins, exact_range, exact_vertices, region_rows, simplex, with_intervals
@@ -67,7 +67,6 @@ def affine_models(draw: st.DrawFn) -> EventIntervals:
     return with_intervals(model, lower, upper, Budget.TIED)
 
 
-@settings(max_examples=40)
 @given(affine_models(), st.booleans())
 def test_projected_bounds_are_on_the_safe_side_of_exact_rational_programs(
     intervals: EventIntervals, by_programs: bool
@@ -252,7 +251,6 @@ def test_incomparable_second_example_of_the_paper() -> None:
     assert tied[1][complement] == 0.7 > over_box[1][complement]
 
 
-@settings(max_examples=30)
 @given(affine_models())
 def test_inclusion_hierarchy_is_exact(intervals: EventIntervals) -> None:
     """P_I ⊇ P_Λ and P_Θ ⊇ P_Λ hold for the float bounds themselves, not only in the limit."""

@@ -9,7 +9,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.statistics.confidence_sequence import beta_binomial
@@ -26,7 +26,6 @@ def one(method, k: int, n: int, gamma: float) -> tuple[Fraction, Fraction]:
     return Fraction(float(lower[0])), Fraction(float(upper[0]))
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 60), st.floats(1e-9, 0.5), st.data())
 def test_clopper_pearson_tails_are_below_half_gamma_exactly(
     n: int, gamma: float, data: st.DataObject
@@ -79,7 +78,6 @@ def test_hoeffding_radius() -> None:
     assert float(upper - lower) == pytest.approx(2 * float(radius), rel=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.floats(1e-6, 0.3), st.data())
 def test_beta_binomial_ends_lie_outside_the_mixture_set(n: int, gamma: float, data: st.DataObject) -> None:
     """M_n at the returned ends exceeds 1/gamma; B(K+½, n−K+½)/B(½,½) is the rational C(2K,K)C(2J,J)/(4^n

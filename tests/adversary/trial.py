@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,16 +11,14 @@ from adversary.archive import Forgery
 from adversary.attacks_values import Attack
 from adversary.honest import ALL
 from adversary.judge import refutation, verify
+from effort import EXPLORING
 
 POINTLESS = ("no-claims",)
 """Attacks that claim nothing."""
 
 
-EXPLORING = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
-
-
 def cases(attacks: list[Attack]) -> list[object]:
-    """Every attack with every kind of statement; which certificate of a kind it meets changes with its number.
+    """Every attack with every kind of statement; which certificate of a kind changes with its number.
 
     All certificates of every kind where `HYPOTHESIS_PROFILE=explore` asks for more.
     """

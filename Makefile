@@ -50,7 +50,7 @@ $(STAMP): pyproject.toml
 # $(call install,BIN,WHAT): by uv, which takes a third of the time, or by pip where uv cannot be had or reaches no registry.
 define install
 { $(1)/python -m pip install --quiet --disable-pip-version-check $(UV) \
-  && $(1)/uv pip install --quiet --compile-bytecode --python $(1)/python $(2); } \
+  && $(1)/uv pip install --quiet --python $(1)/python $(2); } \
 || { echo "uv did not do it; now by pip" && $(1)/python -m pip install --quiet --disable-pip-version-check $(2); }
 endef
 

@@ -170,7 +170,7 @@ def main() -> int:
     asked = parser.parse_args()
     begin = time.perf_counter()
     if asked.smoke:
-        name, replications, episodes, draws, processes = "rover(4,4)", 5, 200, 2, 1
+        name, replications, episodes, draws, processes = "rover(4,4)", 3, 200, 2, 1
     else:
         name, replications, episodes, draws = "rover(10,10)", asked.replications, 300, 1
         processes = asked.processes

@@ -19,7 +19,7 @@ def test_learning_is_timed_by_phase(tmp_path: Path) -> None:
     rows = smoke("learn_speed.py", tmp_path / "speed.json")
     assert [(row["instance"], row["method"]) for row in rows] == [
         ("betting(8)", "parameter/polytope"),
-        ("glider(5,5)", "rectangular/likelihood+certificate"),
+        ("glider(4,4)", "rectangular/likelihood+certificate"),
     ]
     given, certified = rows
     assert given["lower"] <= given["optimum"] <= given["upper"]
@@ -35,5 +35,5 @@ def test_certified_intervals_cover(tmp_path: Path) -> None:
     content = smoke("end_to_end_coverage.py", tmp_path / "coverage.json")
     assert content["delta"] == 0.05
     assert len(content["rows"]) == 10
-    assert {row["replications"] for row in content["rows"]} == {5}
-    assert all(row["coverage"] >= 0.8 and row["holds"] for row in content["rows"])
+    assert {row["replications"] for row in content["rows"]} == {3}
+    assert all(row["coverage"] >= 0.6 and row["holds"] for row in content["rows"])

@@ -6,15 +6,17 @@ import json
 from pathlib import Path
 
 from benchmark_script import run_benchmark
+from learning_cases import case
 
 
 def test_one_small_instance_is_measured(tmp_path: Path) -> None:
     output = tmp_path / "results" / "speed.json"
-    finished = run_benchmark("rectangular_speed.py", "glider(11,9)", "--episodes", "500", "-o", output)
+    finished = run_benchmark("rectangular_speed.py", "glider(5,5)", "--episodes", "500", "-o", output)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     wide, tight = json.loads(output.read_text(encoding="utf-8"))["rows"]
     assert (wide["sets"], tight["sets"]) == ("expression", "rectangular")
-    assert wide["lower"] <= tight["lower"] < 20.88 < tight["upper"] <= wide["upper"]
+    optimum = case("glider(5,5)").optimum
+    assert wide["lower"] <= tight["lower"] < optimum < tight["upper"] <= wide["upper"]
     assert tight["faults"] == [] and tight["vertices_met"] > 1
     assert set(tight["seconds"]) == {"statistics", "region", "sets", "robust", "optimistic"}
-    assert "glider(11,9)" in finished.stdout
+    assert "glider(5,5)" in finished.stdout

@@ -2,6 +2,7 @@
 # The tests with every Python from 3.11 to 3.13 that is found, each in an environment of its own under build/.
 #
 #   test_matrix.sh [ARGUMENTS OF PYTEST]      all tests, or those that are named
+#   VERSIONS="3.12 3.13" test_matrix.sh …     with these versions only
 #
 # An interpreter is looked for as python3.x on the path, then among those of pyenv. What is not found is named.
 
@@ -9,7 +10,7 @@ set -u
 cd "$(dirname "$0")/.."
 unset PYTHONDONTWRITEBYTECODE
 failed="" tried="" absent=""
-for version in 3.11 3.12 3.13; do
+for version in ${VERSIONS:-3.11 3.12 3.13}; do
     python=""
     for candidate in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$version".*/bin/python; do
         if "$candidate" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$version')" 2>/dev/null; then

@@ -142,7 +142,7 @@ def draw_decisions():
         (215, "Are 8 or more probabilities unknown?", ("no", "polytope\nthe default for few of them"), BLUE),
         (
             335,
-            "Coupled sets and a planned amount of data,\nor one policy, fixed before the data?",
+            "Coupled sets and planned data, or\na policy fixed before the data?",
             ("no", "likelihood\nthe default for many"),
             BLUE,
         ),
@@ -157,7 +157,7 @@ def draw_decisions():
             colour,
             14,
         )
-        picture.arrow((305, y), (334, y), words=answer[0], at=(319, y - 11))
+        picture.arrow((305, y), (334, y), words=answer[0], at=(318, y - 14))
     for y in (122, 242):
         picture.arrow((160, y), (160, y + 66), words="yes", at=(180, y + 33))
     picture.arrow((160, 362), (160, 425), words="yes", at=(180, 393))
@@ -182,7 +182,7 @@ def draw_decisions():
             colour,
             14,
         )
-        picture.arrow((795, y), (819, y), words=answer[0], at=(806, y - 11))
+        picture.arrow((795, y), (819, y), words=answer[0], at=(807, y - 14))
     for y in (122, 242):
         picture.arrow((650, y), (650, y + 66), words="yes", at=(670, y + 33))
     picture.arrow((650, 362), (650, 425), words="yes", at=(670, 393))

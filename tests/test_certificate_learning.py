@@ -28,6 +28,8 @@ from tightrope.proof.learned import certificate_of
 from tightrope.statistics.estimates import IntervalMethod
 
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
+SMALL = "aircraft(4,3)"
+"""What is mutated, many times."""
 COMBINATIONS = [
     (None, "untied"),
     (None, "tied"),
@@ -239,7 +241,7 @@ EXPRESSION = [
 
 @pytest.mark.parametrize(("words", "mutate"), EXPRESSION, ids=[words for words, _ in EXPRESSION])
 def test_mutations_of_a_polytope_certificate_fail(words, mutate):
-    assert failures(mutate(proved(AIRCRAFT, "polytope", "expression", "clopper-pearson"))), words
+    assert failures(mutate(proved(SMALL, "polytope", "expression", "clopper-pearson"))), words
 
 
 RECTANGULAR = [
@@ -254,14 +256,14 @@ RECTANGULAR = [
 
 @pytest.mark.parametrize(("words", "mutate"), RECTANGULAR, ids=[words for words, _ in RECTANGULAR])
 def test_mutations_of_a_rectangular_certificate_fail(words, mutate):
-    _, certificate = certified(AIRCRAFT, "polytope", "rectangular")
+    _, certificate = certified(SMALL, "polytope", "rectangular")
     assert certificate.values[0].lower_basis is not None
     assert failures(mutate(certificate)), words
 
 
 def test_a_box_may_only_be_made_wider():
     """The box is derived: a file that wants a smaller one gets what is proved, and no more."""
-    _, certificate = certified(AIRCRAFT, "polytope", "rectangular")
+    _, certificate = certified(SMALL, "polytope", "rectangular")
     middle = (certificate.learned.region.box_lower + certificate.learned.region.box_upper) / 2
     boxes = []
     for wanted in (None, middle):
@@ -282,11 +284,11 @@ LIKELIHOOD = [
 
 @pytest.mark.parametrize(("words", "mutate"), LIKELIHOOD, ids=[words for words, _ in LIKELIHOOD])
 def test_mutations_of_a_likelihood_certificate_fail(words, mutate):
-    assert failures(mutate(proved(AIRCRAFT, "likelihood", "rectangular"))), words
+    assert failures(mutate(proved(SMALL, "likelihood", "rectangular"))), words
 
 
 def test_a_likelihood_certificate_assumes_its_batches():
-    assert any("batches" in line for line in check(proved(AIRCRAFT, "likelihood", "rectangular")).assumes)
+    assert any("batches" in line for line in check(proved(SMALL, "likelihood", "rectangular")).assumes)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +301,7 @@ def test_a_likelihood_certificate_assumes_its_batches():
     ],
 )
 def test_mutations_of_an_l1_certificate_fail(words, mutate):
-    _, certificate = certified(AIRCRAFT, "l1", "rectangular")
+    _, certificate = certified(SMALL, "l1", "rectangular")
     assert failures(mutate(certificate)), words
 
 
@@ -312,13 +314,13 @@ def test_mutations_of_an_l1_certificate_fail(words, mutate):
     ],
 )
 def test_mutations_of_an_untied_certificate_fail(words, mutate):
-    _, certificate = certified(AIRCRAFT, None, "untied")
+    _, certificate = certified(SMALL, None, "untied")
     assert failures(mutate(certificate)), words
 
 
 def test_rows_that_rest_on_proved_bounds_prove_no_bounds():
     """A bound must not follow from itself: rows of expressions serve choices only."""
-    _, certificate = certified(AIRCRAFT, "polytope", "expression", "clopper-pearson")
+    _, certificate = certified(SMALL, "polytope", "expression", "clopper-pearson")
     region = certificate.learned.region
     e, side = int(region.bound_expression[0]), int(region.bound_side[0])
     row = np.vstack([region.row, [[int(Origin.EXPRESSION), e, 1 - side]]])
@@ -329,7 +331,7 @@ def test_rows_that_rest_on_proved_bounds_prove_no_bounds():
 
 
 def test_files_round_trip(tmp_path):
-    _, certificate = certified(AIRCRAFT, "likelihood", "rectangular")
+    _, certificate = certified(SMALL, "likelihood", "rectangular")
     digest = save_certificate(certificate, tmp_path / "learned.cert")
     again = load(tmp_path / "learned.cert")
     assert again.digest == digest
@@ -342,7 +344,7 @@ def test_files_round_trip(tmp_path):
 
 def test_events_are_the_models_own():
     """An event that is no outcome of the model, [0, 1] for 1 − p with multiplicity −1, proved p ≥ 1 once."""
-    _, certificate = certified(AIRCRAFT, "polytope", "expression", "clopper-pearson")
+    _, certificate = certified(SMALL, "polytope", "expression", "clopper-pearson")
     names = {field.name for field in fields(certificate.learned)}
     assert names == {"lower", "upper", "region", "coupled", "slab"}
     bogus = replace(
@@ -358,7 +360,7 @@ def test_events_are_the_models_own():
 
 def test_counts_cannot_wrap_around():
     """Entries of 2⁶³ − 1 in a pilot cancelled later counts modulo 2⁶⁴ once."""
-    _, certificate = certified(AIRCRAFT, "likelihood", "rectangular")
+    _, certificate = certified(SMALL, "likelihood", "rectangular")
     for large in (2**63 - 1, 2**62, 2**50):
         entry = np.where(certificate.problem.data.batch_count > 1, large, 1)
         raised = moved(certificate, f"{DATA}.batch_count", entry)
@@ -369,7 +371,7 @@ def test_counts_cannot_wrap_around():
 
 def test_plug_ins_are_a_function_of_earlier_batches():
     """Whatever comes later, the predictions of earlier batches stay; there is no field to say otherwise."""
-    _, certificate = certified(AIRCRAFT, "likelihood", "rectangular")
+    _, certificate = certified(SMALL, "likelihood", "rectangular")
     found = likelihood_of(certificate)
     data = certificate.problem.data
     late = data.batch_count.copy()
@@ -389,17 +391,17 @@ def likelihood_of(certificate):
 
 def test_the_assumption_follows_from_method_and_design():
     """A Clopper–Pearson certificate of adaptive data holds no more than nominally, whatever a file says."""
-    _, certificate = certified(AIRCRAFT, "polytope", "expression", "clopper-pearson")
+    _, certificate = certified(SMALL, "polytope", "expression", "clopper-pearson")
     assert certificate.problem.data.design == "trajectories"
     verdict = check(certificate)
     assert verdict.valid and verdict.nominal and "NOMINAL" in verdict.assumes[0]
     fixed = check(moved(certificate, f"{DATA}.design", "generative-fixed"))
     assert fixed.valid and not fixed.nominal
-    _, anytime = certified(AIRCRAFT, "polytope", "expression", "beta-binomial")
+    _, anytime = certified(SMALL, "polytope", "expression", "beta-binomial")
     assert not check(anytime).nominal
     censored = check(moved(anytime, f"{DATA}.censored", True))
     assert censored.valid and censored.nominal and "left out by their outcomes" in censored.assumes[0]
-    _, untied = certified(AIRCRAFT, None, "untied", "clopper-pearson")
+    _, untied = certified(SMALL, None, "untied", "clopper-pearson")
     once = moved(moved(untied, f"{DATA}.repeats", False), f"{DATA}.design", "trajectories")
     assert not check(once).nominal and check(moved(once, f"{DATA}.repeats", True)).nominal
 

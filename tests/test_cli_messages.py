@@ -52,8 +52,8 @@ def named_options() -> dict[str, list[str]]:
     """Every option that a text of the package names, with the places."""
     found: dict[str, list[str]] = {}
     for path in sorted(SOURCE.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if OPTION.search(text) else ():
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 for option in OPTION.findall(node.value):
                     place = f"{path.relative_to(SOURCE)}:{node.lineno}"

@@ -24,15 +24,16 @@ print(state.any())
 SAID = "compiled kernels cannot be kept"
 
 
-@pytest.fixture
-def read_only(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def read_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package that nothing can be written beside: __pycache__ is a file, also for root."""
     source = Path(tightrope.__file__).parent
-    target = tmp_path / "site" / "tightrope"
+    site = tmp_path_factory.mktemp("site")
+    target = site / "tightrope"
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.nb?"))
     for folder in [target, *(path for path in target.rglob("*") if path.is_dir())]:
         (folder / "__pycache__").write_text("")
-    return tmp_path / "site"
+    return site
 
 
 def run_kernel(site: Path, home: str, **more: str) -> subprocess.CompletedProcess[str]:

@@ -85,6 +85,13 @@ def interval_model(row: Row) -> IntervalMDP:
     return IntervalMDP(structure, np.append(row.lower, ones), np.append(row.upper, ones))
 
 
+def as_in_models(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Arrays of models cannot be written to: kernels are compiled for such ones already."""
+    for array in arrays:
+        array.setflags(write=False)
+    return arrays
+
+
 def poured(row: Row, x: list[float], maximise: bool) -> list[Fraction]:
     """Nature's best distribution, equal values in the order of the row."""
     mass = [Fraction(v) for v in row.lower]
@@ -119,7 +126,7 @@ def test_what_nature_can_and_must_do(row: Row, data: st.DataObject) -> None:
     beyond = sum(h for h, here in zip(high, inside, strict=True) if not here)
     forced = any(a > 0 for a, here in zip(low, inside, strict=True) if not here)
     drawn = any(a > 0 for a, here in zip(low, inside, strict=True) if here)
-    arguments = (np.array([*range(k)], np.int32), np.array(row.lower), np.array(row.upper))
+    arguments = as_in_models(np.arange(k, dtype=np.int32), np.array(row.lower), np.array(row.upper))
     flags = (np.array(possible), np.array(inside))
     assert can_stay(0, k, *arguments, *flags) == (not forced and within >= 1)
     assert must_enter(0, k, *arguments, *flags) == (drawn or beyond < 1)
@@ -132,9 +139,9 @@ def test_the_optimum_is_enclosed_and_its_support_exact(row: Row, data: st.DataOb
     x = data.draw(st.lists(values, min_size=k, max_size=k))
     mass = poured(row, x, maximise)
     value = sum((m * Fraction(v) for m, v in zip(mass, x, strict=True)), Fraction(0))
-    start, successor = np.array([0, k]), np.arange(k, dtype=np.int32)
-    states = np.array([0, 1])
-    model = ModelArrays(states, start, successor, np.array(row.lower), np.array(row.upper), False)
+    start, successor, states = np.array([0, k]), np.arange(k, dtype=np.int32), np.array([0, 1])
+    bounds = np.array(row.lower), np.array(row.upper)
+    model = ModelArrays(*as_in_models(states, start, successor, *bounds), False)
     none, modes, leader = np.empty(0), np.zeros(1, np.int8), np.zeros(1, np.int32)
     system = SystemArrays(none, none, modes, leader, True, maximise, 0.0, np.inf, 0.0)
 

@@ -101,9 +101,11 @@ def test_pages_fit_every_screen_in_light_and_dark(site: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_code_of_a_page_does_what_it_shows(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     matplotlib.use("Agg")
+    if page.stem == "papers":  # all figures of a report, which are drawn and looked at in its own tests
+        request.getfixturevalue("empty_pictures")
     monkeypatch.setenv("COLUMNS", "100")
     run_page(page, tmp_path)
     plt.close("all")

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 from cases.exact_values import KINDS, assert_encloses, draw, exact
+from effort import repeats
 from exact_reference import TinyModel, brute_force, random_model, random_objective
 from tightrope.formats.policy import Policy
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.solver import Solution, solve
 
-MODELS = 24
+MODELS = repeats(36)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import stormpy
 
@@ -84,13 +85,106 @@ def test_learning_narrows_what_probabilities_share(model: tr.ParametricMDP, over
 
 def test_what_needs_numbers_is_refused(model: tr.ParametricMDP, tmp_path: Path) -> None:
     problem = model.problem(ASKED)
+    truth = model.instantiate(d=0.4, h=0.25)
+    data = tr.Simulator(truth, model_hash=model.hash()).episodes(20, seed=7)
     for ask in (
-        lambda: tr.over_domain(problem, sets="coupled"),
+        lambda: tr.learn(problem, data, region="slab"),
         lambda: model.rewards["cost"].per_choice(model.structure),
     ):
         with pytest.raises(InputError, match="the rewards 'cost' depend on parameters"):
             ask()
+    with pytest.raises(InputError, match="how their ranges narrow with more data is not forecast"):
+        tr.plan(problem, data, gap=0.1)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def tense() -> tr.ParametricMDP:
+    """Rewards of both signs that rise in h where one state earns and fall where the other does."""
+    parameters = tr.Parameters.box(p=(0.1, 0.9), h=(-1, 2))
+    p, h = parameters.symbols()
+    rows = [(0, "go", {0: p / 2, 1: 1 - p, 2: p / 2}), (1, "x", {1: p / 2, 2: 1 - p / 2}), (2, "", {2: 1})]
+    rewards = {"c": [h - p, 1 - h + p, 0]}
+    found = tr.build_from_rows(rows, parameters, labels={"end": [2]}, choice_rewards=rewards)
+    assert isinstance(found, tr.ParametricMDP)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"), [('R{"c"}max=? [ F "end" ]', {}), ('R{"c"}max=? [ C ]', {"discount": 0.9})]
+)
+def test_one_vector_for_probabilities_and_rewards(
+    tense: tr.ParametricMDP, asked: str, words: dict[str, Any]
+) -> None:
+    problem = tense.problem(asked, **words)
+    coupled = tr.over_domain(problem, sets="coupled").interval
+    apart = tr.over_domain(problem, sets="rectangular").interval
+    values = [
+        float(tr.solve(problem.at(p=p, h=h)).at_initial_states.lower)
+        for p, h in product((0.1, 0.5, 0.9), (-1, 0.5, 2))
+    ]
+    assert coupled.lower == pytest.approx(min(values), abs=1e-4)
+    assert coupled.upper == pytest.approx(max(values), abs=1e-4)
+    assert coupled.width < 0.8 * apart.width
+
+
+def test_coupled_over_a_learned_region_and_with_a_step_bound(tense: tr.ParametricMDP) -> None:
+    counts = tr.Simulator(tense.instantiate(p=0.5, h=1), model_hash=tense.hash()).episodes(300, seed=3)
+    learned = tr.learn(tense.problem('R{"c"}max=? [ F "end" ]'), counts, delta=0.05, sets="coupled")
+    assert learned.robust.coupled is not None
+    value = tr.solve(tense.problem('R{"c"}max=? [ F "end" ]').at(p=0.5, h=1)).at_initial_states
+    assert learned.interval.lower <= value.lower and value.upper <= learned.interval.upper
+    steps = tense.problem('R{"c"}max=? [ C<=3 ]')
+    bounded = tr.over_domain(steps, sets="coupled", policy=[0, 0, 0]).interval
+    # After p/2 the first state earns again, after 1 - p the second one does, and so on: at corners of the box.
+    values = [
+        float(tr.solve(steps.at(p=p, h=h)).at_initial_states.lower) for p, h in product((0.1, 0.9), (-1, 2))
+    ]
+    assert bounded.lower <= min(values) <= max(values) <= bounded.upper < max(values) + 0.05
+
+
+def test_products_that_no_probability_has() -> None:
+    parameters = tr.Parameters.box(p=(0.1, 0.9), h=(0, 1))
+    p, h = parameters.symbols()
+    rows = [(0, "go", {0: p, 1: 1 - p}), (1, "", {1: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"end": [1]}, choice_rewards={"c": [h * h, 0]})
+    problem = model.problem('R{"c"}min=? [ F "end" ]')
+    assert tr.over_domain(problem, sets="rectangular").interval.upper == pytest.approx(10, rel=1e-4)
+    with pytest.raises(InputError, match=r"the reward h\^2 has a product of parameters that no probability"):
+        tr.over_domain(problem, sets="coupled")
+    log = [{"state": 0, "action": "go", "next_state": 1, "cost": 0.5, "episode": i} for i in range(9)]
+    with pytest.raises(InputError, match=r"the reward h\^2 has a product of parameters that no probability"):
+        tr.learn(problem, pd.DataFrame(log), cost_range=(0, 1))
+
+
+def test_rewards_by_successor_and_negative_ones_against_storm(tmp_path: Path) -> None:
+    """Storm reads what is written as DRN, where a choice earns the expectation."""
+    parameters = tr.Parameters.box(p=(0.1, 0.9), h=(-2, 2))
+    p, h = parameters.symbols()
+    model = tr.build_from_rows(
+        [(0, "a", {0: p, 1: 1 - p}), (0, "b", {1: p, 2: 1 - p}), (1, "c", {2: 1}), (2, "", {2: 1})],
+        parameters,
+        labels={"end": [2]},
+        state_rewards={"c": [-1, h, 0]},
+        transition_rewards={"c": [{0: h, 1: 1 - 2 * h}, {1: p * h}, {2: -h}, {}]},
+    )
+    tr.write_drn(model, tmp_path / "m.drn")
+    storm = stormpy.build_model_from_drn[stormpy.RationalFunction](str(tmp_path / "m.drn"))
+    variables = {each.name: each for each in storm.collect_all_parameters()}
+    asked = 'R{"c"}max=? [ F "end" ]'
+    for point in ({"p": Fraction(1, 4), "h": Fraction(3, 2)}, {"p": Fraction(2, 3), "h": Fraction(-1)}):
+        exact = {variables[n]: stormpy.RationalFunctionCoefficient(str(v)) for n, v in point.items()}
+        earned = [
+            float(Fraction(str(r.evaluate(exact)))) for r in storm.reward_models["c"].state_action_rewards
+        ]
+        plain = model.instantiate(point)
+        assert plain.rewards["c"].choice.tolist() == pytest.approx(earned)
+        found = tr.solve(model.problem(asked).at(point)).at_initial_states
+        q, v = point["p"], point["h"]
+        after = v - v
+        first = (-1 + q * v + (1 - q) * (1 - 2 * v + after)) / (1 - q)
+        second = -1 + q * (q * v + after)
+        assert found.lower == pytest.approx(float(max(first, second)), abs=1e-6)
 
 
 def test_copies_and_identity(model: tr.ParametricMDP) -> None:

@@ -17,12 +17,15 @@ transition. Only states that the policy can reach from the initial one become ro
 expression, which makes Z smaller and never wrong. Whether a play stops for every x of a set is not decided
 here; the error bound of `tightrope.coupled.taylor` proves it or fails.
 
+Rewards with parameters are entries, too, to a row whose value is fixed at 1 (`tightrope.coupled.earned`).
+
 Step-bounded objectives repeat the backup a number of times (`Phase`), as `solver.iteration.horizon` does.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +35,7 @@ from tightrope.model.graph.qualitative import positive
 from tightrope.model.graph.support import Support
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record
@@ -96,9 +100,16 @@ def chain_of(model: ParametricMDP, objective: Objective, policy: Policy) -> Chai
     row_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(per_state)])
     shift = structure.transition_start[used] - (np.cumsum(lengths) - lengths)
     transition = np.arange(int(row_start[-1])) + np.repeat(shift, lengths)
-    reward, reward_error = _rewards(structure, objective, used, weight)
+    parametric = objective.reward if isinstance(objective.reward, ParametricReward) else None
+    chance = weight if objective.discount is None else weight / objective.discount
+    plain = None if parametric is not None else objective.reward
+    reward, reward_error = _rewards(structure, plain, used, chance)
     graph = _Graph.of(structure, row_start, structure.successor[transition])
-    fixed, value, trouble = _boundary(objective, graph, reward)
+    rewarded = reward > 0
+    if parametric is not None:
+        zero = np.diff(parametric.expressions.row_start) == 0
+        rewarded[structure.choice_state[used[~zero[parametric.expression[used]]]]] = True
+    fixed, value, trouble = _boundary(objective, graph, rewarded)
     start, phases = _phases(objective, structure.states)
     keep = graph.reached(np.zeros_like(fixed) if phases else fixed)
     if trouble is not None and bool(np.any(keep & trouble)):
@@ -114,7 +125,7 @@ def chain_of(model: ParametricMDP, objective: Objective, policy: Policy) -> Chai
     transition = transition[entry]
     # A state that only a fixed one leads to is no row: what comes after a fixed state does not matter.
     successor = row_of[structure.successor[transition]]
-    return Chain(
+    made = Chain(
         state=state.astype(np.int32),
         initial=int(row_of[structure.initial]),
         row_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(count)]),
@@ -128,6 +139,55 @@ def chain_of(model: ParametricMDP, objective: Objective, policy: Policy) -> Chai
         acyclic=not bool(cyclic.any()),
         start=None if start is None else start[state],
         phases=tuple(Phase(p.steps, p.fixed[state], p.value[state]) for p in phases),
+    )
+    if parametric is None:
+        return made
+    return _with_earned(made, model, parametric, used, chance)
+
+
+def _with_earned(
+    chain: Chain, model: ParametricMDP, reward: ParametricReward, used: OffsetArray, chance: FloatArray
+) -> Chain:
+    """The chain with the rewards of the choices in `used`, which the policy takes with these chances: entries
+    with expressions after those of the model, to one more row whose value is 1.
+    """
+    structure, last = model.structure, chain.rows
+    row_of = np.full(structure.states, -1, dtype=np.int64)
+    row_of[chain.state] = np.arange(last)
+    row = row_of[structure.choice_state[used]]
+    kept = np.flatnonzero(row >= 0)
+    order = kept[np.argsort(row[kept], kind="stable")]
+    count = np.diff(chain.row_start) + np.bincount(row[order], minlength=last)
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(count), [int(count.sum())]])
+    earned = np.zeros(int(start[-1]), dtype=np.bool_)
+    within = np.arange(len(order)) - np.searchsorted(row[order], row[order])
+    earned[start[row[order]] + np.diff(chain.row_start)[row[order]] + within] = True
+
+    def merged(entries: IndexArray | FloatArray, more: IndexArray | FloatArray) -> Any:
+        result = np.empty(len(earned), dtype=entries.dtype)
+        result[~earned], result[earned] = entries, more
+        return result
+
+    def ended(values: FloatArray) -> FloatArray:
+        return np.append(values, 1.0)
+
+    def held(fixed: BoolArray) -> BoolArray:
+        return np.append(fixed, True)
+
+    offset = len(model.expressions)
+    return replace(
+        chain,
+        state=np.append(chain.state, chain.state[-1:]),
+        row_start=start,
+        successor=merged(chain.successor, np.full(len(order), last, dtype=np.int32)),
+        expression=merged(chain.expression, (offset + reward.expression[used[order]]).astype(np.int32)),
+        weight=merged(chain.weight, chance[order]),
+        reward=np.append(chain.reward, 0.0),
+        reward_error=np.append(chain.reward_error, 0.0),
+        fixed=held(chain.fixed),
+        value=ended(chain.value),
+        start=None if chain.start is None else ended(chain.start),
+        phases=tuple(Phase(one.steps, held(one.fixed), ended(one.value)) for one in chain.phases),
     )
 
 
@@ -177,14 +237,13 @@ def _used(structure: Structure, policy: Policy) -> tuple[OffsetArray, FloatArray
 
 
 def _rewards(
-    structure: Structure, objective: Objective, used: OffsetArray, weight: FloatArray
+    structure: Structure, reward: RewardStructure | None, used: OffsetArray, chance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Expected rewards of one step, and bounds on their rounding: none where one choice is certain."""
-    if objective.reward is None:
+    if reward is None:
         return np.zeros(structure.states), np.zeros(structure.states)
-    earned = objective.reward.per_choice(structure)[used]
+    earned = reward.per_choice(structure)[used]
     owner = structure.choice_state[used]
-    chance = weight if objective.discount is None else weight / objective.discount
     total, size = np.zeros(structure.states), np.zeros(structure.states)
     np.add.at(total, owner, chance * earned)
     np.add.at(size, owner, np.abs(chance * earned))
@@ -196,10 +255,10 @@ def _rewards(
 
 
 def _boundary(
-    objective: Objective, graph: _Graph, reward: FloatArray
+    objective: Objective, graph: _Graph, rewarded: BoolArray
 ) -> tuple[BoolArray, FloatArray, BoolArray | None]:
     """(fixed, value, states whose value is infinite)."""
-    states = len(reward)
+    states = len(rewarded)
     fixed, value = np.zeros(states, np.bool_), np.zeros(states)
     if objective.is_bounded or objective.kind is ObjectiveKind.DISCOUNTED:
         return fixed, value, None
@@ -215,7 +274,6 @@ def _boundary(
         if objective.terminal is not None:
             value = np.where(fixed, objective.terminal, 0.0)
         return fixed, value, ~graph.reaches(fixed, ~fixed)
-    rewarded = reward > 0
     fixed = ~graph.reaches(rewarded)
     return fixed, value, ~graph.reaches(fixed)
 

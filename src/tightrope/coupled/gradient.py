@@ -23,6 +23,7 @@ from tightrope.coupled.linear_systems import weighted_matrix
 from tightrope.formats.policy import Policy
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.rewards import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.value_slopes import Solved
 from tightrope.statistics.coordinates import AffineFunctions
@@ -43,7 +44,10 @@ class ValueGradient:
     def of(
         model: ParametricMDP, objective: Objective, policy: Policy, functions: AffineFunctions
     ) -> ValueGradient | None:
-        """None where the value is infinite whatever the parameters, or too long to unroll."""
+        """None where the value is infinite whatever the parameters, too long to unroll, or of rewards with
+        parameters."""
+        if isinstance(objective.reward, ParametricReward):
+            return None
         chain = chain_of(model, objective, policy)
         if isinstance(chain, str) or sum(p.steps for p in chain.phases) * chain.rows > _MOST_STORED:
             return None

@@ -21,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tightrope.coupled.earned import against, functions_of, rewards_at
 from tightrope.coupled.result import CoupledValue
 from tightrope.coupled.value import (
     DEFAULT_GAP,
@@ -101,8 +102,8 @@ def coupled_policy(
         )
     kernel = kernel_of(sets)
     if robust is None:
-        against = replace(objective, nature=objective.agent.opposite)
-        robust = solve_sets(kernel, against, precision=precision).policy
+        asked = against(objective, sets, objective.agent.opposite)
+        robust = solve_sets(kernel, asked, precision=precision).policy
     optimum = _Optimum(sets, objective, precision, polytope)
     maximises = optimum.maximises
     best: Candidate | None = None
@@ -119,7 +120,7 @@ def coupled_policy(
             policy,
             gap=gap,
             limits=replace(limits, seconds=max(left, 0.0)),
-            rectangular=rectangular_solutions(kernel, objective, policy, precision),
+            rectangular=rectangular_solutions(sets, objective, policy, precision, kernel),
         )
         guarantee = value.lower if maximises else value.upper
         tried.append(Candidate(origin, policy, guarantee))
@@ -151,7 +152,7 @@ def coupled_policy(
             policy,
             gap=gap,
             limits=replace(limits, seconds=left),
-            rectangular=rectangular_solutions(kernel, objective, policy, precision),
+            rectangular=rectangular_solutions(sets, objective, policy, precision, kernel),
         )
         guarantee = value.lower if maximises else value.upper
         tried.append(Candidate("given", policy, guarantee))
@@ -181,14 +182,15 @@ class _Optimum:
 
     @cached_property
     def functions(self) -> AffineFunctions:
-        return self.polytope.coordinates.functions(self.sets.model.expressions)
+        return functions_of(self.polytope.coordinates, self.sets.model, self.objective)
 
     def at(self, x: FloatArray) -> tuple[float, Policy]:
         """The optimal value at coordinates x, on the side that cannot be beaten, and an optimal policy."""
         model = self.sets.model
-        probability = np.clip(self.functions.constant + self.functions.linear @ x, 0.0, 1.0)
-        plain = MDP(model.structure, probability[model.expression])
-        solution = solve(plain, self.objective, precision=self.precision)
+        values = self.functions.constant + self.functions.linear @ x
+        plain = MDP(model.structure, np.clip(values, 0.0, 1.0)[model.expression])
+        asked = rewards_at(self.objective, values, model)
+        solution = solve(plain, asked, precision=self.precision)
         end = solution.upper if self.maximises else solution.lower
         return float(end[model.initial]), solution.policy
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from tightrope.coupled.branch import Tree
 from tightrope.coupled.cells import MOST_BOX_DIMENSIONS, Region
 from tightrope.coupled.chain import chain_of
+from tightrope.coupled.earned import against, functions_of
 from tightrope.coupled.result import EXACT_SHARE, Cell, CoupledStatus, CoupledValue, Witness
 from tightrope.coupled.witness import Point, Search
 from tightrope.errors import InputError
@@ -75,7 +76,7 @@ def coupled_value(
         raise InputError(f"the gap is {gap}, not within (0, 1)")
     low, high = rectangular or rectangular_solutions(sets, objective, fixed, precision)
     initial = sets.model.initial
-    functions = polytope.coordinates.functions(sets.model.expressions)
+    functions = functions_of(polytope.coordinates, sets.model, objective)
     blank = CoupledValue(
         objective=objective,
         policy=fixed,
@@ -136,22 +137,22 @@ def checked_region(sets: Sets) -> Polytope:
 
 
 def rectangular_solutions(
-    sets: Sets | Kernel, objective: Objective, policy: Policy, precision: float
+    sets: Sets, objective: Objective, policy: Policy, precision: float, kernel: Kernel | None = None
 ) -> tuple[Solution, Solution]:
     """Nature making the reported value of the policy small, and large.
 
     A randomised policy without a step bound is evaluated over the expression sets, which enclose the
-    rectangular ones.
+    rectangular ones. `kernel` is that of the sets, where it is at hand.
     """
-    kernel = kernel_of(sets) if isinstance(sets, Sets) else sets
+    kernel = kernel_of(sets) if kernel is None else kernel
     mixes = not policy.is_deterministic and not objective.is_bounded
-    if mixes and isinstance(sets, Sets) and not isinstance(kernel, IntervalKernel):
+    if mixes and not isinstance(kernel, IntervalKernel):
         kernel = IntervalKernel.of(sets.interval_model())
     natures = (Direction.MIN, Direction.MAX)
     if objective.complement:
         natures = (Direction.MAX, Direction.MIN)
     first, second = (
-        solve_sets(kernel, replace(objective, nature=nature), policy=policy, precision=precision)
+        solve_sets(kernel, against(objective, sets, nature), policy=policy, precision=precision)
         for nature in natures
     )
     return first, second

@@ -18,6 +18,7 @@ from tightrope.formats.policy import Policy
 from tightrope.learning.policies import depends_on_step, maximises
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.rewards import ParametricReward
 from tightrope.numerics import betting
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.question import Question
@@ -37,6 +38,8 @@ def why_no_bets(
     Decided from model, question and design. A given policy must not have been chosen by looking at the data,
     which no other region needs, so bets on it are for those who ask for them or have planned them.
     """
+    if isinstance(objective.reward, ParametricReward):
+        return "the rewards depend on parameters"
     if given.depends_on_step if given is not None else depends_on_step(objective):
         return "the policy depends on the step"
     if given is not None and (design is None or given.digest not in design.bet_on):

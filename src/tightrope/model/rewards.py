@@ -98,7 +98,8 @@ class ParametricReward(RewardStructure):
         named = f"the rewards '{self.name}'" if self.name else "the rewards"
         raise InputError(
             f"{named} depend on parameters, and what is asked for needs numbers",
-            hint="give a point (`at`), or ask over a domain or learn with `sets` rectangular or expression",
+            hint="give a point (`at`), or ask over a domain or learn with `sets` rectangular, coupled or "
+            "expression",
         )
 
     @property

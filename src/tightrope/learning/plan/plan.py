@@ -23,6 +23,7 @@ from tightrope.learning.plan.target import Target
 from tightrope.learning.policies import depends_on_step
 from tightrope.learning.products import refuse_products
 from tightrope.learning.stages import Progress
+from tightrope.model.rewards import ParametricReward
 from tightrope.problem import Problem, learnable
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
@@ -118,6 +119,11 @@ def plan(
 
 def _refuse(problem: Problem, counts: Counts, decisions: Decisions) -> None:
     """Questions that a plan has no answer to."""
+    if isinstance(problem.objective.reward, ParametricReward):
+        raise InputError(
+            "the rewards depend on parameters, and how their ranges narrow with more data is not forecast",
+            hint="plan for a property about probabilities, or give those parameters a value in the model",
+        )
     if depends_on_step(problem.objective):
         raise InputError(
             "the property has a step bound, so its robust policy depends on the step, and a plan is about "

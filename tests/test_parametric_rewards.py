@@ -136,7 +136,7 @@ def test_coupled_over_a_learned_region_and_with_a_step_bound(tense: tr.Parametri
     assert learned.interval.lower <= value.lower and value.upper <= learned.interval.upper
     steps = tense.problem('R{"c"}max=? [ C<=3 ]')
     bounded = tr.over_domain(steps, sets="coupled", policy=[0, 0, 0]).interval
-    # After p/2 the first state earns again, after 1 - p the second one does, and so on: at corners of the box.
+    # One policy: its best and worst values lie at corners of the box, but for a little in between.
     values = [
         float(tr.solve(steps.at(p=p, h=h)).at_initial_states.lower) for p, h in product((0.1, 0.9), (-1, 2))
     ]

@@ -23,7 +23,7 @@ from itertools import pairwise
 from math import inf, isfinite, isnan
 from typing import Any
 
-KINDS = ("UNTIL", "NEXT", "REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED")
+KINDS = ("UNTIL", "NEXT", "REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED", "AVERAGE", "TEMPORAL")
 TYPES = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float64": "d", "bool": "B"}
 MOST_WHOLE = 2**62
 MOST_BYTES = 2**28
@@ -79,7 +79,7 @@ def read_certificate(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
         require(
             isinstance(head, dict) and head.keys() == {"format", "arrays", "certificate"}, "another header"
         )
-        require(type(head["format"]) is int and head["format"] == 5, "another format")
+        require(type(head["format"]) is int and head["format"] == 6, "another format")
         described = head["arrays"]
         require(isinstance(described, dict) and described.keys() == members.keys(), "other members")
         return head["certificate"], {name: read_array(described[name], members[name]) for name in members}
@@ -169,6 +169,15 @@ class Node:
         require(length is None or len(found[2]) == length, f"'{self.path}{name}' has another length")
         return list(found[2])
 
+    def table(self, name: str, kind: str, dimensions: int) -> tuple[tuple[int, ...], list[Any]]:
+        """(shape, nested lists) of an array of several dimensions."""
+        found = given(self.arrays.pop(f"{self.path}{name}", None), f"'{self.path}{name}' is missing")
+        require(found[0] == kind and len(found[1]) == dimensions, f"'{self.path}{name}' is another array")
+        entries = found[2]
+        for length in reversed(found[1][1:]):
+            entries = [entries[i : i + length] for i in range(0, len(entries), length)] if length else []
+        return found[1], entries
+
     def integers(
         self, name: str, length: int | None = None, least: int = 0, most: int = MOST_WHOLE
     ) -> list[int] | None:
@@ -210,7 +219,7 @@ class Problem:
     """Graph, objective, and rows (successor, lower, upper) of every choice in rationals."""
 
     def __init__(self, node: Any, arrays: dict[str, Any]):
-        own = Node(node, "problem.", arrays, "graph objective domain data assumed_support")
+        own = Node(node, "problem.", arrays, "graph objective domain data assumed_support automaton")
         require(
             node["domain"] is None and node["data"] is None,
             "a certificate over a domain is not for this checker",
@@ -225,6 +234,11 @@ class Problem:
             )
         )
         self._rows(own, node)
+        temporal = self.kind == "TEMPORAL"
+        require(temporal == (node["automaton"] is not None), "an automaton is for temporal questions")
+        self.free_only = temporal
+        if temporal:
+            self._become(Automaton(node["automaton"], arrays, self.states))
 
     def _graph(self, graph: Node) -> None:
         self.choice_start = given(graph.integers("choice_start"), "no graph")
@@ -247,16 +261,15 @@ class Problem:
         self.target = own.array("target", "bool", self.states)
         self.allowed = own.array("allowed", "bool", self.states)
         terminal = own.reals("terminal", self.states)
-        event, until = self.kind in ("UNTIL", "NEXT"), self.kind == "UNTIL"
+        event, until = self.kind in ("UNTIL", "NEXT", "TEMPORAL"), self.kind == "UNTIL"
         require((self.discount is not None) == (self.kind == "DISCOUNTED"), "the discount does not fit")
         require(self.discount is None or 0 < self.discount < 1, "the discount does not fit")
         require(self.upper_steps is None or self.kind in ("UNTIL", "CUMULATIVE"), "steps do not fit")
         require(self.upper_steps is not None or self.kind != "CUMULATIVE", "steps do not fit")
         require(self.lower_steps == 0 or until, "steps do not fit")
         require(self.upper_steps is None or self.lower_steps <= self.upper_steps, "steps do not fit")
-        require(
-            (self.target is not None) == (event or self.kind == "REACH_REWARD"), "the target does not fit"
-        )
+        aimed = self.kind in ("UNTIL", "NEXT", "REACH_REWARD")
+        require((self.target is not None) == aimed, "the target does not fit")
         require((reward is None) == event, "rewards do not fit")
         require(self.allowed is None or until, "allowed states do not fit")
         require(terminal is None or self.kind == "REACH_REWARD", "terminal values do not fit")
@@ -322,6 +335,112 @@ class Problem:
         require(least <= 1 <= most, f"there is no distribution at choice {c}", 1)
         return row
 
+    def _become(self, automaton: Automaton) -> None:
+        """The product with an automaton, from what can be reached, and reaching what is won there."""
+        memories = len(automaton.successor)
+        seen, front = {(self.initial, 0)}, [(self.initial, 0)]
+        for s, q in front:
+            following = automaton.successor[q][automaton.letter[s]]
+            behind = {(t, following) for c in self.of_state[s] for t, _, _ in self.rows[c]}
+            front += sorted(behind - seen)
+            seen |= behind
+        pairs = sorted(seen, key=lambda pair: pair[0] * memories + pair[1])
+        number = {pair: i for i, pair in enumerate(pairs)}
+        rows, single, of_state = [], [], []
+        for s, q in pairs:
+            following = automaton.successor[q][automaton.letter[s]]
+            of_state.append(range(len(rows), len(rows) + len(self.of_state[s])))
+            for c in self.of_state[s]:
+                rows.append([(number[t, following], low, high) for t, low, high in self.rows[c]])
+                single.append(self.single[c])
+        self.initial = number[self.initial, 0]
+        self.rows, self.single, self.of_state = rows, single, of_state
+        self.states, self.choices, self.kind = len(pairs), len(rows), "UNTIL"
+        self.reward, self.terminal = [Fraction(0)] * len(rows), [Fraction(0)] * len(pairs)
+        settled = automaton.settled()
+        won = {i for i, (_, q) in enumerate(pairs) if q in settled}
+        if not automaton.only_settles(settled):
+            require(self.agent == "MAX", "a minimum of what such an automaton accepts", 1)
+            cut = any(low == 0 and high > 0 for row in rows for _, low, high in row)
+            require(not cut, "a transition of the product can vanish", 1)
+            for avoided, marks in automaton.pairs:
+                read = [(q, automaton.letter[s]) for s, q in pairs]
+                inside = {i for i, (q, a) in enumerate(read) if not avoided[q][a]}
+                seen_at = [{i for i, (q, a) in enumerate(read) if mark[q][a]} for mark in marks]
+                won |= self._kept(inside, seen_at)
+        self.target = [i in won for i in range(len(pairs))]
+
+    def _kept(self, inside: set[int], marks: list[set[int]]) -> set[int]:
+        """The largest part of `inside` where one can stay and always reach each of the marks again."""
+        while True:
+            ways = {
+                i: [
+                    targets
+                    for targets in ({t for t, _, p in self.rows[c] if p > 0} for c in self.of_state[i])
+                    if targets <= inside
+                ]
+                for i in inside
+            }
+            kept = {i for i in inside if ways[i]}
+            for mark in marks:
+                found, size = kept & mark, -1
+                while size != len(found):
+                    size = len(found)
+                    found |= {i for i in kept if any(targets & found for targets in ways[i])}
+                kept &= found
+            if kept == inside:
+                return inside
+            inside = kept
+
+
+class Automaton:
+    """Reads letters of states; accepts by pairs (what is avoided, sets that are repeated)."""
+
+    def __init__(self, node: Any, arrays: dict[str, Any], states: int):
+        own = Node(node, "problem.automaton.", arrays, "believed")
+        own.truth("believed")
+        atoms, letters = own.table("atom", "bool", 2), own.table("successor", "int", 2)
+        avoided, repeated = own.table("avoided", "bool", 3), own.table("repeated", "bool", 3)
+        pair = given(own.integers("pair"), "no pairs")
+        atom, self.successor = atoms[1], letters[1]
+        memories, width = letters[0]
+        require(atoms[0][1] == states and atoms[0][0] <= 30, "atoms do not fit")
+        require(memories >= 1 and width >= 1, "an automaton without states")
+        require(avoided[0][1:] == repeated[0][1:] == (memories, width), "marks do not fit")
+        count, marks = avoided[0][0], repeated[0][0]
+        large = max(memories * (count + marks), 10 * memories) > 200_000 or states * memories > 2**28
+        require(len(pair) == marks and not large, "marks do not fit, or there are too many")
+        require(all(p < count for p in pair), "a mark of no pair")
+        require(all(0 <= q < memories for row in self.successor for q in row), "it leads nowhere")
+        codes = [sum(row[s] << i for i, row in enumerate(atom)) for s in range(states)]
+        known = {code: i for i, code in enumerate(sorted(set(codes)))}
+        require(len(known) == width, "it does not read the letters that occur")
+        self.letter = [known[code] for code in codes]
+        self.pairs = [
+            (table, [repeated[1][j] for j in range(marks) if pair[j] == k])
+            for k, table in enumerate(avoided[1])
+        ]
+
+    def settled(self) -> set[int]:
+        """Memories from which every word is accepted."""
+        result: set[int] = set()
+        for avoided, marks in self.pairs:
+            good = {
+                q for q, row in enumerate(avoided) if not any(row) and all(all(mark[q]) for mark in marks)
+            }
+            size = -1
+            while size != len(good):
+                size = len(good)
+                good = {q for q in good if set(self.successor[q]) <= good}
+            result |= good
+        return result
+
+    def only_settles(self, settled: set[int]) -> bool:
+        return all(
+            any(not any(any(row) for q, row in enumerate(mark) if q not in settled) for mark in marks)
+            for _, marks in self.pairs
+        )
+
 
 def values_at(polynomials: list[str], theta: list[Fraction]) -> list[Fraction]:
     """Every polynomial at the point."""
@@ -373,6 +492,12 @@ class Claim:
         require((self.choice is not None) == (policy == "fixed"), "the policy does not fit")
         require((weight is not None) == (policy == "randomised"), "the weights do not fit")
         self.vectors = [helps.reals(side, states, infinite=True) for side in ("lower", "upper")]
+        self.biases = [helps.reals(f"{side}_bias", states) for side in ("lower", "upper")]
+        average = problem.kind == "AVERAGE"
+        require(all((b is not None) == average for b in self.biases), "a bias does not fit")
+        require(policy == "free" or not problem.free_only, "a policy without memory")
+        require(policy != "randomised" or not average, "the average of a randomised policy")
+        require(not average or inf not in (self.vectors[1] or ()), "an average is infinite")
         low_rank, high_rank = helps.integers("lower_ranking", states), helps.integers("upper_ranking", states)
         self.rankings = [low_rank, low_rank if high_rank is None else high_rank]
         self.witness = helps.integers("witness", states)
@@ -525,6 +650,9 @@ def bound_of(problem: Problem, claim: Claim, upward: bool) -> Number:
         return game.after(goal, problem.steps, True)[problem.initial]
     vector = given(claim.vectors[upward], "no vector")
     values: list[Number] = [inf if v == inf else Fraction(v) for v in vector]
+    if problem.kind == "AVERAGE":
+        averages(game, values, [Fraction(b) for b in given(claim.biases[upward], "no bias")])
+        return values[problem.initial]
     boundary = boundary_of(problem)
     for s in states:
         if s in boundary:
@@ -539,6 +667,21 @@ def bound_of(problem: Problem, claim: Claim, upward: bool) -> Number:
     if problem.lower_steps > 0:
         values = game.after(values, problem.lower_steps, False)
     return values[problem.initial]
+
+
+def averages(game: Game, gain: list[Number], bias: list[Number]) -> None:
+    """gain ≥ p·gain and gain + bias ≥ r + p·bias (≤ below), with one p for both."""
+    problem, upward = game.problem, game.upward
+    for s in range(problem.states):
+        for c in game.options(s):
+            holds = False
+            theirs = upward if problem.single[c] else problem.nature == "MAX"
+            for one, other in ((theirs, upward), (upward, theirs)):
+                kept = Fraction(pour(problem.rows[c], gain, one)) - Fraction(gain[s])
+                earned = problem.reward[c] + Fraction(pour(problem.rows[c], bias, other))
+                earned -= Fraction(gain[s]) + Fraction(bias[s])
+                holds |= (kept <= 0 and earned <= 0) if upward else (kept >= 0 and earned >= 0)
+            require(holds, f"gain and bias do not bound the average at state {s}", 1)
 
 
 def given_ranking(claim: Claim, upward: bool) -> list[int]:

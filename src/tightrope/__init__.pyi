@@ -76,6 +76,7 @@ from .monitoring.monitor import Monitor as Monitor
 from .monitoring.suspects import Suspect as Suspect
 from .problem import Problem as Problem
 from .proof.certify import certify as certify
+from .proof.certify_answer import certify_answer as certify_answer
 from .proof.verification import verify as verify
 from .region.region import Conflict as Conflict
 from .region.region import Region as Region

@@ -105,7 +105,7 @@ class Forgery:
             for name, value in self.arrays.items()
         }
         head = {
-            "format": 5,
+            "format": 6,
             "arrays": {name: one.recipe for name, one in stored.items()},
             "certificate": self.node,
             **self.head,

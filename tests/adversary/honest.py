@@ -40,6 +40,12 @@ endrewards
 rewards "toll"
  s=0 | s=2 : 1;
 endrewards
+rewards "mean"
+ s=1 : 1;
+ s=3 : 2.5;
+ s=4 : 0.25;
+ s=5 : 2;
+endrewards
 """
 """1 and 5 are an end component without a goal: every bound that holds there rests on a ranking."""
 
@@ -191,6 +197,12 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "cumulative": ("--prop", 'R{{"cost"}}{max} [ C<=4 ]'),
     "total": ("--prop", 'R{{"sparse"}}{max} [ C ]'),
     "discounted": ("--prop", 'R{{"cost"}}{max} [ C ]', "--discount", "0.9"),
+    "average": ("--prop", 'R{{"mean"}}{max} [ S ]'),
+    "least-average": ("--prop", 'R{{"mean"}}{min} [ S ]'),
+    "share": ("--prop", "{S} [ s=5 ]"),
+    "temporal": ("--prop", '{P} [ (G F s=5) | (F ("goal" & (X s=3))) ]'),
+    "rarely": ("--prop", "{Pmin} [ F G s!=5 ]"),
+    "settles": ("--prop", "{Pmin} [ F (s=2 & (X s=4)) ]"),
 }
 
 
@@ -200,6 +212,7 @@ def _asked(name: str, intervals: bool) -> tuple[str, ...]:
         "Pmin": "Pminmax=?" if intervals else "Pmin=?",
         "min": "minmax=?" if intervals else "min=?",
         "max": "maxmin=?" if intervals else "max=?",
+        "S": "Smaxmin=?" if intervals else "Smax=?",
     }
     return tuple(part.format(**words) if part.startswith(("{", "R{{")) else part for part in QUESTIONS[name])
 

@@ -16,6 +16,7 @@ import numpy as np
 from adversary.archive import Forgery, rationals
 from adversary.honest import Honest, quietly
 from adversary.truth_learning import depends_on_step, range_of
+from adversary.truth_questions import SLACK, average_of, temporal_bounds
 from adversary.truth_values import Question, is_allowed, objective_of
 from exact_reference import TinyModel
 from tightrope.model.objective import Direction
@@ -86,6 +87,10 @@ def refutation(honest: Honest, forgery: Forgery) -> str | None:
                     f"{claim.name} in [{claim.lower!r}, {claim.upper!r}], but instantiations of the region "
                     f"reach [{float(low)!r}, {float(high)!r}]"
                 )
+        elif forgery["problem.objective.kind"] in ("AVERAGE", "TEMPORAL"):
+            low, high = span_of(forgery, claim.weights)
+            if claim.lower > high + SLACK or claim.upper < low - SLACK:
+                return f"{claim.name} in [{claim.lower!r}, {claim.upper!r}], the value in [{low!r}, {high!r}]"
         else:
             truth = value_of(forgery, claim.weights)
             if not is_allowed(claim.lower, claim.upper, truth):
@@ -103,6 +108,11 @@ def shown(value: Fraction) -> str:
 def value_of(forgery: Forgery, weights: Weights | None) -> Fraction:
     """The exact value of the problem that a file writes down."""
     return _value(_Key(forgery), weights)
+
+
+def span_of(forgery: Forgery, weights: Weights | None) -> tuple[float, float]:
+    """Bounds of the value of a long-run average or a temporal formula that a file writes down."""
+    return _span(_Key(forgery), weights)
 
 
 class _Key:
@@ -124,8 +134,22 @@ def _value(key: _Key, weights: Weights | None) -> Fraction:
     return question.value(None if weights is None else [list(row) for row in weights])
 
 
+@cache
+def _span(key: _Key, weights: Weights | None) -> tuple[float, float]:
+    model, low, high = game_of(key.forgery)
+    if key.forgery["problem.objective.kind"] == "AVERAGE":
+        average = average_of(key.forgery, model.choices, weights)
+        return average, average
+    return temporal_bounds(key.forgery, low, high)
+
+
 def question_of(forgery: Forgery) -> Question:
-    """The problem of a file in exact numbers. Doubles stand for the short decimals they were written from."""
+    """The problem of a file in exact numbers."""
+    return Question(game_of(forgery)[0], objective_of(forgery), forgery["problem.graph.initial"])
+
+
+def game_of(forgery: Forgery) -> tuple[TinyModel, list[Fraction], list[Fraction]]:
+    """The model of a file, and its bounds. Doubles stand for the short decimals they were written from."""
     choice_start = forgery["problem.graph.choice_start"].tolist()
     transition_start = forgery["problem.graph.transition_start"].tolist()
     successor = forgery["problem.graph.successor"].tolist()
@@ -138,8 +162,7 @@ def question_of(forgery: Forgery) -> Question:
         low = high = [values[e] for e in forgery["problem.expression"].tolist()]
     entries = list(zip(successor, low, high, strict=True))
     rows = [tuple(entries[a:b]) for a, b in pairwise(transition_start)]
-    model = TinyModel(tuple(tuple(rows[a:b]) for a, b in pairwise(choice_start)))
-    return Question(model, objective_of(forgery), forgery["problem.graph.initial"])
+    return TinyModel(tuple(tuple(rows[a:b]) for a, b in pairwise(choice_start))), low, high
 
 
 def _polynomials(forgery: Forgery) -> list[Fraction]:

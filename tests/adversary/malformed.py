@@ -251,20 +251,20 @@ MALFORMED: dict[str, Make] = {
     "header: deep objects": raw_header('{"a":' * 150_000),
     "header: deep in about": replaced_header('"about": ', '"about": ' + "[" * 3000 + "]" * 3000 + ', "aboot": '),
     "header: long": raw_header(" " * (32 * MIB) + "{}"),
-    "header: a number of a million digits": replaced_header('"format": 5', '"format": ' + "4" * 900_000),
+    "header: a number of a million digits": replaced_header('"format": 6', '"format": ' + "4" * 900_000),
     "header: NaN": edited(("claims.0.lower", float("nan"))),
     "header: Infinity": edited(("claims.0.lower", float("inf"))),
     "header: minus infinity": edited(("claims.0.lower", float("-inf"))),
-    "header: 1e999": replaced_header('"format": 5', '"format": 1e999'),
+    "header: 1e999": replaced_header('"format": 6', '"format": 1e999'),
     "header: -1e999 as a bound": lambda f: replaced_header(f'"lower": {f["claims.0.lower"]!r}', '"lower": -1e999')(f),
-    "header: format 5.0": edited(head={"format": 5.0}),
+    "header: format 6.0": edited(head={"format": 6.0}),
     "header: format true": edited(head={"format": True}),
     "header: format in words": edited(head={"format": "5"}),
-    "header: format 6": edited(head={"format": 6}),
-    "header: format 4": edited(head={"format": 4}),
-    "header: format missing": replaced_header('"format": 5, ', ""),
+    "header: format 7": edited(head={"format": 7}),
+    "header: format 5": edited(head={"format": 5}),
+    "header: format missing": replaced_header('"format": 6, ', ""),
     "header: format an object": edited(head={"format": {}}),
-    "header: a key twice": replaced_header('"format": 5', '"format": 5, "format": 5'),
+    "header: a key twice": replaced_header('"format": 6', '"format": 6, "format": 6'),
     "header: one field more": edited(head={"more": 1}),
     "header: arrays null": edited(head={"arrays": None}),
     "header: arrays a list": edited(head={"arrays": []}),
@@ -397,7 +397,62 @@ def _long_numbers(forgery: Forgery) -> bytes:
     return archive_bytes(forgery.members())
 
 
+def _long_automaton(memories: int) -> Make:
+    """A chain of memories, in which nothing is settled before its end."""
+
+    def make(forgery: Forgery) -> bytes:
+        width = forgery["problem.automaton.successor"].shape[1]
+        following = np.minimum(np.arange(memories) + 1, memories - 1)
+        forgery["problem.automaton.successor"] = np.repeat(following[:, None], width, axis=1)
+        forgery["problem.automaton.avoided"] = np.zeros((1, memories, width), dtype=np.bool_)
+        forgery["problem.automaton.pair"] = np.zeros(1, dtype=np.int64)
+        forgery["problem.automaton.repeated"] = np.ones((1, memories, width), dtype=np.bool_)
+        forgery["problem.automaton.repeated"][0, -1] = False
+        size = 6 * memories
+        for name in ("lower", "upper"):
+            forgery[f"values.0.{name}"] = np.ones(size)
+        for name in ("lower_ranking", "witness"):
+            forgery[f"values.0.{name}"] = np.zeros(size, dtype=np.int64)
+        return archive_bytes(forgery.members())
+
+    return make
+
+
+def _automaton(**changes: Callable[[np.ndarray], np.ndarray]) -> Make:
+    """An automaton with other arrays."""
+
+    def make(forgery: Forgery) -> bytes:
+        for name, change in changes.items():
+            path = f"problem.automaton.{name}"
+            forgery[path] = change(forgery[path].copy())
+        return archive_bytes(forgery.members())
+
+    return make
+
+
+AUTOMATA: dict[str, Make] = {
+    "successor beyond": _automaton(successor=lambda a: a + 1000),
+    "successor negative": _automaton(successor=lambda a: a - 1000),
+    "successor flat": _automaton(successor=lambda a: a.reshape(-1)),
+    "no memories": _automaton(successor=lambda a: a[:0], avoided=lambda a: a[:, :0], repeated=lambda a: a[:, :0]),
+    "a letter too few": _automaton(successor=lambda a: a[:, :-1], avoided=lambda a: a[:, :, :-1], repeated=lambda a: a[:, :, :-1]),
+    "atoms of other states": _automaton(atom=lambda a: a[:, :-1]),
+    "all atoms one letter": _automaton(atom=np.zeros_like),
+    "more atoms than bits": _automaton(atom=lambda a: np.repeat(a, 40, axis=0)),
+    "a mark of no pair": _automaton(pair=lambda a: a + 100),
+    "a pair below 0": _automaton(pair=lambda a: a - 100),
+    "marks of other memories": _automaton(repeated=lambda a: a[:, :-1]),
+    "pairs as truth values": _automaton(pair=lambda a: a.astype(np.bool_)),
+    "missing": lambda f: (f.drop("problem.automaton.avoided"), archive_bytes(f.members()))[1],
+    "believed by a word": edited(("problem.automaton.believed", "no")),
+    "for another question": edited(("problem.objective.kind", "UNTIL")),
+    "a target beside it": edited(("problem.objective.target", np.zeros(6, dtype=np.bool_))),
+    "too many memories": _long_automaton(30_000),
+}  # fmt: skip
+"""Automata that are none, made from the certificate of a temporal formula."""
+
 HOSTILE: dict[str, tuple[str, Make]] = {
+    "a chain of 4,000 memories": ("point/temporal", _long_automaton(4_000)),
     "2^50 trials": ("walk/events/tied", _near_the_rate(2**42, 1e-6)),
     "more counts than int64 holds": ("walk/events/tied", edited(("problem.data.batch_count", np.full(1, 2**62)))),
     "counts of 2^63 - 1": ("walk/likelihood/expression", lambda f: edited(("problem.data.batch_count", np.full_like(f["problem.data.batch_count"], 2**63 - 1)))(f)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adversary import attacks_learned, attacks_values
+from adversary import attacks_learned, attacks_questions, attacks_values
 from adversary.archive import Forgery
 from adversary.honest import ALL, VALUES
 from adversary.judge import refutation, verify
@@ -12,7 +12,7 @@ from adversary.second import second_verdict
 
 
 def test_there_are_enough_attacks_and_no_two_of_one_name() -> None:
-    attacks = [*attacks_values.ATTACKS, *attacks_learned.ATTACKS]
+    attacks = [*attacks_values.ATTACKS, *attacks_learned.ATTACKS, *attacks_questions.ATTACKS]
     names = [attack.name for attack in attacks]
     assert len(names) == len(set(names)) >= 60
     assert all(attack.why and attack.on and set(attack.on) <= ALL.keys() for attack in attacks)

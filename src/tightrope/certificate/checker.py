@@ -20,9 +20,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, Claim
+from tightrope.certificate.claim import Certificate, Claim, misfit
 from tightrope.certificate.format.fields import validate
 from tightrope.certificate.game.nature import Boxes, Vector, boxes_of
+from tightrope.certificate.game.product import product_of
 from tightrope.certificate.game.theorem import prove
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE, Arithmetic, OutOfRange, as_fraction
@@ -73,32 +74,44 @@ def _require_small(problem: Problem, n: Arithmetic) -> None:
 
 def _run(certificate: Certificate, n: Arithmetic, learned: Learned | None, checks: list[Check]) -> None:
     """What holds of the sets, then of every claim; nothing rests on a check that failed."""
-    boxes = None
     if learned is not None:
         checks += learned.checks()
+        if not all(one.passed for one in checks):
+            return
+        boxes = learned.model_boxes()
     else:
         boxes, proper_sets = boxes_of(certificate.problem, n)
         checks += [proper_sets, *_sums_at_the_point(certificate.problem)]
+    if certificate.problem.automaton is not None and all(one.passed for one in checks):
+        certificate, boxes, found = _in_product(certificate, boxes)
+        checks.append(found)
     for number, claim in enumerate(certificate.claims):
         if all(one.passed for one in checks):
-            found = _proved(certificate, number, boxes, learned)
-            checks += [replace(one, name=f"{claim.name}: {one.name}") for one in found]
+            proofs = _proved(certificate, number, boxes, learned)
+            checks += [replace(one, name=f"{claim.name}: {one.name}") for one in proofs]
 
 
-def _proved(
-    certificate: Certificate, number: int, boxes: Boxes | None, learned: Learned | None
-) -> list[Check]:
+def _in_product(certificate: Certificate, boxes: Boxes) -> tuple[Certificate, Boxes, Check]:
+    """The certificate as one about reaching, in the product of model and automaton."""
+    most = max(0 if hints.lower is None else len(hints.lower) for hints in certificate.values)
+    product = product_of(certificate.problem, boxes, most)
+    for claim, hints in zip(certificate.claims, certificate.values, strict=True):
+        if trouble := misfit(product.problem, claim, hints):
+            raise ValueError(trouble)
+    return replace(certificate, problem=product.problem), product.lift(boxes), product.check
+
+
+def _proved(certificate: Certificate, number: int, boxes: Boxes, learned: Learned | None) -> list[Check]:
     problem, claim, hints = certificate.problem, certificate.claims[number], certificate.values[number]
     found: list[Check] = []
     ends: list[_End] = []
     for upward in (False, True):
-        sets = boxes if learned is None else learned.boxes(number, upward)
-        assert sets is not None
+        sets = boxes if learned is None else learned.boxes(boxes, number, upward)
         proofs, bound = prove(problem, sets, claim, hints, upward)
         found += proofs
         ends.append(_at(bound, problem.graph.initial))
     low, high = ends
-    if learned is not None and all(one.passed for one in found):
+    if learned is not None and problem is learned.problem and all(one.passed for one in found):
         coupled, (low, high) = learned.coupled(number, (low, high))
         found += coupled
     return [*found, _claimed(claim, low, high, problem.objective.complement)]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate.format.fields import (
+    declared,
     first_difference,
     integers,
     is_offsets,
@@ -71,18 +72,21 @@ class ValueHints:
     `tightrope.certificate.game.theorem`.
 
     Where a bounded number of steps gives the value there are none: the checker makes the steps. For F>=k they
-    bound what is left after k steps. `witness`: the choices of a free agent. `upper_ranking` is
-    `lower_ranking` where it is not given. `lower_basis`, `upper_basis`: for every choice a basis of the
-    region (0 for an ellipsoid); −1 where the bounds of transitions say it all.
+    bound what is left after k steps. For averages `lower` and `upper` bound the gain, with a bias each. The
+    states of a temporal question are those of the product. `witness`: the choices of a free agent.
+    `upper_ranking` is `lower_ranking` where it is not given. `lower_basis`, `upper_basis`: for every choice a
+    basis of the region (0 for an ellipsoid); −1 where the bounds of transitions say it all.
     """
 
-    lower: FloatArray | None = reals("STATES", optional=True, infinite=True)
-    upper: FloatArray | None = reals("STATES", optional=True, infinite=True)
-    lower_ranking: OffsetArray | None = integers("STATES", optional=True)
-    upper_ranking: OffsetArray | None = integers("STATES", optional=True)
-    witness: OffsetArray | None = integers("STATES", optional=True)
-    lower_basis: OffsetArray | None = integers("CHOICES", least=-1, optional=True)
-    upper_basis: OffsetArray | None = integers("CHOICES", least=-1, optional=True)
+    lower: FloatArray | None = reals("states", optional=True, infinite=True)
+    upper: FloatArray | None = reals("states", optional=True, infinite=True)
+    lower_ranking: OffsetArray | None = integers("states", optional=True)
+    upper_ranking: OffsetArray | None = integers("states", optional=True)
+    witness: OffsetArray | None = integers("states", optional=True)
+    lower_bias: FloatArray | None = reals("states", optional=True)
+    upper_bias: FloatArray | None = reals("states", optional=True)
+    lower_basis: OffsetArray | None = integers("choices", least=-1, optional=True)
+    upper_basis: OffsetArray | None = integers("choices", least=-1, optional=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,14 +250,22 @@ class Certificate:
         if (self.learned is not None) != (self.problem.law == "domain"):
             return "hints about sets are for models over a domain, and they need them"
         for number, (claim, hints) in enumerate(zip(self.claims, self.values, strict=True)):
-            if trouble := _misfit(self.problem, claim, hints):
+            if self.problem.automaton is not None:  # what they must fit is derived
+                trouble = None if claim.policy == "free" else "a policy without memory"
+            else:
+                trouble = misfit(self.problem, claim, hints)
+            if trouble:
                 return f"claim {number}: {trouble}"
         return None
 
 
-def _misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
+def misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
     """Why a claim and its hints do not fit the problem."""
     start, objective = problem.graph.choice_start, problem.objective
+    for name, spec in declared(hints):
+        held, size = getattr(hints, name), {"states": problem.graph.states, "choices": problem.graph.choices}
+        if held is not None and len(held) != size[spec.shape[0]]:
+            return f"'{name}' has another length"
     for name, picked in (("policy", claim.choice), ("witness", hints.witness)):
         if picked is not None and (np.any(picked < start[:-1]) or np.any(picked >= start[1:])):
             return f"the {name} picks a choice that its state does not have"
@@ -263,9 +275,15 @@ def _misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
             return "the policy's weights are not distributions"
     if not (hints.lower is None) == (hints.upper is None) == (objective.steps is not None):
         return "vectors are for objectives without a bound on the steps, which need them"
+    average = objective.kind == "AVERAGE"
+    if not (hints.lower_bias is None) == (hints.upper_bias is None) == (not average):
+        return "a bias is for averages, which need it"
     finite = objective.kind not in ("REACH_REWARD", "TOTAL")
-    if hints.lower is not None and finite and np.isinf(hints.lower).any():
-        return "a lower bound is infinite, the value is not"
+    for bound in (hints.lower, hints.upper if average else None):
+        if bound is not None and finite and np.isinf(bound).any():
+            return "a bound is infinite, the value is not"
+    if average and claim.policy == "randomised":
+        return "the average of a policy that is randomised"
     by_step = claim.name == "robust policy" and (objective.steps is not None or objective.lower_steps > 0)
     if (claim.policy == "free") != (claim.name == "value") and not by_step:
         return f"a {claim.name} that is {claim.policy}"

@@ -264,14 +264,17 @@ class Learned:
             lower = np.where(constant, lower, np.maximum(lower, np.minimum(least, upper)))
         return lower, upper
 
-    def boxes(self, number: int, upward: bool) -> Boxes:
-        """Link 4: the sets against which an end of claim `number` is checked."""
-        graph, n, region = self.problem.graph, self.n, self.hints.region
+    def model_boxes(self) -> Boxes:
+        """The bounds of transitions, around the one true distribution of every choice."""
+        graph, n = self.problem.graph, self.n
         label = np.arange(graph.transitions) if self.is_untied else self.expression
-        single = np.ones(graph.choices, dtype=np.bool_)  # around the one true distribution
-        found = self.projection
+        single, found = np.ones(graph.choices, dtype=np.bool_), self.projection
         ends = n.array(found.lower), n.array(found.upper)
-        boxes = Boxes(n, graph.transition_start, graph.successor, label, *ends, single)
+        return Boxes(n, graph.transition_start, graph.successor, label, *ends, single)
+
+    def boxes(self, boxes: Boxes, number: int, upward: bool) -> Boxes:
+        """Link 4: the sets against which an end of claim `number` is checked, within `boxes`."""
+        region, found = self.hints.region, self.projection
         vectors = self.certificate.values[number]
         basis = vectors.upper_basis if upward else vectors.lower_basis
         if basis is None or basis.max(initial=-1) < 0:

@@ -9,12 +9,15 @@ field with the one in a file. Three kinds of models:
 * `expression`, `polynomial`: exact polynomials over parameters, at a point `theta`, or over a `domain` of
   parameters: then the claim is about every instantiation in it, or with `data` about the true one, with
   probability 1 − δ.
+
+A temporal question is about the runs of the model that an `automaton` accepts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -44,6 +47,13 @@ MOST_WORK = 10**9
 
 MOST_ELIMINATION = 4 * 10**7
 """Of the equalities of a domain: their number³ · parameters · bits of a coefficient."""
+
+MOST_ATOMS = 30
+MOST_MARKS = 200_000
+"""Memories times pairs and marks; there are at most a tenth as many memories."""
+
+MOST_PAIRS = 2**28
+"""Of a state and a memory."""
 
 INTERVALS = ("clopper-pearson", "hoeffding", "beta-binomial")
 
@@ -85,7 +95,9 @@ class Graph:
 class Objective:
     """What is asked, and who decides. `nature` ANY: the bounds hold whatever she picks."""
 
-    kind: str = word("UNTIL", "NEXT", "REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED")
+    kind: str = word(
+        "UNTIL", "NEXT", "REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED", "AVERAGE", "TEMPORAL"
+    )
     agent: str = word("MAX", "MIN")
     nature: str = word("MAX", "MIN", "ANY")
     complement: bool = truth()
@@ -113,7 +125,7 @@ class Objective:
             return f"a lower bound on the steps has no meaning for {self.kind}"
         if self.upper_steps is not None and self.lower_steps > self.upper_steps:
             return "the bounds on the steps leave none"
-        is_event = self.kind in ("UNTIL", "NEXT")
+        is_event = self.kind in ("UNTIL", "NEXT", "TEMPORAL")
         return "only a probability has a complement" if self.complement and not is_event else None
 
 
@@ -124,8 +136,50 @@ _FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "CUMULATIVE": ({"reward", "upper_steps"}, set()),
     "TOTAL": ({"reward"}, set()),
     "DISCOUNTED": ({"reward", "discount"}, set()),
+    "AVERAGE": ({"reward"}, set()),
+    "TEMPORAL": (set(), set()),
 }
 """What each kind needs, and what it may have beside that."""
+
+
+@dataclass(frozen=True, eq=False)
+class Automaton:
+    """A deterministic automaton that reads the letter of every state that is visited, beginning in 0.
+
+    `atom[i, s]`: state formula i holds in s. Letters are the columns of it that occur, in the order of the
+    numbers Σ atom[i, s]·2^i. Reading letter l in memory q, it goes on in successor[q, l]. It accepts a run
+    that for some k marks avoided[k] finitely often, and every repeated[j] with pair[j] = k infinitely often.
+    `believed`: another program made it of the formula.
+    """
+
+    atom: BoolArray = truths("atoms", "STATES")
+    successor: OffsetArray = integers("memories", "letters")
+    avoided: BoolArray = truths("pairs", "memories", "letters")
+    pair: OffsetArray = integers("marks")
+    repeated: BoolArray = truths("marks", "memories", "letters")
+    believed: bool = truth()
+
+    @cached_property
+    def letters(self) -> OffsetArray:
+        """The number of every state's letter."""
+        weight = np.left_shift(1, np.arange(len(self.atom)))
+        found: OffsetArray = np.unique(weight @ self.atom, return_inverse=True)[1].reshape(-1)
+        return found
+
+    @property
+    def memories(self) -> int:
+        return len(self.successor)
+
+    def trouble(self) -> str | None:
+        marked = self.memories * (len(self.avoided) + len(self.repeated))
+        pairs = self.atom.shape[1] * self.memories
+        if len(self.atom) > MOST_ATOMS or pairs > MOST_PAIRS or max(marked, 10 * self.memories) > MOST_MARKS:
+            return "the automaton is larger than this program checks"
+        if self.successor.size == 0 or self.successor.max() >= self.memories:
+            return "the automaton leads nowhere"
+        if self.letters.max() + 1 != self.successor.shape[1]:
+            return "the automaton does not read the letters that occur"
+        return "a mark of no pair" if self.pair.max(initial=-1) >= len(self.avoided) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,6 +278,7 @@ class Problem:
     domain: Domain | None = part(Domain, optional=True)
     data: Data | None = part(Data, optional=True)
     assumed_support: float | None = share(optional=True)
+    automaton: Automaton | None = part(Automaton, optional=True)
 
     @property
     def law(self) -> str:
@@ -241,6 +296,12 @@ class Problem:
             return "nature's direction does not fit the model"
         if self.assumed_support is not None and self.law not in ("interval", "domain"):
             return "an assumption about supports that does not fit the model"
+        if (self.automaton is not None) != (self.objective.kind == "TEMPORAL"):
+            return "an automaton is for temporal questions, which need one"
+        if self.objective.kind == "AVERAGE" and self.law == "domain":
+            return "averages are about models that are known"
+        if self.automaton is not None and self.data is not None and self.data.method == "slab":
+            return "bets are about policies without memory"
         steps = (self.objective.upper_steps or 0) + self.objective.lower_steps
         if steps * max(self.graph.transitions, 20_000) > MOST_WORK:
             return f"{steps} steps and {self.graph.transitions} transitions are more than this program checks"

@@ -11,6 +11,8 @@ from tightrope.numerics.arrays import BoolArray
 FIXED = "the visits of every event were fixed in advance, independently of outcomes"
 PLANNED = "the amount of data was fixed in advance; the policy may have been adaptive"
 ANY = "any policy, any stopping rule, at all times at once"
+MEANING = "the automaton in the file recognises the formula that is meant"
+BELIEVED = "automaton-believed: another program made the automaton of the formula, and nobody checked that"
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ def assumptions(problem: Problem, planned: bool, given: bool) -> tuple[list[str]
     words: list[str] = []
     if problem.assumed_support is not None:
         words.append(f"a transition that can happen has at least probability {problem.assumed_support:g}")
+    if problem.automaton is not None:
+        words.append(BELIEVED if problem.automaton.believed else MEANING)
     if data is None:
         return words, False
     if data.method in ("clopper-pearson", "hoeffding", "weissman"):

@@ -18,6 +18,7 @@ from tightrope.cli.check_composed import (
     ComposedAnswer,
     SolveOptions,
     answer_composed,
+    certify_composed,
     refuse_composed,
     write_controller,
 )
@@ -244,21 +245,25 @@ def check(
     _report(model, loaded, answers, json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     first = answers[0]
-    if proof_file is not None and isinstance(first, PlainAnswer):
-        from tightrope.proof.certificate_file import save_certificate
-        from tightrope.proof.problem import to_problem
-        from tightrope.proof.solved import to_certificate
-
+    if proof_file is not None:
         about = {
             "tightrope": __version__,
             "model": model,
             "model_hash": loaded.model.hash(),
             "constants": constants,
-            "property": first.question.text,
+            "property": first.text,
             "at": [str(value) for value in point or ()],
             "assume_support": assume_support,
         }
         at_point = point if isinstance(loaded.model, ParametricMDP) else None
+        if isinstance(first, ComposedAnswer):
+            whole = loaded.model
+            certify_composed(proof_file, first, parts[0], subject, whole, at_point, how, about)
+    if proof_file is not None and isinstance(first, PlainAnswer):
+        from tightrope.proof.certificate_file import save_certificate
+        from tightrope.proof.problem import to_problem
+        from tightrope.proof.solved import to_certificate
+
         support = assume_support if isinstance(loaded.model, IntervalMDP) else None
         problem = to_problem(loaded.model, first.question.objective, theta=at_point, assumed_support=support)
         proof = to_certificate(problem, first.solution, given, about)

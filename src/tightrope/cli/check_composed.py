@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import UNSET
 
 from tightrope.cli.check_answer import initial_facts, initial_record
+from tightrope.cli.output import warn
 from tightrope.errors import InputError
 from tightrope.formats.documents.answers import PropertyAnswer, StateValue
 from tightrope.model.initial_values import InitialValues
@@ -22,10 +24,11 @@ if TYPE_CHECKING:
     from tightrope.model.continuous import CTMC
     from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.numerics.arrays import BoolArray
+    from tightrope.problem import Model
     from tightrope.solver.solve import Limits
 
 _WHY_NOT = {
-    "--certificate": "certificates are about one P or R over a simple path or a reward",
+    "--certificate": "certificates are about one P or R over a path or a reward, without operators inside",
     "--policy-out": "such an answer comes from several policies, or from one with memory",
     "--policy": "policies are evaluated for one P or R over a simple path or a reward",
     "--sets": "bounds over a whole domain are about one P or R over a simple path or a reward",
@@ -147,10 +150,13 @@ class ComposedAnswer:
 def refuse_composed(asked: Sequence[AskedProperty], options: Mapping[str, object]) -> None:
     """Options that go with plain properties only, in words."""
     from tightrope.answering.product_problem import is_temporal
+    from tightrope.proof.asked import is_certifiable
 
     for one in asked:
         for option, value in options.items():
             if option == "--policy-out" and is_temporal(one.what):
+                continue
+            if option == "--certificate" and is_certifiable(one.what):
                 continue
             if value is not None and not one.is_plain:
                 raise InputError(
@@ -175,6 +181,43 @@ def write_controller(target: OutputFile, found: ComposedAnswer, model_hash: str,
     )
     target.check()
     answer.controller.save(target.path, model_hash, certified)
+
+
+def certify_composed(
+    target: OutputFile,
+    found: ComposedAnswer,
+    asked: AskedProperty,
+    model: MDP | IntervalMDP,
+    whole: Model,
+    theta: Sequence[Fraction] | None,
+    options: SolveOptions,
+    about: Mapping[str, object],
+) -> None:
+    """Write the certificate of a long-run average or a temporal formula, about the model as it was given."""
+    from tightrope.model.mdp import IntervalMDP
+    from tightrope.proof.asked import asked_of
+    from tightrope.proof.certificate_file import save_certificate
+    from tightrope.proof.certify_answer import Effort, certificate_of_asked
+    from tightrope.proof.problem import to_problem
+
+    question = asked_of(asked.what, asked.file, whole.structure, asked.options, options.translator)
+    support = options.assume_support if isinstance(whole, IntervalMDP) else None
+    problem = to_problem(whole, question, theta=theta, assumed_support=support)
+    effort = Effort(
+        options.precision,
+        options.relative,
+        options.assume_support,
+        options.limits,
+        options.threads,
+        options.device,
+    )
+    proof = certificate_of_asked(problem, model, effort, about)
+    claim, bounds = proof.claims[0], found.answer.bounds
+    if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
+        low, high = text_below(claim.lower), text_above(claim.upper)
+        warn(f"the certificate proves [{low}, {high}], a little less than the answer says")
+    target.check()
+    save_certificate(proof, target.path)
 
 
 def answer_composed(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +24,7 @@ from tightrope.cli.options import (
     Discount,
     Domain,
     Json,
+    LtlTranslator,
     Map,
     Param,
     PlannedEpisodes,
@@ -38,6 +38,7 @@ from tightrope.cli.output import print_json, print_table
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.documents.answers import CheckedFacts, VerifyAnswer
 from tightrope.formats.documents.outcome import Span
+from tightrope.proof.verification import compare, tied
 
 
 def verify(
@@ -66,6 +67,7 @@ def verify(
     domain: Domain = None,
     discount: Discount = None,
     terminal_reward: TerminalReward = None,
+    ltl_translator: LtlTranslator = None,
     states: States = None,
     columns: Columns = None,
     value_maps: Map = None,
@@ -100,6 +102,7 @@ def verify(
         "--domain": domain,
         "--discount": discount,
         "--terminal-reward": terminal_reward,
+        "--ltl-translator": ltl_translator,
     }
     if model is None and (given := [name for name, value in rest.items() if value is not None]):
         raise InputError(f"{given[0]} goes with --model: it says something about a model of yours")
@@ -120,7 +123,6 @@ def verify(
         from tightrope.cli.log_source import LogRequest
         from tightrope.cli.verify_own import Sources, own_problem
         from tightrope.data.read_options import ReadOptions
-        from tightrope.proof.verification import compare
 
         log = None
         if data is not None:
@@ -134,7 +136,8 @@ def verify(
                 format=data_format,
             )
             log = LogRequest(tuple(data), options)
-        sources = Sources(model, prop, at, param, domain, discount, terminal_reward, parse_constants(const))
+        known = parse_constants(const)
+        sources = Sources(model, prop, at, param, domain, discount, terminal_reward, known, ltl_translator)
         law = loaded.certificate.problem.law
         bound, trouble = compare(loaded.certificate, own_problem(sources, log, policy, law == "point"))
         if trouble is not None:
@@ -142,7 +145,7 @@ def verify(
                 print_json(_about_something_else(bound, trouble, loaded, time.perf_counter() - begin))
             raise CannotCertify(trouble)
     verdict = check(loaded.certificate, RATIONAL if exact else LONGDOUBLE)
-    verdict = verdict if bound is None else replace(verdict, bound=bound)
+    verdict = verdict if bound is None else tied(verdict, bound)
     if json:
         print_json(_answer(verdict, loaded, time.perf_counter() - begin))
     else:
@@ -203,9 +206,11 @@ def _about_something_else(
 
 def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
     if verdict.not_tied:
+        automaton = "; the meaning of its automaton is not tied to any formula"
+        unknown = loaded.certificate.problem.automaton is not None and "property" in verdict.not_tied
         typer.echo(
             f"NOT TIED to your {', '.join(verdict.not_tied)}: a certificate speaks of what is written in it; "
-            "--model, --prop, --data and --policy compare"
+            f"--model, --prop, --data and --policy compare{automaton if unknown else ''}"
         )
     else:
         typer.echo(f"about your {', '.join(name for name, tied in verdict.bound.items() if tied)}")

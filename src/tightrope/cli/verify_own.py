@@ -13,6 +13,8 @@ from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.prism.properties.resolve import resolve
+from tightrope.proof.asked import Asked, asked_of
 from tightrope.proof.verification import Own
 
 
@@ -28,17 +30,23 @@ class Sources:
     discount: float | None
     terminal_reward: str | None
     constants: Mapping[str, str]
+    translator: str | None = None
 
-    def load(self) -> tuple[LoadedModel, Objective | None]:
+    def load(self) -> tuple[LoadedModel, Objective | Asked | None]:
         """The model, and the objective where a property is given or a benchmark has one."""
         asked = read_properties([] if self.prop is None else [self.prop])
         loaded = load_model(self.model, asked.model_constants(self.constants), self.param, self.domain)
         if self.prop is None and loaded.benchmark is None:
             return loaded, None
-        questions = asked.questions(loaded, self.constants, self.discount, self.terminal_reward)
-        if len(questions) != 1:
-            raise InputError(f"a certificate is about one property, not {len(questions)}")
-        return loaded, questions[0].objective
+        parts = asked.parts(loaded, self.constants, self.discount, self.terminal_reward)
+        if len(parts) != 1:
+            raise InputError(f"a certificate is about one property, not {len(parts)}")
+        one, structure = parts[0], loaded.model.structure
+        if not one.is_plain:
+            return loaded, asked_of(one.what, one.file, structure, one.options, self.translator)
+        if self.translator is not None:
+            raise InputError("--ltl-translator goes with temporal formulas: leave it out")
+        return loaded, resolve(one.what, one.file, structure, one.options).objective
 
 
 def own_problem(sources: Sources, log: LogRequest | None, policy: Path | None, at_point: bool) -> Own:

@@ -1,7 +1,8 @@
 """`certify`: solve a problem and write what proves its value, for `verify` and for anybody else's checker.
 
 The certificate is about the model itself: for a parametric one at a point, about its exact expressions there.
-Results of learning write theirs with `LearningResult.certify`.
+Results of learning write theirs with `LearningResult.certify`; `certify_answer` does it for long-run averages
+and temporal formulas.
 """
 
 from __future__ import annotations

@@ -16,24 +16,35 @@ from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
+from tightrope.proof.asked import Asked
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 
 
 def to_problem(
     model: MDP | IntervalMDP | ParametricMDP,
-    objective: Objective,
+    objective: Objective | Asked,
     *,
     theta: Sequence[Fraction] | None = None,
     assumed_support: float | None = None,
     data: certified.Data | None = None,
 ) -> certified.Problem:
     """The problem of a plain or interval model, of a parametric one at `theta` or over its domain."""
-    graph, asked = to_graph(model.structure), to_objective(objective, model)
+    if isinstance(objective, Asked):
+        graph, asked, automaton = to_graph(model.structure), objective.objective, objective.automaton
+    else:
+        graph, asked, automaton = to_graph(model.structure), to_objective(objective, model), None
     if isinstance(model, ParametricMDP):
         polynomial, expression = to_polynomials(model), model.expression.astype(np.int64)
         if theta is not None:
             point = tuple(Fraction(value) for value in theta)
-            return certified.Problem(graph, asked, expression=expression, polynomial=polynomial, theta=point)
+            return certified.Problem(
+                graph,
+                asked,
+                expression=expression,
+                polynomial=polynomial,
+                theta=point,
+                automaton=automaton,
+            )
         return certified.Problem(
             graph,
             asked,
@@ -42,12 +53,16 @@ def to_problem(
             domain=to_domain(model.parameters),
             data=data,
             assumed_support=assumed_support,
+            automaton=automaton,
         )
     kernel = IntervalKernel.of(model)  # rows that decimals brought off 1 are scaled
     if isinstance(model, MDP):
-        return certified.Problem(graph, asked, probability=np.asarray(kernel.lower, dtype=np.float64))
+        probability = np.asarray(kernel.lower, dtype=np.float64)
+        return certified.Problem(graph, asked, probability=probability, automaton=automaton)
     lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (kernel.lower, kernel.upper))
-    return certified.Problem(graph, asked, lower=lower, upper=upper, assumed_support=assumed_support)
+    return certified.Problem(
+        graph, asked, lower=lower, upper=upper, assumed_support=assumed_support, automaton=automaton
+    )
 
 
 def to_graph(structure: Structure) -> certified.Graph:

@@ -7,7 +7,7 @@ sets, an assumed support) are the file's; what they mean is in the verdict's own
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +21,7 @@ from tightrope.certificate.format.archive import load
 from tightrope.certificate.format.fields import first_difference
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.problem import Problem
-from tightrope.certificate.verdict import Verdict
+from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.errors import CannotCertify, InputError, check_type
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tightrope.model.objective import Objective
     from tightrope.model.parameters import Point
     from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.proof.asked import Asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,7 @@ class Own:
     """What the user has: a model (at a point), what is asked of it, data, a policy."""
 
     model: MDP | IntervalMDP | ParametricMDP
-    objective: Objective | None = None
+    objective: Objective | Asked | None = None
     theta: Sequence[Fraction] | None = None
     counts: Counts | None = None
     policy: Policy | None = None
@@ -52,12 +53,14 @@ def verify(
     at: Point | None = None,
     data: Any = None,
     policy: Policy | None = None,
+    ltl_translator: str | None = None,
     exact: bool = False,
 ) -> Verdict:
     """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about
     these.
 
-    `data` are counts, or a log as `read_data` takes it.
+    `data` are counts, or a log as `read_data` takes it. `ltl_translator` is the command that makes LTL an
+    automaton, where the certificate's was made by another program, too.
 
     A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it
     proves its claims is the verdict's `valid`; what was not tied to anything, its `not_tied`.
@@ -85,19 +88,26 @@ def verify(
     if model is None:
         bound = unbound(loaded)
     else:
-        bound, trouble = compare(loaded, _own(model, property, at, data, policy))
+        bound, trouble = compare(loaded, _own(model, property, at, data, policy, ltl_translator))
         if trouble is not None:
             raise CannotCertify(trouble)
-    return replace(check(loaded, RATIONAL if exact else LONGDOUBLE), bound=bound)
+    return tied(check(loaded, RATIONAL if exact else LONGDOUBLE), bound)
 
 
-def _own(model: Any, property: Any, at: Any, data: Any, policy: Any) -> Own:
+def tied(verdict: Verdict, bound: Mapping[str, bool | None]) -> Verdict:
+    """A verdict beside what was found to be the user's own: an automaton that is the translation of the
+    user's property means what it says."""
+    assumes = [one for one in verdict.assumes if one != MEANING or not bound["property"]]
+    return replace(verdict, bound=bound, assumes=tuple(assumes))
+
+
+def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator: str | None) -> Own:
     from tightrope.learning.learn import counts_of
     from tightrope.model.parametric_mdp import ParametricMDP
-    from tightrope.problem import Problem, checked_model
+    from tightrope.problem import checked_model
 
     own = checked_model(model)
-    objective = None if property is None else Problem(own, property).objective
+    objective = None if property is None else _objective(own, property, translator)
     counts = None if data is None else counts_of(data, own)
     theta = None
     if isinstance(own, ParametricMDP) and (at is not None or not own.parameters.names):
@@ -105,6 +115,22 @@ def _own(model: Any, property: Any, at: Any, data: Any, policy: Any) -> Own:
     elif at is not None:
         raise InputError("`at` goes with parametric models, and this one has no parameters")
     return Own(own, objective, theta, counts, policy)
+
+
+def _objective(model: Any, property: Any, translator: str | None) -> Objective | Asked:
+    """What a property asks of a model; a long-run average or a temporal formula is read for itself."""
+    from tightrope.model.mdp import IntervalMDP
+    from tightrope.prism.parse.parser import parse_properties
+    from tightrope.prism.properties.resolve import PropertyOptions, pick
+    from tightrope.problem import Problem
+    from tightrope.proof.asked import asked_of, is_certifiable
+
+    if isinstance(property, str):
+        file = parse_properties(property, "`property`")
+        if is_certifiable(pick(file)):
+            options = PropertyOptions(constants={}, is_interval=isinstance(model, IntervalMDP))
+            return asked_of(pick(file), file, model.structure, options, translator)
+    return Problem(model, property).objective
 
 
 def compare(certificate: Certificate, own: Own) -> tuple[dict[str, bool | None], str | None]:
@@ -124,10 +150,19 @@ def _compared(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | N
         yield "model", "another model: one is parametric, the other is not"
         return
     theirs = _problem(certificate, own)
-    ours = replace(theirs, objective=problem.objective, data=problem.data)
+    ours = replace(theirs, objective=problem.objective, automaton=problem.automaton, data=problem.data)
     yield "model", _differs("another model", first_difference(problem, ours))
     if own.objective is not None:
-        yield "property", _differs("another property", first_difference(problem.objective, theirs.objective))
+        believed, translated = problem.automaton, theirs.automaton
+        if believed and translated and believed.believed and not translated.believed:
+            yield (
+                "property",
+                "an automaton that another program made of a formula; `ltl_translator` names the program "
+                "that translates yours",
+            )
+            return
+        other = replace(problem, objective=theirs.objective, automaton=theirs.automaton)
+        yield "property", _differs("another property", first_difference(problem, other))
     if own.counts is not None:
         yield "data", _data_difference(problem, own.counts)
     if own.policy is not None:

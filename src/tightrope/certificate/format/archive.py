@@ -25,7 +25,7 @@ from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.fields import Field, Polynomial, declared, validate
 from tightrope.errors import InputError, Location
 
-FORMAT = 5
+FORMAT = 6
 MOST_MEMBERS = 1000
 MOST_HEADER = 1 << 20
 MOST_LINES = 1_000_000

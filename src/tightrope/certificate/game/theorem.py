@@ -37,13 +37,16 @@ def prove(
     bound = hints.upper if upward else hints.lower
     ranking = hints.lower_ranking if not upward or hints.upper_ranking is None else hints.upper_ranking
     assert bound is not None
-    if objective.kind == "DISCOUNTED":
+    if objective.kind in ("DISCOUNTED", "AVERAGE"):
         ranking = np.zeros(game.states, dtype=np.int64)
     if ranking is None or (game.agent_owns("MIN" if upward else "MAX") and game.witness is None):
         return [Check("hints", False, "a ranking or the agent's witness is missing")], Vector.of(
             game.n, bound
         )
     value = Vector.of(game.n, bound)
+    bias = hints.upper_bias if upward else hints.lower_bias
+    if bias is not None:
+        return [_averages(game, value, Vector.of(game.n, bias), upward)], value
     checks = _inductive(game, value, bound, Progress(game, ranking), upward)
     if objective.lower_steps > 0:
         value = _backed(game, value, objective.lower_steps, upward, counted=False)
@@ -63,6 +66,33 @@ def _inductive(game: Game, value: Vector, bound: FloatArray, progress: Progress,
     if game.objective.kind == "DISCOUNTED" or not first.passed:
         return [first]
     return [first, *_stops(game, bound, per_choice, progress, upward)]
+
+
+def _averages(game: Game, gain: Vector, bias: Vector, upward: bool) -> Check:
+    """Is gain ≥ p·gain and gain + bias ≥ r + p·bias (≤ for a lower bound), with one p for both?
+
+    Where nature owns the bound, one of the two is asked of her best p and the other one of every p.
+    """
+    owner, side = ("MIN", "upper") if upward else ("MAX", "lower")
+    state = np.repeat(np.arange(game.states), np.diff(game.choice_start))
+    slack = game.n.error(1, abs(gain.number) + abs(bias.number))
+    total = gain.number + bias.number - (slack if upward else -slack)
+    game.n.require_finite(total)
+    anyway = replace(game, objective=replace(game.objective, nature="ANY"))
+    holds = np.zeros(len(state), dtype=np.bool_)
+    for one, other in ((game, anyway), (anyway, game)):
+        kept = replace(one, reward=game.n.zeros(len(state))).choices(gain, upward).number
+        earned = other.choices(bias, upward).number
+        if upward:
+            holds |= (kept <= gain.number[state]) & (earned <= total[state])
+        else:
+            holds |= (kept >= gain.number[state]) & (earned >= total[state])
+    if game.agent_owns(owner):
+        assert game.witness is not None
+        wrong = ~holds[game.witness]
+    else:
+        wrong = ~np.logical_and.reduceat(holds, game.choice_start[:-1])
+    return Check.everywhere(f"the {side} gain and its bias bound the average", wrong, "state")
 
 
 def _stops(

@@ -1,0 +1,161 @@
+"""The product of a model with its problem's automaton, derived: a temporal question becomes one of reaching.
+
+A product state (s, q) is the model in s with the automaton in q before it reads the letter of s. Target is
+
+* where every word is accepted, whatever is read (`settled` memories). Where the automaton accepts a run only
+  by settling, nothing else counts, for any agent and any nature;
+* otherwise, for every pair, the largest set Z without what is avoided, in which the agent can stay and from
+  all of which he can reach each of the sets that are to be repeated, without leaving Z.
+
+The second one is for a maximiser, under constant support: every transition is impossible for nature, or she
+must give it positive probability. Then a play ends almost surely in an end component and visits all of it
+again and again. If it is accepted, by a pair, that component is within Z. And from Z he wins almost surely:
+he visits the sets one after the other, for ever. So the largest probability of an accepted run is that of
+reaching Z, against any nature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tightrope.certificate.game.nature import Boxes, rows_of
+from tightrope.certificate.problem import Automaton, Graph, Problem
+from tightrope.certificate.verdict import Check
+from tightrope.numerics.arrays import BoolArray, OffsetArray
+
+MOST_WORK = 2 * 10**9
+"""Transitions that are looked at on the way to what is won; a round counts as 10,000."""
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """`problem` is about reaching in the product; `choice` and `transition` are the model's behind its own.
+    `key` of a product state is s·memories + q, rising."""
+
+    problem: Problem
+    check: Check
+    key: OffsetArray
+    choice: OffsetArray
+    transition: OffsetArray
+
+    def lift(self, boxes: Boxes) -> Boxes:
+        """The boxes of the model at the product's choices."""
+        graph = self.problem.graph
+        return replace(
+            boxes,
+            transition_start=graph.transition_start,
+            successor=graph.successor,
+            label=boxes.label[self.transition],
+            single=boxes.single[self.choice],
+        )
+
+
+def product_of(problem: Problem, boxes: Boxes, most: int) -> Product:
+    """What the model's initial state reaches, of at most so many states."""
+    automaton = problem.automaton
+    assert automaton is not None
+    key, reached = np.array([problem.graph.initial * automaton.memories]), 0
+    seen = np.zeros(problem.graph.states * automaton.memories, dtype=np.bool_)
+    while len(key):
+        seen[key], reached = True, reached + len(key)
+        if reached > most:
+            raise ValueError("the vectors are shorter than the product of model and automaton")
+        behind = _step(problem.graph, automaton, key)[-1]
+        key = np.unique(behind[~seen[behind]])
+    key = np.flatnonzero(seen)
+    choice_start, choice, start, transition, behind = _step(problem.graph, automaton, key)
+    first = int(np.searchsorted(key, problem.graph.initial * automaton.memories))
+    graph = Graph(choice_start, start, np.searchsorted(key, behind), first)
+    memory, letter = key % automaton.memories, automaton.letters[key // automaton.memories]
+    label, settled = boxes.label[transition], _settled(automaton)
+    possible, target = boxes.upper[label] > 0, settled[memory]
+    check = Check("the automaton settles what it accepts", True, f"a product of {len(key)} states")
+    if not _only_settles(automaton, settled):
+        if problem.objective.agent != "MAX":
+            raise ValueError("only a maximum is that of reaching what such an automaton accepts")
+        cut = possible & ~(boxes.lower[label] > 0)
+        check = Check.everywhere("no transition of the product can vanish", cut, "transition")
+        arena = _Arena(graph, possible)
+        for number, avoided in enumerate(automaton.avoided):
+            marks = [mark[memory, letter] for mark in automaton.repeated[automaton.pair == number]]
+            target |= arena.won(~avoided[memory, letter], marks)
+    objective = replace(problem.objective, kind="UNTIL", target=target)
+    return Product(
+        replace(problem, graph=graph, objective=objective, automaton=None), check, key, choice, transition
+    )
+
+
+def _step(graph: Graph, automaton: Automaton, key: OffsetArray) -> tuple[OffsetArray, ...]:
+    """Offsets and numbers of the choices of pairs, of their transitions, and the pairs these lead to."""
+    state, memory = key // automaton.memories, key % automaton.memories
+    choice_start, choice = rows_of(graph.choice_start, state)
+    start, transition = rows_of(graph.transition_start, choice)
+    following = automaton.successor[memory, automaton.letters[state]]
+    following = np.repeat(np.repeat(following, np.diff(choice_start)), np.diff(start))
+    behind = graph.successor[transition] * automaton.memories + following
+    return choice_start, choice, start, transition, behind
+
+
+def _settled(automaton: Automaton) -> BoolArray:
+    """Memories from which every word is accepted: for one pair, all there is from now on is marked well."""
+    result = np.zeros(automaton.memories, dtype=np.bool_)
+    for number, avoided in enumerate(automaton.avoided):
+        good = ~avoided & automaton.repeated[automaton.pair == number].all(axis=0)
+        kept = good.all(axis=1)
+        while not np.array_equal(kept, closed := kept & kept[automaton.successor].all(axis=1)):
+            kept = closed
+        result |= kept
+    return result
+
+
+def _only_settles(automaton: Automaton, settled: BoolArray) -> bool:
+    """Whether only settled runs are accepted: every pair repeats something that is marked nowhere else."""
+    bound = automaton.pair[~np.any(automaton.repeated[:, ~settled], axis=(1, 2))]
+    return set(range(len(automaton.avoided))) <= set(bound.tolist())
+
+
+class _Arena:
+    """A product's graph, backwards: who leads into a set?"""
+
+    def __init__(self, graph: Graph, possible: BoolArray):
+        self.graph, self.possible, self.work = graph, possible, 0
+        self.owner = np.repeat(np.arange(graph.states), np.diff(graph.choice_start))
+        self.of_choice = np.repeat(np.arange(graph.choices), np.diff(graph.transition_start))
+        self.order = np.argsort(graph.successor, kind="stable")
+        self.start = np.searchsorted(graph.successor[self.order], np.arange(graph.states + 1))
+
+    def choices_into(self, states: OffsetArray, among: BoolArray) -> OffsetArray:
+        """Choices `among` some that can lead to one of the states."""
+        into = self.order[rows_of(self.start, states)[1]]
+        self.work += 10_000 + len(into)
+        if self.work > MOST_WORK:
+            raise ValueError("more work than this program does")
+        found = np.unique(self.of_choice[into[self.possible[into]]])
+        return found[among[found]]
+
+    def won(self, inside: BoolArray, marks: list[BoolArray]) -> BoolArray:
+        """The largest set within `inside` where he can stay and, from all of it, reach each of the marks."""
+        inside, stays = inside.copy(), np.ones(self.graph.choices, dtype=np.bool_)
+        left, out = np.diff(self.graph.choice_start), np.flatnonzero(~inside)
+        while True:
+            while len(out):  # who has no choice left that stays is out, too
+                inside[out] = False
+                gone = self.choices_into(out, stays)
+                stays[gone] = False
+                np.subtract.at(left, self.owner[gone], 1)
+                out = np.unique(self.owner[gone])
+                out = out[inside[out] & (left[out] == 0)]
+            lost = np.zeros(len(inside), dtype=np.bool_)
+            for mark in marks:
+                found = inside & mark
+                front = np.flatnonzero(found)
+                while len(front):
+                    front = np.unique(self.owner[self.choices_into(front, stays)])
+                    front = front[inside[front] & ~found[front]]
+                    found[front] = True
+                lost |= inside & ~found
+            if not lost.any():
+                return inside
+            out = np.flatnonzero(lost)

@@ -175,7 +175,7 @@ def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | 
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "", {0: 0.5, 1: 0.5}), (1, "", {0: 1})], labels={"a": [1]})
     >>> [line for line in tr.to_hoa(model, 'P=? [ G (F "a") ]').splitlines() if line.startswith("Acc")]
-    ['Acceptance: 4 (Fin(0)&Inf(1)) | (Fin(2)&Inf(3))']
+    ['Acceptance: 2 (Fin(0)&Inf(1))']
     """
     parsed = parse_properties(property, "`property`")
     source, asked = Source(parsed.source, parsed.file), pick(parsed).formula

@@ -161,8 +161,9 @@ def _compared(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | N
                 "that translates yours",
             )
             return
-        other = replace(problem, objective=theirs.objective, automaton=theirs.automaton)
-        yield "property", _differs("another property", first_difference(problem, other))
+        other = replace(problem, automaton=theirs.automaton)
+        differs = first_difference(problem.objective, theirs.objective) or first_difference(problem, other)
+        yield "property", _differs("another property", differs)
     if own.counts is not None:
         yield "data", _data_difference(problem, own.counts)
     if own.policy is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.answering.solving import reaching
 from tightrope.automata.product import ranges
 from tightrope.model.graph.end_components import EndComponents
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -85,8 +86,7 @@ class Quotient:
 
     def winning(self, nature: Direction) -> Objective:
         """To stop and win, for a maximiser."""
-        target = np.arange(self.nodes + 2) == self.nodes
-        return Objective(ObjectiveKind.UNTIL, Direction.MAX, nature, target=target)
+        return reaching((Direction.MAX, nature), np.arange(self.nodes + 2) == self.nodes)
 
     def walking(self) -> Objective:
         """The largest number of choices before a stop, on average."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.answering.product_problem import is_temporal
+from tightrope.answering.solving import Directions, opposite
 from tightrope.answering.temporal import Translator, sought_formula
 from tightrope.automata.deterministic import Automaton, RabinPair
 from tightrope.automata.external import translate
@@ -16,7 +17,6 @@ from tightrope.automata.translation import is_co_safe
 from tightrope.automata.whole import whole_automaton
 from tightrope.certificate import problem as certified
 from tightrope.errors import InputError
-from tightrope.model.objective import Direction
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray
 from tightrope.prism.parse.diagnostics import Complaint, Source
@@ -96,10 +96,11 @@ def asked_of(
         automaton, pairs = translate(translator, sought.formula, len(atoms.atoms), letters.bits)
     else:
         automaton, pairs = whole_automaton(sought.formula, letters.bits)
+    agent, nature = opposite(directions) if sought.complement else directions
     objective = certified.Objective(
         kind="TEMPORAL",
-        agent=sought.agent.name,
-        nature=sought.nature.name if options.is_interval else "ANY",
+        agent=agent.name,
+        nature=nature.name if options.is_interval else "ANY",
         complement=sought.complement,
         lower_steps=0,
     )
@@ -111,7 +112,7 @@ def _average(
     operator: ValueOperator,
     structure: Structure,
     options: PropertyOptions,
-    directions: tuple[Direction, Direction],
+    directions: Directions,
     formulas: StateFormulas,
 ) -> certified.Objective:
     agent, nature = directions

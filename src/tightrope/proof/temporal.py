@@ -6,11 +6,12 @@ there; the solver then only bounds the probability of reaching that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from tightrope.answering.solving import Solve
 from tightrope.certificate.claim import Certificate, Claim
 from tightrope.certificate.game.nature import boxes_of
 from tightrope.certificate.game.product import Product, product_of
@@ -22,9 +23,6 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
 from tightrope.proof.solved import to_words, value_hints
-from tightrope.solver.solution import Solution
-
-Solve = Callable[[MDP | IntervalMDP, Objective], Solution]
 
 
 def temporal_certificate(

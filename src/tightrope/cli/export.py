@@ -18,6 +18,7 @@ from tightrope.formats.explicit.output import ExplicitOutput, claim_explicit
 from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import DRN as DRN_FILE
 from tightrope.formats.written_by import UMB as UMB_FILE
+from tightrope.loading import is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Model as AnyModel
 
@@ -66,6 +67,9 @@ def export(
             hint="write -o model.drn for DRN, -o model.umb for UMB, -o model.jani for JANI, "
             "-o model.tra (or -o model) for PRISM's explicit files",
         )
+    if is_continuous(model):
+        _export_rates(model, output, (const, param, domain, at), overwrite, json)
+        return
     claimed = _claim(output, overwrite)
     loaded = load_model(_learned(model), const, param, domain)
     begin = time.perf_counter()
@@ -91,6 +95,45 @@ def export(
                 *(("written", str(file)) for file in written),
             ],
         )
+
+
+def _export_rates(
+    source: str,
+    output: Path,
+    options: tuple[list[str] | None, str | None, str | None, str | None],
+    overwrite: bool,
+    json: bool,
+) -> None:
+    """A chain in continuous time, as DRN."""
+    from tightrope.cli.timed_model import load_timed
+    from tightrope.formats.documents.answers import ExportAnswer
+    from tightrope.formats.drn.continuous import write_rates
+
+    if output.suffix != DRN:
+        raise InputError("a chain in continuous time is written as DRN only", hint="write -o model.drn")
+    const, param, domain, at = options
+    claimed = claim_file(output, DRN_FILE, overwrite)
+    loaded = load_timed(source, const, param, domain, quiet=True)
+    model = loaded.model
+    begin = time.perf_counter()
+    claimed.check()
+    plain = at is not None or not model.parameters.names
+    write_rates(model.instantiate(loaded.point(at)) if plain else model, claimed.path)
+    if json:
+        seconds = {"build": loaded.seconds, "write": time.perf_counter() - begin}
+        sizes = (model.states, model.choices, model.transitions)
+        print_json(
+            ExportAnswer(
+                files=[str(output)],
+                states=sizes[0],
+                choices=sizes[1],
+                transitions=sizes[2],
+                seconds=seconds,
+            )
+        )
+        return
+    told = f"{grouped(model.states)}, {grouped(model.transitions)}"
+    print_facts(source, [("states, transitions", told), ("written", str(output))])
 
 
 def _learned(model: str) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tightrope.cli.learn_timed import TimedLearning, learn_timed
 from tightrope.cli.options import (
     AssumeSupport,
     At,
@@ -43,6 +44,9 @@ from tightrope.cli.options import (
     parse_cost_range,
     require_device,
 )
+from tightrope.cli.timed_model import refuse_options
+from tightrope.errors import InputError
+from tightrope.loading import is_continuous
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
@@ -170,6 +174,41 @@ def learn(
 
     Example: tightrope learn model.prism --data runs/ --since 38207 --chosen-at 38206
     """
+    if is_continuous(model):
+        refuse_options(
+            {
+                "--region": region,
+                "--interval": interval,
+                "--intersect": intersect,
+                "--policy": policy,
+                "--certificate": certificate,
+                "--export": export,
+                "--discount": discount,
+                "--terminal-reward": terminal_reward,
+                "--assume-support": assume_support,
+                "--coupled-gap": coupled_gap,
+                "--cost-range": cost_range,
+                "--cost-sd": cost_sd,
+                "--states": states,
+                "--columns": columns,
+                "--map": value_maps or None,
+                "--design": design,
+                "--planned-episodes": planned_episodes,
+                "--since": since,
+                "--window": window,
+                "--chosen-at": chosen_at,
+                "--skip-invalid": skip_invalid,
+                "--at": at,
+            }
+        )
+        if sets not in (None, SetsOption.EXPRESSION):
+            raise InputError(
+                f"--sets {sets.value} is not there for continuous time",
+                hint="leave --sets out: it is expression",
+            )
+        request = TimedLearning(model, tuple(data), data_format, delta, prop, const, param, domain, precision)
+        learn_timed(request, output, json)
+        return
     from tightrope.cli.learn_run import Request, run
     from tightrope.cli.log_source import LogRequest
     from tightrope.data.read_options import ReadOptions, event_number

@@ -22,8 +22,11 @@ from tightrope.cli.sample_setting import (
     setting_of,
     simulator_at,
 )
+from tightrope.cli.sample_timed import TimedSample, sample_timed
+from tightrope.cli.timed_model import refuse_options
 from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
+from tightrope.loading import is_continuous
 
 if TYPE_CHECKING:
     from tightrope.data.counts import Counts
@@ -73,6 +76,15 @@ def sample(
             metavar="STEPS",
             min=1,
             help=f"Steps after which an episode is cut off ({DEFAULT_CAP}, or a benchmark's own).",
+            show_default=False,
+        ),
+    ] = None,
+    watched: Annotated[
+        float | None,
+        typer.Option(
+            "--time",
+            metavar="T",
+            help="In continuous time: for how long each episode is watched.",
             show_default=False,
         ),
     ] = None,
@@ -140,6 +152,28 @@ def sample(
 
     Example: tightrope sample 'bench:betting(50)' --episodes 100000 --seed 1 -o data.parquet
     """
+    if is_continuous(model):
+        given = {
+            "--prop": prop,
+            "--bet-on": bet_on,
+            "--raw": raw,
+            "--generative": generative,
+            "--draws": draws,
+        }
+        given |= {"--states": states, "--env": env, "--convert-obs": convert_obs, "--actions": actions}
+        refuse_options({**given, "--append": append, "--policy": None if policy == UNIFORM else policy})
+        if output is None or episodes is None or watched is None:
+            raise InputError(
+                "a chain in continuous time is sampled with --episodes N, --time T and -o FILE",
+                hint="such as --episodes 100 --time 50 -o log.csv",
+            )
+        asked_for = TimedSample(model, const, param, domain, at, episodes, seed, watched, cap)
+        sample_timed(asked_for, output, overwrite, json)
+        return
+    if watched is not None:
+        raise InputError(
+            "--time is about chains in continuous time", hint="--cap bounds the steps of an episode"
+        )
     from tightrope.data.mixed_episodes import MixedEpisodes
     from tightrope.data.simulator import Simulator
     from tightrope.data.writing import write_counts, write_trajectories

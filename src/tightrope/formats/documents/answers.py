@@ -16,6 +16,7 @@ from tightrope.formats.documents.outcome import (
     LedgerFacts,
     Outcome,
     Span,
+    WidthFacts,
     WitnessFacts,
 )
 from tightrope.formats.documents.result import DesignFacts, KeptFacts
@@ -167,6 +168,47 @@ class LearnAnswer(Outcome, kw_only=True):
     all: list[Outcome] | UnsetType = UNSET
     data: ReadingFacts
     certificate: ProvedFacts | UnsetType = UNSET
+
+
+class RateFacts(msgspec.Struct, frozen=True):
+    """An unknown rate: its interval, how often it was seen, over which exposure, and the plain quotient."""
+
+    rate: str
+    lower: Real
+    upper: Real
+    events: int
+    exposure: Real
+    estimate: Real | None
+
+
+class TimedLogFacts(msgspec.Struct, frozen=True):
+    """How a log with times was read; `censored` counts sojourns that were cut off."""
+
+    rows: int
+    episodes: int
+    jumps: int
+    time: Real
+    censored: int
+    read_as: list[str]
+
+
+class RateAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`learn` for a chain in continuous time: it has no choices, so both intervals are that of its value."""
+
+    model: str
+    question: str = msgspec.field(name="property")
+    empty: bool
+    fallback: bool
+    value: Span | None
+    robust_policy: Span | None
+    widths: WidthFacts | None
+    rates: list[RateFacts]
+    ledger: LedgerFacts
+    status: str
+    notes: list[str]
+    data: TimedLogFacts
+    peak_memory: int
+    seconds: dict[str, float]
 
 
 class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):

@@ -47,7 +47,7 @@ def write_drn(model: Model, path: str | Path) -> None:
     structure = model.structure
     header = "".join(f"{line}\n" for line in _header(model))
     value_texts, values = _values(model)
-    lines = _StateLines(structure, value_texts, values)
+    lines = StateLines(structure, value_texts, values)
     with atomic_write(path) as file:
         file.write(header)
         for start in range(0, structure.states, _STATES_AT_ONCE):
@@ -79,7 +79,7 @@ def _header(model: Model) -> Iterator[str]:
     yield DRN_MARK
     yield Notes(
         parameters.text(),
-        tuple(_labels(structure)),
+        tuple(labels_of(structure)),
         structure.action_names,
         {
             name: ("choice",)
@@ -141,7 +141,7 @@ def _values(model: Model) -> tuple[list[str], Sequence[int]]:
     return texts, inverse.reshape(-1).tolist()
 
 
-class _StateLines:
+class StateLines:
     """The lines of the states, made in slices so that a large model does not stand in memory as text."""
 
     def __init__(self, structure: Structure, value_texts: list[str], values: Sequence[int]):
@@ -206,7 +206,7 @@ def _amounts(column: FloatArray | ParametricReward | None, size: int) -> tuple[l
     return [decimal_text(value) for value in distinct.tolist()], inverse.reshape(-1).astype(np.int32)
 
 
-def _labels(structure: Structure) -> dict[str, BoolArray]:
+def labels_of(structure: Structure) -> dict[str, BoolArray]:
     """The model's, and always "init", by which a file names the initial state."""
     start = np.zeros(structure.states, dtype=np.bool_)
     start[list(structure.initial_states)] = True
@@ -219,7 +219,7 @@ def _needs_quotes(name: str) -> bool:
 
 
 def _label_texts(structure: Structure) -> Callable[[int], str]:
-    labels = _labels(structure)
+    labels = labels_of(structure)
     names = list(labels)
     for name in names:
         if not name or '"' in name or "\n" in name or "\r" in name:

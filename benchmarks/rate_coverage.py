@@ -1,0 +1,95 @@
+"""How often the intervals of rates, and the bounds on values behind them, contain the truth.
+
+A farm of four machines fails and is repaired at unknown rates. Every replication watches it episode after
+episode and looks after 1, 2, 5, 10 and 20 of them: a miss at any look is a miss, as the statement is about
+all times at once. With δ = 0.05 at most one replication in twenty may miss.
+
+    python benchmarks/rate_coverage.py                 # 1,000 replications
+    python benchmarks/rate_coverage.py --smoke         # 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from tightrope.answering.answer import answer
+from tightrope.data.exposure import read_exposure
+from tightrope.data.timed_simulator import TimedRows, simulate_times
+from tightrope.learning.rates import learn_rates
+from tightrope.model.continuous import ParametricCTMC
+from tightrope.prism.load import load_rates_text
+from tightrope.statistics.rates import estimate_rates
+
+FARM = """
+ctmc
+const int N = 4; const double lam; const double mu;
+module farm
+  up : [0..N] init N;
+  [fail] up>0 -> lam*up : (up'=up-1);
+  [repair] up<N -> mu : (up'=up+1);
+endmodule
+label "down" = up=0;
+"""
+TRUTH = {"lam": 0.3, "mu": 1.0}
+ASKED = 'P=? [ F<=10 "down" ]'
+LOOKS = (1, 2, 5, 10, 20)
+TIME = 10.0
+
+
+def table_of(rows: TimedRows, model: ParametricCTMC, episodes: int) -> pa.Table:
+    kept = rows.episode < episodes
+    up = model.structure.valuations["up"][rows.state[kept]]
+    return pa.table({"episode": rows.episode[kept], "time": rows.time[kept], "up": up})
+
+
+def measure(replications: int, delta: float, values: int) -> dict[str, object]:
+    """The share of replications that miss; values are bounded at the last look, of the first `values` ones."""
+    model = load_rates_text(FARM, box="lam=0.01:10,mu=0.01:10")
+    chain = model.instantiate(**TRUTH)
+    exact = answer(chain, ASKED).bounds
+    assert exact is not None
+    missed_rates = missed_values = 0
+    widths = []
+    for seed in range(replications):
+        rows = simulate_times(chain, max(LOOKS), seed, TIME, 10**6)
+        missed = False
+        for episodes in LOOKS:
+            seen = read_exposure(table_of(rows, model, episodes), model.structure)
+            found = estimate_rates(model, seen.jumps, seen.waited, delta)
+            for base, low, high in zip(found.classes.base, found.lower, found.upper, strict=True):
+                true = float(base.evaluate(tuple(TRUTH.values())))
+                missed |= not low <= true <= high
+        missed_rates += missed
+        if seed < values:
+            result = learn_rates(model, ASKED, table_of(rows, model, max(LOOKS)), delta=delta)
+            assert result.value is not None
+            missed_values += not (result.value.lower <= exact[1] and exact[0] <= result.value.upper)
+            widths.append(result.value.upper - result.value.lower)
+    return {
+        "replications": replications,
+        "delta": delta,
+        "missed_rates": missed_rates / replications,
+        "replications_of_values": values,
+        "missed_values": missed_values / max(1, values),
+        "mean_width": float(np.mean(widths)) if widths else None,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("-o", "--output", type=Path)
+    given = parser.parse_args()
+    row = measure(20, 0.05, 5) if given.smoke else measure(1000, 0.05, 1000)
+    print(json.dumps(row))
+    if given.output is not None:
+        given.output.write_text(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()

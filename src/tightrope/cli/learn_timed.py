@@ -1,0 +1,172 @@
+"""`learn` for chains in continuous time: a log with times in, intervals of rates and of the value out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tightrope.cli.options import parse_constants
+from tightrope.cli.output import grouped, memory_text, peak_memory, print_facts, print_json, print_table
+from tightrope.cli.phases import phase_progress
+from tightrope.cli.questions import read_properties
+from tightrope.cli.timed_model import TimedModel, load_timed
+from tightrope.errors import CannotCertify, InputError
+
+if TYPE_CHECKING:
+    from tightrope.formats.documents.answers import RateAnswer
+    from tightrope.learning.rates import RateResult
+
+EMPTY = (
+    "no rates of the domain explain the log at this confidence: the domain is too narrow, or the model is "
+    "likely wrong"
+)
+
+
+@dataclass(frozen=True)
+class TimedLearning:
+    """What is learned about: the model by its name and options, the log, the property."""
+
+    source: str
+    data: tuple[str, ...]
+    format: str | None
+    delta: float
+    prop: str | None
+    const: Sequence[str] | None
+    param: str | None
+    domain: str | None
+    precision: float
+
+
+def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None:
+    """Learn, print, write."""
+    from tightrope.answering.evaluate import Effort
+    from tightrope.data.exposure import read_exposure
+    from tightrope.formats.output_file import claim_file
+    from tightrope.formats.written_by import DRN as DRN_FILE
+    from tightrope.learning.rates import learn_value
+    from tightrope.prism.properties.resolve import PropertyOptions
+
+    if request.prop is None:
+        hint = "say what to compute with --prop 'P=? [ F<=10 \"goal\" ]'"
+        raise InputError("no property is given", hint=hint)
+    if not 0 < request.delta < 1:
+        raise InputError(f"--delta is {request.delta}, not within (0, 1)")
+    if output is not None and output.suffix != ".drn":
+        raise InputError(
+            "of a chain in continuous time the learned interval chain is written, as one file",
+            hint="write -o learned.drn",
+        )
+    claimed = None if output is None else claim_file(output, DRN_FILE, False)
+    constants = parse_constants(request.const)
+    asked = read_properties([request.prop])
+    properties = [(p, file) for file in asked.files for p in file.properties]
+    if len(properties) != 1:
+        raise InputError(f"learning goes with one property, not {len(properties)}")
+    loaded = load_timed(request.source, asked.model_constants(constants), request.param, request.domain)
+    what, file = properties[0]
+    with phase_progress() as progress:
+        progress("data")
+        exposure = read_exposure(list(request.data), loaded.model.structure, request.format)
+        progress("solve")
+        effort, options = Effort(request.precision), PropertyOptions(constants=constants)
+        result = learn_value(loaded.model, what, file, exposure, request.delta, effort, options)
+    answer = rate_answer(loaded, result)
+    if json:
+        print_json(answer)
+    else:
+        _print(answer)
+    sys.stdout.flush()
+    if claimed is not None and result.chain is not None:
+        from tightrope.formats.drn.continuous import write_rates
+
+        claimed.check()
+        write_rates(result.chain, claimed.path)
+    if result.value is None:
+        raise CannotCertify(f"{answer.question}: {EMPTY}")
+    if result.value.missed:
+        raise CannotCertify("; ".join(result.value.missed))
+
+
+def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
+    """The document of a result."""
+    from tightrope.formats.documents.answers import RateAnswer, RateFacts, TimedLogFacts
+    from tightrope.formats.documents.outcome import LedgerFacts, Span, WidthFacts
+    from tightrope.region.rate_box import box_of
+
+    value = None if result.value is None else Span(result.value.lower, result.value.upper)
+    widths = None
+    if result.chain is not None:
+        unknown = result.model.expressions.nonconstant
+        open_part = (result.chain.upper - result.chain.lower)[unknown]
+        widths = WidthFacts(
+            float(open_part.mean()),
+            float(open_part.max()),
+            len(unknown),
+            box_of(result.region, result.model.parameters.names),
+        )
+    return RateAnswer(
+        model=loaded.source,
+        question=result.question,
+        empty=result.value is None,
+        fallback=False,
+        value=value,
+        robust_policy=value,
+        widths=widths,
+        rates=[
+            RateFacts(text, low, high, k, t, k / t if t > 0 else None)
+            for text, low, high, k, t in result.rates
+        ],
+        ledger=msgspec.convert(result.ledger.to_json(), LedgerFacts),
+        status="empty" if result.value is None else "limit" if result.value.missed else "certified",
+        notes=[] if result.value is None else list(result.value.notes),
+        data=TimedLogFacts(
+            result.data.rows,
+            result.data.episodes,
+            int(result.data.jumps.sum()),
+            float(result.data.waited.sum()),
+            result.data.censored,
+            [result.data.read_as],
+        ),
+        peak_memory=peak_memory(),
+        seconds={
+            "build": round(loaded.seconds, 6),
+            **{name: round(spent, 6) for name, spent in result.seconds.items()},
+        },
+    )
+
+
+def _print(answer: RateAnswer) -> None:
+    log = answer.data
+    facts = [
+        ("read as", "; ".join(log.read_as)),
+        (
+            "log",
+            f"{grouped(log.jumps)} jumps in {grouped(log.episodes)} episodes, time {log.time:.6g}, "
+            f"{grouped(log.censored)} sojourns cut off",
+        ),
+    ]
+    if answer.value is None:
+        facts.append(("value", EMPTY))
+    else:
+        facts.append(("value", f"[{answer.value.lower:.6g}, {answer.value.upper:.6g}]"))
+    facts += [("status", answer.status), *(("ledger", line) for line in answer.ledger.lines)]
+    facts += [("note", note) for note in answer.notes]
+    spent = ", ".join(f"{seconds:.3g} {phase}" for phase, seconds in answer.seconds.items())
+    print_facts(answer.question, [*facts, ("seconds", spent), ("memory", memory_text())])
+    rows = [
+        (
+            one.rate,
+            f"{one.lower:.6g}",
+            f"{one.upper:.6g}",
+            grouped(one.events),
+            f"{one.exposure:.6g}",
+            "" if one.estimate is None else f"{one.estimate:.6g}",
+        )
+        for one in answer.rates
+    ]
+    print_table("", ("rate", "lower", "upper", "events", "exposure", "events/exposure"), rows)

@@ -1,0 +1,107 @@
+"""`sample` for chains in continuous time: logs with the moments of all jumps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tightrope.cli.output import grouped, print_facts, print_json
+from tightrope.cli.timed_model import load_timed
+from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    from tightrope.model.structure import Structure
+
+DEFAULT_CAP = 1_000_000
+"""Jumps after which an episode is cut off, where --cap does not say otherwise."""
+
+
+@dataclass(frozen=True)
+class TimedSample:
+    """What is simulated: the model by its name and options, where, how often and how long."""
+
+    source: str
+    const: Sequence[str] | None
+    param: str | None
+    domain: str | None
+    at: str | None
+    episodes: int
+    seed: int
+    time: float
+    cap: int | None
+
+
+def sample_timed(asked: TimedSample, output: Path, overwrite: bool, json: bool) -> None:
+    """Simulate and write."""
+    from tightrope.data.timed_simulator import simulate_times
+    from tightrope.formats.documents.answers import SampleAnswer
+    from tightrope.formats.output_file import claim_file
+    from tightrope.formats.table.data_table import is_parquet
+    from tightrope.formats.table.writer import write_table
+    from tightrope.formats.written_by import DATA
+    from tightrope.studies.instance import decimal_text
+
+    is_parquet(output)
+    if not 0 < asked.time < float("inf"):
+        raise InputError(f"--time is {asked.time}, not a positive time")
+    claimed = claim_file(output, DATA, overwrite)
+    loaded = load_timed(asked.source, asked.const, asked.param, asked.domain, quiet=True)
+    point = loaded.point(asked.at)
+    chain = loaded.model.instantiate(point)
+    begin = time.perf_counter()
+    cap = DEFAULT_CAP if asked.cap is None else asked.cap
+    rows = simulate_times(chain, asked.episodes, asked.seed, asked.time, cap)
+    types, columns = _state_columns(loaded.model.structure)
+    table = {
+        "episode": rows.episode,
+        "time": rows.time,
+        **{name: column[rows.state] for name, column in columns.items()},
+    }
+    names = loaded.model.parameters.names
+    metadata = {
+        "rows": "times",
+        "source": asked.source,
+        "seed": asked.seed,
+        "time": asked.time,
+        "cap": cap,
+        "at": {name: decimal_text(value) for name, value in zip(names, point, strict=True)},
+    }
+    claimed.check()
+    write_table(output, {"episode": int, "time": float, **types}, [table], metadata)
+    seconds = time.perf_counter() - begin
+    if json:
+        print_json(
+            SampleAnswer(
+                episodes=asked.episodes,
+                steps=rows.jumps,
+                seconds=round(seconds, 6),
+                design="trajectories",
+                cap=cap,
+                batches=0,
+                transitions_seen=rows.jumps,
+                file=str(output),
+            )
+        )
+        return
+    facts = [
+        ("episodes", f"{grouped(asked.episodes)}, each watched for {asked.time:g}"),
+        ("jumps", grouped(rows.jumps)),
+        ("file", str(output)),
+        ("seconds", f"{seconds:.3g}"),
+    ]
+    print_facts(asked.source, facts)
+
+
+def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, object]]:
+    """States by the model's variables, or by index where it has none."""
+    import numpy as np
+
+    if not structure.valuations:
+        return {"state": int}, {"state": np.arange(structure.states)}
+    if clash := {"episode", "time", "duration"}.intersection(structure.valuations):
+        raise InputError(f"the model's variable '{clash.pop()}' clashes with a column's name")
+    kinds = {name: bool if column.dtype == np.bool_ else int for name, column in structure.valuations.items()}
+    return kinds, dict(structure.valuations)

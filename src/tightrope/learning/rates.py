@@ -1,0 +1,163 @@
+"""Learning about chains in continuous time: from a log with times to bounds on a value, at level 1 − δ.
+
+Exposures and jumps give an interval for every unknown rate (`statistics.rates`), the intervals a region of
+the parameters (`region.rate_box`), the region an interval chain, and the interval chain bounds on the value
+(`answering.over_rates`). A chain has no choices, so there is no policy to find: what comes out is certified
+bounds on the value that the chain has.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tightrope.answering.evaluate import Effort
+from tightrope.answering.over_rates import RateBounds, bound_over_rates, value_operator
+from tightrope.data.exposure import Exposure, read_exposure
+from tightrope.errors import InputError, check_number, described
+from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.record import Facts, Record
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.parse.property_syntax import Property, PropertyFile
+from tightrope.prism.properties.resolve import PropertyOptions, pick
+from tightrope.region.rate_box import RateRegion, region_of_rates
+from tightrope.statistics.ledger import Assumption, Ledger
+from tightrope.statistics.rates import RateEvents, estimate_rates, texts_of
+
+METHOD = "gamma-Poisson confidence sequence"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RateResult(Record):
+    """Bounds on the value of a chain whose rates are learned; `value` is None where the region is empty.
+
+    With probability at least 1 − `ledger.delta` the true rates lie in their intervals, and then the chain's
+    value lies in `value`, whatever fixed or changing rates within `chain` it has.
+    """
+
+    question: str
+    model: ParametricCTMC
+    data: Exposure
+    events: RateEvents
+    region: RateRegion
+    chain: IntervalCTMC | None
+    value: RateBounds | None
+    ledger: Ledger
+    seconds: dict[str, float]
+
+    def _title_(self) -> str:
+        if self.value is None:
+            return "RateResult: the region is empty"
+        return f"RateResult: [{self.value.lower:.6g}, {self.value.upper:.6g}]"
+
+    def _facts_(self) -> Facts:
+        rates = [
+            (text, f"[{low:.6g}, {high:.6g}] from {k:,} events in {t:.6g}")
+            for text, low, high, k, t in self.rates
+        ]
+        return [("asked", self.question), *rates, *(("ledger", line) for line in self.ledger.lines)]
+
+    @property
+    def rates(self) -> list[tuple[str, float, float, int, float]]:
+        """Every unknown rate: its text, its interval, events and exposure."""
+        events = self.events
+        texts = texts_of(events.classes, self.model.parameters.names)
+        return [
+            (text, float(low), float(high), int(k), float(t))
+            for text, low, high, k, t in zip(
+                texts, events.lower, events.upper, events.events, events.exposure, strict=True
+            )
+        ]
+
+
+def learn_rates(
+    model: ParametricCTMC, property: str, data: Any, *, delta: float = 0.001, precision: float = 1e-6
+) -> RateResult:
+    """Certified bounds on what a chain in continuous time is worth, from a log with times.
+
+    * `model`: with parameters in its rates: tr.load("farm.sm", params={"lam": (0.01, 1)}).
+    * `property`: such as 'P=? [ F<=100 "down" ]' or 'S=? [ up>=2 ]'.
+    * `data`: files or a table with a column `time` or `duration`, see docs/data.md.
+
+    >>> import tightrope as tr
+    >>> from tightrope.prism.load import load_rates_text
+    >>> text = "ctmc const double lam; module m x:[0..1]; [] x=0 -> lam:(x'=1); [] x=1 -> 1:(x'=0); endmodule"
+    >>> model = load_rates_text(text, box="lam=0.01:10")
+    >>> import pyarrow as pa
+    >>> log = pa.table({"duration": [2.0, 1.0] * 200, "x": [0, 1] * 200})
+    >>> result = tr.learn_rates(model, "S=? [ x=1 ]", log, delta=0.05)
+    >>> round(result.value.lower, 2), round(result.value.upper, 2)
+    (0.28, 0.39)
+    """
+    if not isinstance(model, ParametricCTMC):
+        raise InputError(
+            f"`model` is {described(model)}, not a chain in continuous time with parameters",
+            hint="tr.learn learns about models in discrete time",
+        )
+    check_number("delta", delta, 0, 1)
+    parsed = parse_properties(property, "`property`")
+    return learn_value(model, pick(parsed), parsed, data, delta, Effort(precision), PropertyOptions())
+
+
+def learn_value(
+    model: ParametricCTMC,
+    property_: Property,
+    file: PropertyFile,
+    data: Any,
+    delta: float,
+    effort: Effort,
+    options: PropertyOptions,
+) -> RateResult:
+    """As `learn_rates`, for a property that is read already."""
+    value_operator(property_, file)
+    if not model.parameters.names:
+        raise InputError(
+            "the model has no parameters: there is nothing to learn about it",
+            hint="'tightrope check' computes the values of such a model",
+        )
+    begin = time.perf_counter()
+    exposure = data if isinstance(data, Exposure) else read_exposure(data, model.structure)
+    read = time.perf_counter()
+    events = estimate_rates(model, exposure.jumps, exposure.waited, delta)
+    region = region_of_rates(events, model.parameters)
+    ledger = Ledger(
+        delta, len(events.classes), events.gamma, METHOD, "tied", Assumption.ADAPTIVE_ANYTIME, holds=True
+    )
+    learned = time.perf_counter()
+    chain = value = None
+    if not region.is_empty:
+        chain = interval_chain(model, events, region)
+    if chain is not None:
+        value = bound_over_rates(chain, property_, file, options, effort)
+    seconds = {
+        "read": read - begin,
+        "statistics": learned - read,
+        "solve": time.perf_counter() - learned,
+    }
+    return RateResult(property_.text, model, exposure, events, region, chain, value, ledger, seconds)
+
+
+def interval_chain(model: ParametricCTMC, events: RateEvents, region: RateRegion) -> IntervalCTMC | None:
+    """Intervals of all rates, from their classes and the region; None where a rate has none."""
+    low, high = region.bounds(model.expressions)
+    low = np.maximum(low, 0.0)
+    exact = model.expressions.exact_values(tuple(Fraction(0) for _ in model.parameters.names))
+    constant = model.expressions.is_constant
+    low[constant], high[constant] = exact.to_float_down()[constant], exact.to_float_up()[constant]
+    for e, number in enumerate(events.classes.of_expression.tolist()):
+        if number >= 0:
+            factor = float(events.classes.factor[e])
+            low[e] = max(low[e], factor * events.lower[number] * (1 - 1e-15))
+            high[e] = min(high[e], factor * events.upper[number] * (1 + 1e-15))
+    if (low > high).any():  # both are safe bounds, so no parameters fit
+        return None
+    earned: dict[str, tuple[FloatArray, FloatArray]] = {}
+    for name, reward in model.earned.items():
+        least, most = region.bounds(reward.expressions)
+        earned[name] = (least[reward.expression], most[reward.expression])
+    return IntervalCTMC(model.structure, model.expression, low, high, earned)

@@ -1,0 +1,153 @@
+"""Where the parameters of rates can lie: intervals as rows, and safe bounds of polynomials over them.
+
+Every class of rates gives low ≤ g(θ) ≤ high. Where g is affine, that is two half-spaces; the region is their
+intersection with the domain, a polytope in the parameters. What is asked of it are bounds of polynomials:
+affine ones by linear programs with safe values (`numerics.linear_program`), others by their range over the
+box around the polytope. A class that is not affine bounds itself and its multiples only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+
+import numpy as np
+
+from tightrope.model.expressions import Expressions
+from tightrope.model.parameters import Parameters
+from tightrope.model.polynomial import Polynomial
+from tightrope.model.ranges import ranges_over_box
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.linear_program import LinearProgram, LinearStatus, dual_bounds, proves_empty
+from tightrope.numerics.rounding import down, up
+from tightrope.statistics.rates import RateEvents
+
+
+@dataclass(frozen=True, eq=False)
+class RateRegion:
+    """{ θ : matrix·θ ≤ bound, lower ≤ θ ≤ upper }, with the box drawn tight; `is_empty` only where proved."""
+
+    lower: FloatArray
+    upper: FloatArray
+    matrix: FloatArray
+    bound: FloatArray
+    is_empty: bool
+
+    def bounds(self, expressions: Expressions) -> tuple[FloatArray, FloatArray]:
+        """Bounds of all expressions over the region."""
+        low, high = ranges_over_box(expressions, self.lower.tolist(), self.upper.tolist())
+        if not len(self.bound):
+            return low, high
+        for e in range(len(expressions)):
+            affine = _affine(expressions.polynomial(e), len(self.lower))
+            if affine is None:
+                continue
+            slope, constant = affine
+            if np.count_nonzero(slope) > 1:
+                most = _largest(self, np.stack([-slope, slope]))
+                low[e] = max(low[e], down(down(-most[0]) + constant) - 4e-16 * abs(constant))
+                high[e] = min(high[e], up(up(most[1]) + constant) + 4e-16 * abs(constant))
+        return low, high
+
+
+def region_of_rates(events: RateEvents, parameters: Parameters) -> RateRegion:
+    """The region that the intervals of all affine classes leave of the domain."""
+    size = len(parameters)
+    lower = [Fraction(x) for x in parameters.lower]
+    upper = [Fraction(x) for x in parameters.upper]
+    rows: list[tuple[FloatArray, float]] = []
+    for constraint in parameters.constraints:
+        slope = np.array([float(a) for a in constraint.coefficients])
+        slack = 1e-12 * (1 + abs(float(constraint.bound)))
+        rows.append((slope, float(constraint.bound) + slack))
+        if constraint.is_equality:
+            rows.append((-slope, -float(constraint.bound) + slack))
+    for base, low, high in zip(events.classes.base, events.lower, events.upper, strict=True):
+        affine = _affine(base, size)
+        if affine is None:
+            continue
+        slope, constant = affine
+        used = np.flatnonzero(slope)
+        if len(used) == 1:
+            _narrow(base, int(used[0]), (float(low), float(high)), lower, upper)
+            continue
+        if np.isfinite(high):
+            rows.append((slope, up(float(high) - constant) + 4e-16 * abs(constant)))
+        rows.append((-slope, up(constant - float(low)) + 4e-16 * abs(constant)))
+    box = np.array([_float(x, False) for x in lower]), np.array([_float(x, True) for x in upper])
+    matrix = np.array([slope for slope, _ in rows]).reshape(len(rows), size)
+    bound = np.array([limit for _, limit in rows])
+    if any(a > b for a, b in zip(lower, upper, strict=True)):
+        return RateRegion(*box, matrix, bound, True)
+    return _tightened(RateRegion(*box, matrix, bound, False))
+
+
+def _narrow(
+    base: Polynomial, index: int, ends: tuple[float, float], lower: list[Fraction], upper: list[Fraction]
+) -> None:
+    """low ≤ a·θ + c ≤ high for one parameter."""
+    slope, constant = base.terms[((index, 1),)], base.constant_term
+    sides = [None if end in (inf, -inf) else (Fraction(end) - constant) / slope for end in ends]
+    least, most = sides if slope > 0 else sides[::-1]
+    if least is not None:
+        lower[index] = max(lower[index], least)
+    if most is not None:
+        upper[index] = min(upper[index], most)
+
+
+def _tightened(region: RateRegion) -> RateRegion:
+    """The box drawn tight around the polytope, or a proof that there is none."""
+    if not len(region.bound):
+        return region
+    size = len(region.lower)
+    program = LinearProgram(region.lower, region.upper)
+    program.add_rows(region.matrix, region.bound)
+    outcome = program.maximise(np.zeros(size))
+    if outcome.status is LinearStatus.INFEASIBLE and proves_empty(
+        region.matrix, region.bound, region.lower, region.upper, outcome.multipliers
+    ):
+        return RateRegion(region.lower, region.upper, region.matrix, region.bound, True)
+    most = _largest(region, np.concatenate([-np.eye(size), np.eye(size)]))
+    lower = np.maximum(region.lower, -most[:size])
+    upper = np.minimum(region.upper, most[size:])
+    lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
+    return RateRegion(lower, upper, region.matrix, region.bound, False)
+
+
+def _largest(region: RateRegion, directions: FloatArray) -> FloatArray:
+    """Safe upper bounds of directions·θ."""
+    program = LinearProgram(region.lower, region.upper)
+    program.add_rows(region.matrix, region.bound)
+    multipliers = np.zeros((len(directions), len(region.bound)))
+    for row, direction in enumerate(directions):
+        outcome = program.maximise(direction)
+        if outcome.status is LinearStatus.OPTIMAL:
+            multipliers[row] = outcome.multipliers
+    return dual_bounds(region.matrix, region.bound, region.lower, region.upper, directions, multipliers)
+
+
+def _affine(polynomial: Polynomial, size: int) -> tuple[FloatArray, float] | None:
+    if polynomial.degree > 1:
+        return None
+    slope = np.zeros(size)
+    for monomial, coefficient in polynomial.terms.items():
+        for index, _ in monomial:
+            slope[index] = float(coefficient)
+    return slope, float(polynomial.constant_term)
+
+
+def _float(value: Fraction, upwards: bool) -> float:
+    nearest = float(value)
+    if upwards:
+        return nearest if Fraction(nearest) >= value else up(nearest)
+    return nearest if Fraction(nearest) <= value else down(nearest)
+
+
+def box_of(region: RateRegion, names: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """The range of every parameter."""
+    return {
+        name: (float(low), float(high))
+        for name, low, high in zip(names, region.lower, region.upper, strict=True)
+    }

@@ -1,0 +1,233 @@
+"""Learning rates from logs with times: intervals, coverage, how logs are read and refused, the commands."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from math import inf, lgamma, log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tightrope as tr
+from tightrope.cli.app import run
+from tightrope.data.exposure import read_exposure
+from tightrope.data.timed_simulator import simulate_times
+from tightrope.errors import InputError
+from tightrope.learning.rates import learn_rates
+from tightrope.model.continuous import ParametricCTMC
+from tightrope.prism.load import load_rates_text
+from tightrope.region.rate_box import region_of_rates
+from tightrope.statistics.rates import RateClasses, estimate_rates, gamma_poisson
+
+FARM = """
+ctmc
+const int N = 3; const double lam; const double mu;
+module farm
+  up : [0..N] init N;
+  [fail] up>0 -> lam*up : (up'=up-1);
+  [repair] up<N -> mu : (up'=up+1);
+endmodule
+label "down" = up=0;
+rewards "lost" true : N-up; endrewards
+"""
+RACE = """
+ctmc
+const double a; const double b;
+module race
+  s : [0..3];
+  [] s=0 -> a : (s'=1) + b : (s'=2);
+  [] s=1 -> a+b : (s'=0);
+  [] s=2 -> a*b : (s'=3);
+  [] s=3 -> 2*a : (s'=0);
+endmodule
+"""
+
+
+@pytest.fixture(scope="module")
+def farm() -> ParametricCTMC:
+    return load_rates_text(FARM, box="lam=0.01:10,mu=0.01:10")
+
+
+def log_of(model: ParametricCTMC, seed: int, episodes: int = 30, time: float = 20, **at: float) -> pa.Table:
+    rows = simulate_times(model.instantiate(**at), episodes, seed, time, 10**6)
+    columns = {name: column[rows.state] for name, column in model.structure.valuations.items()}
+    return pa.table({"episode": rows.episode, "time": rows.time, **columns})
+
+
+# --- statistics ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("events", "exposure"), [(0, 10.0), (3, 0.5), (40, 120.0), (10_000, 3.0)])
+def test_the_interval_is_where_the_mixture_stays_below(events: int, exposure: float) -> None:
+    scale, gamma = 2.0, 0.05
+    low, high = gamma_poisson(events, exposure, scale, gamma)
+
+    def log_martingale(rate: float) -> float:
+        mixed = 0.5 * log(scale) + lgamma(0.5 + events) - lgamma(0.5) - (0.5 + events) * log(scale + exposure)
+        return mixed + rate * exposure - events * log(rate)
+
+    assert abs(log_martingale(high) - log(1 / gamma)) < 1e-6
+    assert low == 0.0 if events == 0 else abs(log_martingale(low) - log(1 / gamma)) < 1e-6
+    assert low <= events / exposure <= high
+    assert gamma_poisson(events, 0.0, scale, gamma) == (0.0, inf)
+
+
+def test_multiples_of_a_rate_pool_events_and_exposure(farm: ParametricCTMC) -> None:
+    classes = RateClasses.of(farm)
+    assert [base.text(("lam", "mu")) for base in classes.base] == ["lam", "mu"]
+    log = pa.table({"duration": [2.0, 1.0, 0.5, 4.0], "up": [3, 2, 1, 2]})
+    seen = read_exposure(log, farm.structure)
+    found = estimate_rates(farm, seen.jumps, seen.waited, 0.05)
+    assert found.events.tolist() == [2, 1]
+    assert found.exposure.tolist() == [3 * 2 + 2 * 1 + 0.5 + 2 * 4, 1.0 + 0.5 + 4.0]
+    assert found.gamma == 0.025 and seen.censored == 1
+
+
+def test_sums_of_rates_are_rows_and_products_bound_themselves() -> None:
+    model = load_rates_text(RACE, box="a=0.1:5,b=0.1:5")
+    log = log_of(model, 4, 40, 30, a=1.0, b=0.5)
+    seen = read_exposure(log, model.structure)
+    found = estimate_rates(model, seen.jumps, seen.waited, 0.05)
+    region = region_of_rates(found, model.parameters)
+    assert not region.is_empty and len(region.bound) == 2
+    truth = np.array([1.0, 0.5])
+    assert (region.lower <= truth).all() and (truth <= region.upper).all()
+    own = {
+        base.text(("a", "b")): high - low
+        for base, low, high in zip(found.classes.base, found.lower, found.upper, strict=True)
+    }
+    assert (region.upper - region.lower)[0] <= own["a"] and set(own) == {"a", "b", "a + b", "a*b"}
+    low, high = region.bounds(model.expressions)
+    for e in range(len(model.expressions)):
+        value = float(model.expressions.polynomial(e).evaluate((1.0, 0.5)))
+        assert low[e] <= value <= high[e]
+
+
+def test_a_log_that_no_rates_explain_is_empty() -> None:
+    model = load_rates_text(FARM, box="lam=0.01:10,mu=5:10")
+    result = learn_rates(
+        model,
+        'P=? [ F<=1 "down" ]',
+        log_of(load_rates_text(FARM, box="lam=0.01:10,mu=0.01:10"), 1, lam=0.3, mu=1.0),
+        delta=0.05,
+    )
+    assert result.value is None and result.region.is_empty
+
+
+def test_coverage_benchmark_in_small() -> None:
+    path = Path(__file__).parents[1] / "benchmarks" / "rate_coverage.py"
+    spec = importlib.util.spec_from_file_location("rate_coverage", path)
+    assert spec is not None and spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    row = module.measure(60, 0.05, 3)
+    assert row["missed_rates"] <= 0.1 and row["missed_values"] == 0.0 and 0 < row["mean_width"] < 0.6
+
+
+# --- values --------------------------------------------------------------------------------
+
+
+def test_bounds_shrink_around_the_truth(farm: ParametricCTMC) -> None:
+    asked = 'P=? [ F<=6 "down" ]'
+    truth = tr.answer(farm.instantiate(lam=0.3, mu=1.0), asked).bounds
+    assert truth is not None
+    wide = learn_rates(farm, asked, log_of(farm, 7, 10, 10, lam=0.3, mu=1.0), delta=0.05).value
+    close = learn_rates(farm, asked, log_of(farm, 7, 400, 50, lam=0.3, mu=1.0), delta=0.05).value
+    assert wide is not None and close is not None
+    assert wide.lower < close.lower < truth[0] and truth[1] < close.upper < wide.upper
+    assert close.upper - close.lower < 0.1
+    for question in ('R{"lost"}=? [ C<=5 ]', "S=? [ up>1 ]", 'R{"lost"}=? [ F "down" ]'):
+        exact = tr.answer(farm.instantiate(lam=0.3, mu=1.0), question).bounds
+        found = learn_rates(farm, question, log_of(farm, 7, 200, 50, lam=0.3, mu=1.0), delta=0.05).value
+        assert exact is not None and found is not None and found.lower <= exact[0] <= exact[1] <= found.upper
+
+
+# --- logs ----------------------------------------------------------------------------------
+
+
+def test_both_forms_of_a_log_say_the_same(farm: ParametricCTMC) -> None:
+    times = pa.table(
+        {"time": [0.0, 2.0, 3.0, 7.5, 0.0, 1.0], "up": [3, 2, 3, 3, 3, 2], "episode": [1, 1, 1, 1, 2, 2]}
+    )
+    waits = pa.table(
+        {"duration": [2.0, 1.0, 4.5, 1.0, 0.0], "up": [3, 2, 3, 3, 2], "episode": [1, 1, 1, 2, 2]}
+    )
+    one, other = (read_exposure(table, farm.structure) for table in (times, waits))
+    assert one.jumps.tolist() == other.jumps.tolist() and one.waited.tolist() == other.waited.tolist()
+    assert one.jumps.sum() == 3 and one.waited.sum() == 8.5 and one.episodes == 2 and one.censored == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"time": [0.0], "duration": [1.0], "up": [3]}, "has both 'time' and 'duration'"),
+        ({"up": [3]}, "has neither (up)"),
+        ({"time": [0.0, 1.0], "x": [3, 2]}, "up is missing"),
+        ({"time": [0.0, -1.0], "up": [3, 2]}, "row 2: time runs backwards"),
+        ({"time": [0.0, 1.0], "up": [3, 1]}, "no transition from (up=3) to (up=1)"),
+        ({"time": [0.0, 1.0], "up": [3, 9]}, "row 2: the model has no state with up=9"),
+        ({"duration": [1.0, -1.0], "up": [3, 2]}, "row 2: duration is -1.0"),
+        ({"time": [0.0, None], "up": [3, 2]}, "row 2: time is nan"),
+        ({"time": ["noon", "later"], "up": [3, 2]}, "column 'time' holds no numbers"),
+        ({"duration": [1.0, 1.0], "up": [3, 3]}, "(up=3) follows itself"),
+        ({"time": [0.0, 1.0, 2.0], "up": [3, 3, 3], "episode": [1, 2, 1]}, "row 3: an episode goes on here"),
+    ],
+)
+def test_wrong_logs_are_refused_in_words(farm: ParametricCTMC, columns: Any, message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        read_exposure(pa.table(columns), farm.structure)
+    assert message in str(raised.value)
+
+
+def test_simulated_sojourns_have_the_means_of_their_rates(farm: ParametricCTMC) -> None:
+    log = log_of(farm, 3, 300, 50, lam=0.3, mu=1.0)
+    seen = read_exposure(log, farm.structure)
+    found = estimate_rates(farm, seen.jumps, seen.waited, 0.05)
+    assert np.allclose(found.events / found.exposure, [0.3, 1.0], rtol=0.03)
+    assert seen.waited.sum() == pytest.approx(300 * 50)
+
+
+# --- commands ------------------------------------------------------------------------------
+
+
+def test_sample_learn_and_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, log = tmp_path / "farm.sm", tmp_path / "log.csv"
+    model.write_text(FARM)
+
+    def said(*words: str) -> Any:
+        assert run([*words, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    at = ("--at", "lam=0.3,mu=1")
+    sampled = said("sample", str(model), *at, "--episodes", "40", "--time", "30", "-o", str(log))
+    assert sampled["episodes"] == 40
+    box = ("--param", "lam=0.01:10,mu=0.01:10")
+    asked = ("--prop", 'P=? [ F<=6 "down" ]', "--delta", "0.05")
+    drn = tmp_path / "learned.drn"
+    found = said("learn", str(model), *box, "--data", str(log), *asked, "-o", str(drn))
+    truth = said("check", str(model), *at, *asked[:2])
+    assert found["value"]["lower"] < truth["lower"] < truth["upper"] < found["value"]["upper"]
+    assert found["status"] == "certified" and not found["empty"] and found["ledger"]["holds"]
+    assert [rate["rate"] for rate in found["rates"]] == ["lam", "mu"]
+    assert found["data"]["censored"] > 30 and found["data"]["time"] == pytest.approx(1200)
+    assert "@type: CTMC" in drn.read_text() and "double-interval" in drn.read_text()
+    assert run(["learn", str(model), *box, "--data", str(log), *asked, "--certificate", "c"]) == 2
+    assert "--certificate: it does not go with continuous time" in capsys.readouterr().err
+
+
+def test_storm_reads_what_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import stormpy
+
+    model, drn = tmp_path / "farm.sm", tmp_path / "farm.drn"
+    model.write_text(FARM)
+    assert run(["export", str(model), "--at", "lam=0.3,mu=1", "-o", str(drn)]) == 0
+    built = stormpy.build_model_from_drn(str(drn))
+    assert built.nr_states == 4 and "CTMC" in str(built.model_type).upper()
+    asked = stormpy.parse_properties('P=? [ F<=6 "down" ]')
+    value = stormpy.model_checking(built, asked[0]).get_value(built.initial_states[0])
+    ours = tr.answer(load_rates_text(FARM).instantiate(lam=0.3, mu=1), 'P=? [ F<=6 "down" ]').bounds
+    assert ours is not None and ours[0] - 1e-6 <= value <= ours[1] + 1e-6

@@ -48,7 +48,7 @@ def table_of(rows: TimedRows, model: ParametricCTMC, episodes: int) -> pa.Table:
 
 
 def measure(replications: int, delta: float, values: int) -> dict[str, object]:
-    """The share of replications that miss; values are bounded at the last look, of the first `values` ones."""
+    """The share of replications that miss; values are bounded at the last look, of the first ones."""
     model = load_rates_text(FARM, box="lam=0.01:10,mu=0.01:10")
     chain = model.instantiate(**TRUTH)
     exact = answer(chain, ASKED).bounds

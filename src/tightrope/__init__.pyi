@@ -46,7 +46,6 @@ from .learning.plan.answer import Plan as Plan
 from .learning.plan.answer import PlanStatus as PlanStatus
 from .learning.plan.answer import Strategy as Strategy
 from .learning.plan.plan import plan as plan
-from .learning.rates import RateResult as RateResult
 from .learning.rates import learn_rates as learn_rates
 from .learning.result import Interval as Interval
 from .learning.result import LearningResult as LearningResult
@@ -58,9 +57,6 @@ from .loading import load as load
 from .model.arrays import from_arrays as from_arrays
 from .model.builder import build_from_function as build_from_function
 from .model.builder import build_from_rows as build_from_rows
-from .model.continuous import CTMC as CTMC
-from .model.continuous import IntervalCTMC as IntervalCTMC
-from .model.continuous import ParametricCTMC as ParametricCTMC
 from .model.expressions import Expressions as Expressions
 from .model.gymnasium_table import from_gymnasium as from_gymnasium
 from .model.mdp import MDP as MDP

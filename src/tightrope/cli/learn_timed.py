@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import grouped, memory_text, peak_memory, print_facts, print_json, print_table
 from tightrope.cli.phases import phase_progress
@@ -95,7 +93,8 @@ def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None
 def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
     """The document of a result."""
     from tightrope.formats.documents.answers import RateAnswer, RateFacts, TimedLogFacts
-    from tightrope.formats.documents.outcome import LedgerFacts, Span, WidthFacts
+    from tightrope.formats.documents.outcome import Span, WidthFacts
+    from tightrope.learning.outcome import ledger_facts
     from tightrope.region.rate_box import box_of
 
     value = None if result.value is None else Span(result.value.lower, result.value.upper)
@@ -121,7 +120,7 @@ def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
             RateFacts(text, low, high, k, t, k / t if t > 0 else None)
             for text, low, high, k, t in result.rates
         ],
-        ledger=msgspec.convert(result.ledger.to_json(), LedgerFacts),
+        ledger=ledger_facts(result.ledger),
         status="empty" if result.value is None else "limit" if result.value.missed else "certified",
         notes=[] if result.value is None else list(result.value.notes),
         data=TimedLogFacts(

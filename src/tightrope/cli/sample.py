@@ -153,7 +153,7 @@ def sample(
     Example: tightrope sample 'bench:betting(50)' --episodes 100000 --seed 1 -o data.parquet
     """
     if is_continuous(model):
-        given = {
+        given: dict[str, object] = {
             "--prop": prop,
             "--bet-on": bet_on,
             "--raw": raw,

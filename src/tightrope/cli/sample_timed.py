@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tightrope.cli.output import grouped, print_facts, print_json
 from tightrope.cli.timed_model import load_timed
@@ -95,7 +95,7 @@ def sample_timed(asked: TimedSample, output: Path, overwrite: bool, json: bool) 
     print_facts(asked.source, facts)
 
 
-def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, object]]:
+def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, Any]]:
     """States by the model's variables, or by index where it has none."""
     import numpy as np
 
@@ -103,5 +103,7 @@ def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, obj
         return {"state": int}, {"state": np.arange(structure.states)}
     if clash := {"episode", "time", "duration"}.intersection(structure.valuations):
         raise InputError(f"the model's variable '{clash.pop()}' clashes with a column's name")
-    kinds = {name: bool if column.dtype == np.bool_ else int for name, column in structure.valuations.items()}
+    kinds: dict[str, type] = {
+        name: bool if column.dtype == np.bool_ else int for name, column in structure.valuations.items()
+    }
     return kinds, dict(structure.valuations)

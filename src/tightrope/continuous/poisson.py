@@ -100,7 +100,7 @@ def _run(rate: float, mode: int, tail: float, upwards: bool) -> FloatArray:
         if not len(steps):
             break
         ratios = rate / (steps + 1) if upwards else steps / rate
-        values = last * np.cumprod(ratios.astype(np.float64))
+        values: FloatArray = np.float64(last) * np.cumprod(ratios.astype(np.float64))
         here = k + 1 + np.arange(len(steps)) if upwards else k - 1 - np.arange(len(steps))
         ratio = rate / (here + 1) if upwards else here / rate
         done = np.flatnonzero((ratio < 1) & (values * ratio <= enough * (1 - ratio)))

@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from types import MappingProxyType
 
 import numpy as np
 
@@ -62,7 +61,7 @@ class ParametricCTMC(Structured):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "expression", frozen_array(self.expression, np.int32))
-        object.__setattr__(self, "earned", MappingProxyType(dict(self.earned)))
+        object.__setattr__(self, "earned", dict(self.earned))
         _check_chain(self.structure)
         if self.expression.shape != (self.transitions,):
             raise InputError(f"{len(self.expression)} rates for {self.transitions} transitions")
@@ -147,7 +146,7 @@ class CTMC(Structured):
         _check_chain(self.structure)
         earned = {name: reward.per_choice(self.structure) for name, reward in self.structure.rewards.items()}
         earned.update((name, frozen_array(values, np.float64)) for name, values in self.earned.items())
-        object.__setattr__(self, "earned", MappingProxyType(earned))
+        object.__setattr__(self, "earned", earned)
         if np.less(self.exact.numerator, 0).any():
             raise InputError("a rate is negative")
         empty = np.flatnonzero(np.equal(self.exit_exact.numerator, 0)[self.signatures.of_choice])
@@ -209,7 +208,7 @@ class IntervalCTMC(Structured):
     def __post_init__(self) -> None:
         for name, dtype in (("expression", np.int32), ("lower", np.float64), ("upper", np.float64)):
             object.__setattr__(self, name, frozen_array(getattr(self, name), dtype))
-        object.__setattr__(self, "earned", MappingProxyType(dict(self.earned)))
+        object.__setattr__(self, "earned", dict(self.earned))
         _check_chain(self.structure)
         wrong = np.flatnonzero(~((self.lower >= 0) & (self.lower <= self.upper) & np.isfinite(self.upper)))
         if len(wrong):

@@ -83,6 +83,7 @@ from .region.region import Conflict as Conflict
 from .region.region import Region as Region
 from .region.region import RegionKind as RegionKind
 from .region.region import Relaxation as Relaxation
+from .report.draw_curve import plot_curve as plot_curve
 from .report.plotting import plot_campaign as plot_campaign
 from .report.plotting import plot_learning_curve as plot_learning_curve
 from .report.saved import SavedResult as SavedResult

@@ -222,17 +222,19 @@ def answer_property(
     gap = 0.0
     if isinstance(formula, Multi):
         several = evaluation.several(formula)
-        achieved = several.achieved
-        states = model.structure.states
-        if several.lower is not None and several.upper is not None:
-            lower, upper = np.full(states, -np.inf), np.full(states, np.inf)
-            lower[model.structure.initial], upper[model.structure.initial] = several.lower, several.upper
-            gap = (several.upper - several.lower) / max(1.0, abs(several.lower))
-        elif several.verdict in ("true", "false", "not certified") and not _is_curve(formula):
-            here = np.arange(states) == model.structure.initial
-            holds, fails = here & (several.verdict == "true"), here & (several.verdict == "false")
+        achieved = several[0].achieved
+        starts, verdicts = list(model.structure.initial_states), [one.verdict for one in several]
+        ends = [(one.lower, one.upper) for one in several if one.lower is not None and one.upper is not None]
+        if ends:
+            lower, upper = (np.full(model.structure.states, end) for end in (-np.inf, np.inf))
+            lower[starts], upper[starts] = (np.array(end) for end in zip(*ends, strict=True))
+            gap = max((high - low) / max(1.0, abs(low)) for low, high in ends)
+        elif not is_curve(formula):
+            holds, fails = (np.zeros(model.structure.states, np.bool_) for _ in range(2))
+            for state, verdict in zip(starts, verdicts, strict=True):
+                holds[state], fails[state] = verdict == "true", verdict == "false"
         else:
-            gap = 0.0 if several.verdict == "certified" else np.inf
+            gap = 0.0 if verdicts == ["certified"] else np.inf
     else:
         value = evaluation.value(formula, everywhere)
     if isinstance(value, Bounds):
@@ -273,10 +275,12 @@ def _range_gap(formula: Filter, evaluation: Evaluation, relative: bool) -> float
     return max(float(width(e.lower, e.upper, relative).max()) for e in ends if isinstance(e, Bounds))
 
 
-def _is_curve(formula: Multi) -> bool:
-    return (
-        sum(isinstance(part, ValueOperator) and part.comparison is None for part in formula.objectives) == 2
-    )
+def is_curve(formula: Expression) -> bool:
+    """Whether it asks for two objectives at once."""
+    if not isinstance(formula, Multi):
+        return False
+    asked = [p for p in formula.objectives if isinstance(p, ValueOperator) and p.comparison is None]
+    return len(asked) == 2
 
 
 def _computes(formula: Expression) -> bool:

@@ -89,16 +89,19 @@ class Evaluation:
         except Complaint as complaint:
             raise complaint.in_source(Source(self.file.source, self.file.file)) from None
 
-    def several(self, asked: Multi) -> MultiAnswer:
-        """What is achieved of several objectives at once, from the initial state."""
+    def several(self, asked: Multi) -> list[MultiAnswer]:
+        """What is achieved of several objectives at once, from every initial state."""
 
         def solved(model: MDP | IntervalMDP, objective: Objective, policy: Policy | None) -> Solution:
             return self.operators.solve(model, objective, self.effort.precision / 4, policy)
 
         if self.options.is_interval:
             self.operators.tell("in multi(…) nature is against every objective")
+        if len(self.structure.initial_states) > 1:
+            self.operators.tell("points of multi(…) are those of the first initial state")
         try:
-            return answer_multi(asked, self.file, self.model, self._formulas, self.effort.precision, solved)
+            about = asked, self.file, self.model, self._formulas, self.effort.precision, solved
+            return [answer_multi(*about, start) for start in self.structure.initial_states]
         except Complaint as complaint:
             raise complaint.in_source(Source(self.file.source, self.file.file)) from None
 

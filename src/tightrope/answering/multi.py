@@ -39,6 +39,7 @@ class Achieved(Record):
     * `weights`, `limits`: no policy has Σ weights·objectives beyond the limit, each turned so that more is
       better.
     * `shares`: how a mixture draws one of `controllers` when a play begins; it meets what was asked.
+    * `objectives` are their texts, which `maximised` wants to be large; `probabilities` are no rewards.
     """
 
     points: FloatArray
@@ -49,6 +50,9 @@ class Achieved(Record):
     lower: float
     upper: float
     verdict: str | None
+    objectives: tuple[str, ...] = ()
+    maximised: tuple[bool, ...] = ()
+    probabilities: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
         freeze_fields(self)
@@ -182,10 +186,13 @@ class Search:
             weights=np.array(self.weights),
             limits=np.array(self.limits),
             shares=np.ones(len(used)) / max(len(used), 1) if shares is None else shares[used],
-            controllers=tuple(self.trade.controller(self.points[i]) for i in used),
+            controllers=tuple(self.trade.controller(self.points[i]) for i in used if self.trade.is_steered),
             lower=lower,
             upper=upper,
             verdict=verdict,
+            objectives=tuple(wish.text for wish in self.trade.wishes),
+            maximised=tuple(wish.is_maximised for wish in self.trade.wishes),
+            probabilities=tuple(wish.formula is not None for wish in self.trade.wishes),
         )
 
 
@@ -221,7 +228,7 @@ def optimise(
         if found is not None:
             shares, lower = found
         upper = search.best(number, wanted)
-        if upper - lower <= precision * max(1.0, abs(lower)):
+        if np.isfinite(lower) and upper - lower <= precision * max(1.0, abs(lower)):
             break
         constraints = [Fraction(0) if t is None else t for t in wanted]
         if not search.points:

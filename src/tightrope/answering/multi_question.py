@@ -54,8 +54,9 @@ def answer_multi(
     formulas: StateFormulas,
     precision: float,
     solve: Solve,
+    start: int,
 ) -> MultiAnswer:
-    """The answer for the initial state."""
+    """The answer for one state that plays begin in."""
     translator = Translator(formulas)
     read = [_read(part, file, model.structure, formulas, translator) for part in asked.objectives]
     open_ = [number for number, one in enumerate(read) if one.threshold is None]
@@ -65,7 +66,9 @@ def answer_multi(
             asked.position,
             "give thresholds to the others: P>=0.9 [ … ]",
         )
-    trade = TradeOffs(model, [one.wish for one in read], translator.atoms, solve)
+    if len(open_) == 2 and len(model.structure.initial_states) > 1:
+        raise Complaint("the curve of two objectives is about one initial state", asked.position)
+    trade = TradeOffs(model, [one.wish for one in read], translator.atoms, solve, start)
     wanted, strict = [one.threshold for one in read], [one.is_strict for one in read]
     if not open_:
         found = decide(trade, [Fraction(0) if t is None else t for t in wanted], strict)
@@ -120,7 +123,7 @@ def _read(
         check_is_path(path)
         if has_operators(path):
             raise Complaint("in multi(…) paths hold no further operators", position_of(path))
-        formula, _ = translator.both_ways(path)
-        wish = Wish(text, is_maximised, formula=formula)
+        formula, negation = translator.both_ways(path)
+        wish = Wish(text, is_maximised, formula=formula if is_maximised else negation)
         turned = threshold if threshold is None or is_maximised else 1 - threshold
     return _Asked(wish, turned, part.comparison in ("<", ">"))

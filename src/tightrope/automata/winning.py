@@ -33,15 +33,16 @@ def winning_states(
     left: list[Formula],
     letters: Letters,
     won: list[Won] | None = None,
+    choices: BoolArray | None = None,
 ) -> BoolArray:
     """Product states in end components where what is `left` of the formula can be satisfied almost surely.
 
     `model` has the product's structure, and constant support. `won` takes the components, and how each is
-    won."""
+    won; only `choices` may be used in them."""
     memory = product.memory
     winning: BoolArray = np.array([formula == TRUE for formula in left])[memory]
     lost = np.array([formula == FALSE for formula in left])[memory]
-    components = maximal_end_components(Support.of(model), within=~winning & ~lost)
+    components = maximal_end_components(Support.of(model), within=~winning & ~lost, choices=choices)
     order = np.argsort(components.component, kind="stable")
     ends = np.searchsorted(components.component[order], np.arange(components.count + 1))
     letter_of = letters.letter[product.state]

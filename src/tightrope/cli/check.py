@@ -19,8 +19,11 @@ from tightrope.cli.check_composed import (
     SolveOptions,
     answer_composed,
     certify_composed,
+    claim_figure,
     refuse_composed,
+    require_curve,
     write_controller,
+    write_figure,
 )
 from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
 from tightrope.cli.check_timed import TimedQuestion, check_timed
@@ -121,6 +124,15 @@ def check(
     policy_out: Annotated[
         Path | None, typer.Option("--policy-out", metavar="FILE", help="Write the policy found, as JSON.")
     ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure",
+            metavar="FILE",
+            help="Draw the curve of two objectives, multi(…), as .pdf, .png or .svg.",
+            show_default=False,
+        ),
+    ] = None,
     device: Device = DeviceName.CPU,
     threads: Threads = None,
     all_states: Annotated[bool, typer.Option("--all-states", help="Bounds for every state.")] = False,
@@ -146,9 +158,10 @@ def check(
     """
     _check_options(precision, assume_support, time_limit)
     require_coupled(coupled_gap, sets is DomainSets.COUPLED)
-    refuse_same((certificate, policy_out))
+    refuse_same((certificate, policy_out, figure))
     proof_file = None if certificate is None else claim_file(certificate, CERTIFICATE, overwrite)
     policy_file = None if policy_out is None else claim_file(policy_out, POLICY, overwrite)
+    drawn_file = None if figure is None else claim_figure(figure, overwrite)
     require_device(device)
     constants = parse_constants(const)
     asked = read_properties(prop) if prop else read_own_properties(model)
@@ -162,6 +175,7 @@ def check(
                 "--terminal-reward": terminal_reward,
                 "--assume-support": assume_support,
                 "--coupled-gap": coupled_gap,
+                "--figure": figure,
             }
         )
         kind = None if sets is None else sets.value
@@ -180,6 +194,8 @@ def check(
         parts,
         {"--certificate": certificate, "--policy-out": policy_out, "--policy": policy, "--sets": sets},
     )
+    if figure is not None:
+        require_curve(parts)
     structure = loaded.model.structure
     questions = [resolve(p.what, p.file, structure, p.options) if p.is_plain else p for p in parts]
     for question in questions:
@@ -269,6 +285,8 @@ def check(
         proof = to_certificate(problem, first.solution, given, about)
         proof_file.check()
         save_certificate(proof, proof_file.path)
+    if drawn_file is not None:
+        write_figure(drawn_file, first)
     if policy_file is not None and isinstance(first, ComposedAnswer):
         spoken_of = "the interval model" if isinstance(loaded.model, IntervalMDP) else "the model"
         write_controller(policy_file, first, loaded.model.hash(), spoken_of)

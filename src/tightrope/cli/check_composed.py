@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from tightrope.numerics.rounding import text_above, text_below
 
 if TYPE_CHECKING:
     from tightrope.answering.answer import Answer
+    from tightrope.cli.check_answer import PlainAnswer
     from tightrope.cli.questions import AskedProperty
     from tightrope.formats.output_file import OutputFile
     from tightrope.model.continuous import CTMC
@@ -163,6 +165,32 @@ def refuse_composed(asked: Sequence[AskedProperty], options: Mapping[str, object
                     f"{option} does not go with {one.what.text}: {_WHY_NOT[option]}",
                     hint=f"leave {option} out",
                 )
+
+
+def claim_figure(target: Path, overwrite: bool) -> OutputFile:
+    """Refuse a file that no picture can be written to, before anything is computed."""
+    from tightrope.report.figures import check_picture
+
+    return check_picture(target, overwrite)
+
+
+def require_curve(asked: Sequence[AskedProperty]) -> None:
+    """A figure is that of two objectives which are both asked for."""
+    from tightrope.answering.answer import is_curve
+
+    if len(asked) != 1 or not is_curve(asked[0].what.formula):
+        raise InputError(
+            "--figure goes with one property that asks for two objectives",
+            hint='multi(Pmax=? [ F "a" ], Pmin=? [ F "b" ])',
+        )
+
+
+def write_figure(target: OutputFile, found: PlainAnswer | ComposedAnswer) -> None:
+    """The curve of two objectives."""
+    from tightrope.report.draw_curve import write_curve
+
+    assert isinstance(found, ComposedAnswer)
+    write_curve(found.answer, target)
 
 
 def write_controller(target: OutputFile, found: ComposedAnswer, model_hash: str, over: str) -> None:

@@ -95,7 +95,7 @@ def write_figures(
         if figure is not None:
             written.append(Path(folder) / f"{name}{suffix}")
             with added_file(written[-1], "report", overwrite=overwrite) as place:
-                _save(figure, place)
+                save_figure(figure, place)
     return written
 
 
@@ -121,10 +121,11 @@ def write_picture(
     run = load_run(result, beside)
     figure = overview(run, load_policies(run))
     claimed.check()
-    return _save(figure, claimed.path)
+    return save_figure(figure, claimed.path)
 
 
-def _save(figure: Figure, target: Path) -> Path:
+def save_figure(figure: Figure, target: Path) -> Path:
+    """Write a figure whole or not at all, with the mark of ours inside."""
     with PAPER.style(), atomic_path(target) as temporary:
         kind = target.suffix[1:]
         figure.savefig(temporary, format=kind, dpi=150, metadata=figure_metadata(kind))

@@ -111,6 +111,9 @@ CASES = [
     WrongLog("no planned episodes", V + OK, words={"planned_episodes": 0}),
     # --- values ---
     WrongLog("an unknown state", V + OK + "7,0,run,1,0\n"),
+    WrongLog(
+        "an unknown state after a map", V + "0,0,run,0.1,0\n0.7,0,run,0.1,0\n", words={"maps": ["wear: *10"]}
+    ),
     WrongLog("an unknown next state", V + OK + "0,0,run,9,0\n"),
     WrongLog("a value missing", V + OK + ",0,run,1,0\n"),
     WrongLog(

@@ -77,7 +77,7 @@ def _print_unknown(description: LogDescription) -> None:
         for entry in entries
     ]
     if rows:
-        print_table("unknown to the model", ("what", "value", "rows"), rows)
+        print_table("unknown to the model, as it stands in the log", ("what", "value", "rows"), rows)
 
 
 def _print_coverage(coverage: Coverage) -> None:

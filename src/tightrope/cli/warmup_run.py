@@ -37,6 +37,7 @@ EXAMPLES: dict[str, Examples] = {
     "plans": (
         ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
         ("plan", ACYCLIC, "--data", "data.parquet", "--gap", "5%"),
+        ("sample", ACYCLIC, "--generative", "2", "-o", "draws.parquet"),
         ("sample", "bench:glider(3,3)", "--episodes", "50", "-o", "capped.parquet"),
         ("plan", "bench:glider(3,3)", "--data", "capped.parquet", "--budget", "100"),
     ),

@@ -274,7 +274,20 @@ class Intake:
                 return f"column '{names[0]}' holds {value}, but the states are 0..{last}"
             return f"column '{names[0]}' holds {value!r}, which is none of the model's states {own.listing()}"
         values = ",".join(f"{name}={_plain(shown_value(chunk, name, row))}" for name in names)
-        return f"({values}) is not a reachable state of the model"
+        return f"({values}){self._after_maps(chunk, row, names)} is not a reachable state of the model"
+
+    def _after_maps(self, chunk: Chunk, row: int, names: tuple[str, ...]) -> str:
+        """The state in the model's own values, where maps say what the log's mean."""
+        maps, unused = self.decoder.maps, np.zeros(1, dtype=np.int8)
+        variables = self.decoder.index.state_index.names
+        if not any(variable in maps for variable in variables):
+            return ""
+        meant = []
+        for variable, name in zip(variables, names, strict=True):
+            column = chunk.columns[name].slice(row, 1)
+            column = maps[variable].apply(column, unused) if variable in maps else column
+            meant.append(f"{variable}={_plain(column[0].as_py())}")
+        return f", which is ({','.join(meant)}) after `maps`,"
 
     def _shown_action(self, chunk: Chunk, row: int) -> str:
         if self.columns.action is not None:

@@ -107,7 +107,8 @@ def _proved(certificate: Certificate, number: int, boxes: Boxes, learned: Learne
     ends: list[_End] = []
     for upward in (False, True):
         sets = boxes if learned is None else learned.boxes(boxes, number, upward)
-        proofs, bound = prove(problem, sets, claim, hints, upward)
+        priced = problem if learned is None else learned.priced(problem, upward)
+        proofs, bound = prove(priced, sets, claim, hints, upward)
         found += proofs
         ends.append(_at(bound, problem.graph.initial))
     low, high = ends

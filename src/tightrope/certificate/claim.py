@@ -211,10 +211,13 @@ class CoupledHints:
 
 @dataclass(frozen=True, eq=False)
 class LearnedHints:
-    """Intervals of events (of transitions, where these share δ), a slab's stages, proofs from a region."""
+    """Intervals of events (of transitions, where these share δ), of rewards by their costs, a slab's stages,
+    proofs from a region."""
 
     lower: FloatArray | None = reals("intervals", least=0.0, most=1.0, optional=True)
     upper: FloatArray | None = reals("intervals", least=0.0, most=1.0, optional=True)
+    cost_lower: FloatArray | None = reals("rewards", optional=True)
+    cost_upper: FloatArray | None = reals("rewards", optional=True)
     region: RegionHints | None = part(RegionHints, optional=True)
     coupled: tuple[CoupledHints, ...] = parts(CoupledHints, 4)
     slab: tuple[SlabHints, ...] = parts(SlabHints, 8)

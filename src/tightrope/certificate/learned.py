@@ -25,8 +25,8 @@ from tightrope.certificate.claim import Certificate, CoupledHints, RegionHints
 from tightrope.certificate.coupled.check import CoupledCheck
 from tightrope.certificate.coupled.values import Ends as ValueEnds
 from tightrope.certificate.game.nature import Boxes
-from tightrope.certificate.numbers import Arithmetic
-from tightrope.certificate.problem import Data
+from tightrope.certificate.numbers import RATIONAL, Arithmetic
+from tightrope.certificate.problem import Data, Problem
 from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import BasisTable, Rows
 from tightrope.certificate.region.nature import RegionBoxes
@@ -36,6 +36,7 @@ from tightrope.certificate.region.projection import Ends as ProvedEnds
 from tightrope.certificate.region.rows import Ends, Origin, Sources, Writer
 from tightrope.certificate.statistics.balls import Balls
 from tightrope.certificate.statistics.bets import Bets
+from tightrope.certificate.statistics.costs import CostEvents
 from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.certificate.statistics.intervals import Intervals
 from tightrope.certificate.statistics.likelihood import Likelihood
@@ -78,8 +79,8 @@ class Learned:
         self.certificate, self.n, self.problem, self.hints = certificate, n, problem, hints
         self.data, self.expression, self.polynomials = problem.data, problem.expression, problem.polynomial
         self.is_untied = self.data is not None and self.data.is_untied
-        self.space = Space(problem.domain, self.polynomials)
         self.used: list[int] = np.unique(self.expression).tolist()
+        self.space = Space(problem.domain, [self.polynomials[e] for e in self.used])
         self.constant = np.array([is_constant(p) for p in self.polynomials])
         if known is not None:
             self.statements = known
@@ -126,8 +127,37 @@ class Learned:
         return Check(name, True, f"{len(self.outcomes.start) - 1} groups of choices, in rationals")
 
     @cached_property
+    def parts(self) -> tuple[Fraction, Fraction]:
+        """How δ is shared by probabilities and costs: evenly, unless only one of them is unknown."""
+        delta = Fraction(0 if self.data is None else self.data.delta)
+        if self.data is None or self.data.costs is None:
+            return delta, Fraction(0)
+        if not self.constant[self.used].all():
+            return delta / 2, delta / 2
+        if not self.data.has_intervals:
+            raise ValueError("a statement about probabilities that are all known")
+        return Fraction(0), delta
+
+    @cached_property
     def statements(self) -> Statements:
-        """Link 1, from the counts. A region's kind is one line here."""
+        """Link 1: of probabilities, and of rewards whose costs were seen."""
+        found, data, hints = self._of_counts(), self.data, self.hints
+        if data is None or data.costs is None or not found.check.passed:
+            return found
+        if hints.cost_lower is None or hints.cost_upper is None:
+            raise ValueError("costs without intervals")
+        events, (_, delta) = CostEvents(self.problem, data.costs), self.parts
+        wrong = events.unproved(self.n, delta, hints.cost_lower, hints.cost_upper)
+        check = Check.everywhere("rewards' intervals follow from the costs", wrong, "reward")
+        if check.passed:
+            seen = int(data.costs.count.sum())
+            words = f"{found.check.detail}; {len(wrong)} rewards share δ = {float(delta):g}, {seen} costs"
+            check = replace(found.check, detail=words)
+        ends = Ends(self.space, events.polynomials, hints.cost_lower, hints.cost_upper)
+        return Statements(check, {**found.sources, Origin.COST: ends})
+
+    def _of_counts(self) -> Statements:
+        """Of probabilities, from the counts. A region's kind is one line here."""
         data, hints, region = self.data, self.hints, self.hints.region
         if (hints.lower is not None) != (data is not None and data.has_intervals):
             raise ValueError("intervals do not fit the method")
@@ -139,7 +169,7 @@ class Learned:
             return Statements(Check("no data", True, words), {})
         if data.has_intervals:
             return self._intervals(data)
-        about, delta = (self.n, self.space, self.polynomials), Fraction(data.delta)
+        about, delta = (self.n, self.space, self.polynomials), self.parts[0]
         sources: Sources
         if data.method == "weissman":
             sources = {Origin.L1: (balls := Balls(*about, self.outcomes, delta))}
@@ -154,7 +184,7 @@ class Learned:
             sources = {Origin.TANGENT: (ellipsoid := Ellipsoid(*about, self.outcomes, delta))}
             words = f"{self.space.size} coordinates, β = {float(ellipsoid.beta):.6f}"
             found = "the ellipsoid follows from the counts", words
-        return Statements(Check(found[0], True, f"{found[1]}, δ = {data.delta:g}"), sources)
+        return Statements(Check(found[0], True, f"{found[1]}, δ = {float(delta):g}"), sources)
 
     def _intervals(self, data: Data) -> Statements:
         """Are these intervals of events, or of transitions of unknown probability, at their share of δ?"""
@@ -171,10 +201,11 @@ class Learned:
             successes, trials = self.events.successes, self.events.trials
         if len(lower) != size:
             raise ValueError(f"the intervals do not fit the model's {what}s")
-        intervals = Intervals(self.n, data.method, Fraction(data.delta) / max(len(unknown), 1))
+        intervals = Intervals(self.n, data.method, (self.parts[0] or Fraction(1)) / max(len(unknown), 1))
         wrong = intervals.unproved(successes, trials, lower[unknown], upper[unknown])
         found = Check.everywhere(f"{what}s' intervals follow from the counts by {data.method}", wrong, what)
-        words = f"{len(unknown)} {what}s share δ = {data.delta:g}, {int(trials.sum())} trials"
+        share = float(self.parts[0])
+        words = f"{len(unknown)} {what}s share δ = {share:g}, {int(trials.sum())} trials"
         found = replace(found, detail=words) if found.passed else found
         if self.is_untied:
             return Statements(found, {})
@@ -289,6 +320,26 @@ class Learned:
             raise ValueError("bases of choices that are not there")
         return RegionBoxes.of(boxes, *about, BasisTable(found.rows, region.choice_basis), basis)
 
+    @cached_property
+    def reward_ends(self) -> tuple[FloatArray, FloatArray] | None:
+        """What every choice earns at least, and at most, where rewards have parameters: a value is monotone
+        in them, so that its lower bound follows from the least rewards and its upper one from the largest."""
+        earned = self.problem.objective.earned
+        if earned is None:
+            return None
+        bounds = self.projection.bounds
+        which, place = np.unique(earned, return_inverse=True)
+        ends = [bounds.reward(e) for e in which.tolist()]
+        least = RATIONAL.down(RATIONAL.array([low for low, _ in ends]))
+        return least[place], RATIONAL.up(RATIONAL.array([high for _, high in ends]))[place]
+
+    def priced(self, problem: Problem, upward: bool) -> Problem:
+        """The problem with rewards at their end for a bound."""
+        if problem.objective.earned is None or self.reward_ends is None:
+            return problem
+        asked = replace(problem.objective, reward=self.reward_ends[upward], earned=None)
+        return replace(problem, objective=asked)
+
     def coupled(self, number: int, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
         """Link 5: coupled proofs about claim `number`, whose vectors prove `ends`, and what follows."""
         checks: list[Check] = []
@@ -302,5 +353,7 @@ class Learned:
         """The check of one proof, once the region's rows and box are known."""
         if self.hints.region is None or hints.claim >= len(self.certificate.claims):
             raise ValueError("a coupled proof without a region, or of no claim")
+        if self.problem.objective.earned is not None:
+            raise ValueError("a coupled proof about rewards with parameters")
         about = self.certificate.claims[hints.claim], self.certificate.values[hints.claim]
         return CoupledCheck(self.problem, self.projection.writer, self.projection.box, hints, *about)

@@ -28,6 +28,7 @@ from tightrope.certificate.format.fields import (
     part,
     polynomials,
     rationals,
+    real,
     reals,
     share,
     truth,
@@ -93,7 +94,8 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """What is asked, and who decides. `nature` ANY: the bounds hold whatever she picks."""
+    """What is asked, and who decides. `nature` ANY: the bounds hold whatever she picks. `earned`, in place of
+    `reward`: the polynomial of the problem that each choice earns, over a domain."""
 
     kind: str = word(
         "UNTIL", "NEXT", "REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED", "AVERAGE", "TEMPORAL"
@@ -108,6 +110,7 @@ class Objective:
     target: BoolArray | None = truths("STATES", optional=True)
     allowed: BoolArray | None = truths("STATES", optional=True)
     terminal: FloatArray | None = reals("STATES", optional=True)
+    earned: OffsetArray | None = integers("CHOICES", optional=True)
 
     @property
     def steps(self) -> int | None:
@@ -119,6 +122,10 @@ class Objective:
         required, possible = _FIELDS[self.kind]
         named = ("upper_steps", "discount", "reward", "target", "allowed", "terminal")
         given = {name for name in named if getattr(self, name) is not None}
+        if self.earned is not None:
+            if self.reward is not None:
+                return "rewards are given twice"
+            given.add("reward")
         if not required <= given <= required | possible:
             return f"{', '.join(sorted(given))}: not the fields of {self.kind}"
         if self.lower_steps > 0 and self.kind != "UNTIL":
@@ -212,6 +219,27 @@ class Domain:
 
 
 @dataclass(frozen=True, eq=False)
+class Costs:
+    """Costs that were seen at transitions: how many, their sum and that of their squares. They lie within
+    [lower, upper], or their standard deviation given the past is at most `deviation`."""
+
+    transition: OffsetArray = integers("costs")
+    count: OffsetArray = integers("costs", least=1, most=MOST_COUNTS)
+    total: tuple[Fraction, ...] = rationals("costs")
+    square: tuple[Fraction, ...] = rationals("costs")
+    lower: float | None = real(optional=True)
+    upper: float | None = real(optional=True)
+    deviation: float | None = real(least=5e-324, optional=True)
+
+    def trouble(self) -> str | None:
+        if np.any(np.diff(self.transition) <= 0):
+            return "the transitions of costs do not rise strictly"
+        ranged = self.lower is not None and self.upper is not None and self.lower < self.upper
+        bare = self.lower is None and self.upper is None and self.deviation is not None
+        return None if (ranged and self.deviation is None) or bare else "costs need a range or a deviation"
+
+
+@dataclass(frozen=True, eq=False)
 class Data:
     """What was seen, in time-ordered batches, how it was sampled, and the statement that is made of it.
 
@@ -233,6 +261,7 @@ class Data:
     batch_count: OffsetArray = integers("counts", least=1, most=MOST_COUNTS)
     episodes: int | None = whole(optional=True)
     planned: int | None = whole(optional=True)
+    costs: Costs | None = part(Costs, optional=True)
 
     def trouble(self) -> str | None:
         if not is_offsets(self.batch_start, len(self.batch_transition), rising=False):
@@ -294,6 +323,8 @@ class Problem:
             return f"{given or 'nothing'}: not what labels the transitions of one model"
         if (self.law == "interval") == (self.objective.nature == "ANY"):
             return "nature's direction does not fit the model"
+        if self.objective.earned is not None and self.law != "domain":
+            return "rewards with parameters are for models over a domain"
         if self.assumed_support is not None and self.law not in ("interval", "domain"):
             return "an assumption about supports that does not fit the model"
         if (self.automaton is not None) != (self.objective.kind == "TEMPORAL"):
@@ -313,8 +344,16 @@ class Problem:
         monomials = {monomial for one in polynomial for monomial in one}
         if any(i >= len(known) for monomial in monomials for i, _ in monomial):
             return "a parameter's number is out of range"
-        if self.expression.max(initial=0) >= len(polynomial):
+        earned = self.objective.earned
+        if max(self.expression.max(initial=0), 0 if earned is None else earned.max()) >= len(polynomial):
             return "an expression's number is out of range"
+        if earned is not None and self.data is not None and self.data.method == "slab":
+            return "a slab has no rewards with parameters"
+        costs = None if self.data is None else self.data.costs
+        if costs is not None and (
+            earned is None or costs.transition.max(initial=0) >= self.graph.transitions
+        ):
+            return "costs of rewards without parameters, or of a transition that is not there"
         if self.data is not None and self.data.batch_transition.max(initial=-1) >= self.graph.transitions:
             return "a count of a transition that is not there"
         work = sum(_bits(self.theta[i]) * e for m in monomials for i, e in m) if self.theta else 0

@@ -98,6 +98,10 @@ def assumptions(problem: Problem, planned: bool, given: bool) -> tuple[list[str]
             words.append(f"{data.planned} episodes were planned before the first one")
     if data.method == "slab" and given:
         words.append("the given policy, which is bet on, was not chosen by looking at these data")
+    if data.costs is not None:
+        low, high, deviation = data.costs.lower, data.costs.upper, data.costs.deviation
+        spread = f"costs lie within [{low:g}, {high:g}]" if low is not None else ""
+        words.append(spread or f"the standard deviation of a cost given the past is at most {deviation:g}")
     if data.censored:
         words.insert(0, "NOMINAL: rows were left out by their outcomes; nothing is guaranteed")
     if not holds:

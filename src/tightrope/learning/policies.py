@@ -78,7 +78,7 @@ class PolicySolver:
         self.workspace = Workspace(options.device, options.threads)
         self.solves_left = solves
         self.notes: list[str] = []
-        self._reward_ends: tuple[RewardStructure, RewardStructure] | None = None
+        self.reward_ends: tuple[RewardStructure, RewardStructure] | None = None
         if smallest is not None:
             self.notes.append(
                 f"assumed: every transition that can happen has at least probability {smallest:g}"
@@ -164,9 +164,9 @@ class PolicySolver:
         reward = self.objective.reward
         if not isinstance(reward, ParametricReward):
             return reward
-        if self._reward_ends is None:
-            self._reward_ends = reward_ends(reward, self.sets.model, self.sets.over)
-        least, most = self._reward_ends
+        if self.reward_ends is None:
+            self.reward_ends = reward_ends(reward, self.sets.model, self.sets.over)
+        least, most = self.reward_ends
         return least if nature is Direction.MIN else most
 
     def _solve(

@@ -8,13 +8,17 @@ from tightrope.certificate import problem as certified
 from tightrope.data.counts import Counts
 from tightrope.learning.result import LearningResult
 from tightrope.region.region import RegionKind
+from tightrope.statistics.costs import CostModel
 from tightrope.uncertainty.sets import SetsKind
 
 LIKELIHOOD, SLAB = "likelihood", "slab"
 
 
-def to_data(counts: Counts, delta: float, method: str, shared_by: str) -> certified.Data:
-    """Batches in time order where the method uses the order; one batch of everything otherwise."""
+def to_data(
+    counts: Counts, delta: float, method: str, shared_by: str, assumed: CostModel | None = None
+) -> certified.Data:
+    """Batches in time order where the method uses the order; one batch of everything otherwise. Costs are a
+    part of it where something is `assumed` of them."""
     design, batches = counts.design, counts.batches
     if method in (LIKELIHOOD, SLAB) and batches is not None:
         start, transition, count = batches.start, batches.transition, batches.count
@@ -35,6 +39,23 @@ def to_data(counts: Counts, delta: float, method: str, shared_by: str) -> certif
         batch_count=count.astype(np.int64),
         episodes=design.episodes,
         planned=None if design.late_plan else design.planned,
+        costs=None if assumed is None else to_costs(counts, assumed),
+    )
+
+
+def to_costs(counts: Counts, assumed: CostModel) -> certified.Costs:
+    """The sums of observed costs."""
+    seen = {} if counts.costs is None else counts.costs.of
+    listed = [seen[transition] for transition in sorted(seen)]
+    low, high = (None, None) if assumed.bounds is None else assumed.bounds
+    return certified.Costs(
+        transition=np.array(sorted(seen), dtype=np.int64),
+        count=np.array([count for count, _, _ in listed], dtype=np.int64),
+        total=tuple(total for _, total, _ in listed),
+        square=tuple(square for _, _, square in listed),
+        lower=low,
+        upper=high,
+        deviation=assumed.deviation,
     )
 
 
@@ -52,7 +73,8 @@ def data_of(result: LearningResult, counts: Counts) -> certified.Data | None:
             RegionKind.ELLIPSOID: "ellipsoid",
         }
         method = named.get(region.kind, method)
-    return to_data(counts, ledger.delta, method, _shared_by(result, method))
+    assumed = result.options.cost_model if ledger.of_costs else None
+    return to_data(counts, ledger.delta, method, _shared_by(result, method), assumed)
 
 
 def _shared_by(result: LearningResult, method: str) -> str:

@@ -27,10 +27,12 @@ from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.costs import learn_costs
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.objective import Direction
+from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.proof.coupled import with_coupled_proofs
 from tightrope.proof.data import data_of
 from tightrope.proof.ellipsoid import prove_ellipsoid
@@ -47,6 +49,8 @@ from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import IntervalMethod, transition_intervals
 from tightrope.statistics.ledger import Assumption
 from tightrope.uncertainty.sets import Sets, SetsKind
+
+RewardEnds = tuple[RewardStructure, RewardStructure]
 
 
 def certificate_of(
@@ -67,6 +71,13 @@ def certificate_of(
     region = result.region if result.verdict is None else None
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
+    reward = result.objective.reward
+    by_successor = isinstance(reward, ParametricReward) and reward.by_transition is not None
+    if result.ledger.of_costs and by_successor:
+        raise InputError(
+            "certificates do not cover costs of rewards that differ by successor: none is written",
+            hint="leave the certificate out, or learn without `cost_range` and `cost_sd`",
+        )
     if counts.design.censored:
         raise InputError(
             f"outcomes are missing from the data ({'; '.join(counts.design.censored)}): no confidence holds "
@@ -101,8 +112,9 @@ def certificate_of(
     solved = widened or sets
     if relaxed:
         solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
-    if widened is not None or by_step:
-        values = [(name, _evaluate_again(result, name, value, solved)) for name, value in values]
+    ends = _reward_ends(link, proof, draft)
+    if widened is not None or by_step or ends is not None:
+        values = [(name, _evaluate_again(result, name, value, solved, ends)) for name, value in values]
     initial = result.model.initial
     claims, hints = zip(*(_claim(initial, name, value) for name, value in values), strict=True)
     draft = with_region(draft, proof)
@@ -110,7 +122,7 @@ def certificate_of(
     if proof is not None and solved.kind is SetsKind.RECTANGULAR:
         draft = prove_choices(link, found, draft, result)
     draft = prune(draft)
-    coupled = [value.coupled for _, value in values]
+    coupled = [None if ends is not None else value.coupled for _, value in values]
     if isinstance(region, Polytope) and any(coupled):
         aligned, points = row_names(result, region, events)
         draft = with_coupled_proofs(draft, aligned, points, coupled, link.statements)
@@ -131,16 +143,23 @@ def _draft(result: LearningResult, counts: Counts) -> tuple[Certificate, EventMa
     data = data_of(result, counts)
     problem = to_problem(result.model, result.objective, data=data, assumed_support=result.assumed_support)
     claims = () if result.value is None else (to_claim("given policy", (0.0, 1.0), result.value.policy),)
-    draft = Certificate(problem, claims=claims, learned=LearnedHints())
+    hints = LearnedHints()
+    if result.ledger.of_costs:
+        about = (result.model, result.objective, counts, result.ledger.delta)
+        costs = learn_costs(*about, result.options)
+        assert costs is not None
+        hints = LearnedHints(cost_lower=costs.lower, cost_upper=costs.upper)
+    draft = Certificate(problem, claims=claims, learned=hints)
     if data is None or not data.has_intervals:
         return draft, None
     if data.is_untied:
         method = IntervalMethod(data.method)
         own = transition_intervals(result.model, counts, data.delta, method)
-        return replace(draft, learned=LearnedHints(own.lower, own.upper)), None
+        return replace(draft, learned=replace(hints, lower=own.lower, upper=own.upper)), None
     assert result.intervals is not None
     events = EventMap(result.intervals, Learned(draft, LONGDOUBLE).events)
-    return replace(draft, learned=LearnedHints(*events.bounds())), events
+    lower, upper = events.bounds()
+    return replace(draft, learned=replace(hints, lower=lower, upper=upper)), events
 
 
 def _expression_bounds(draft: Certificate, sets: Sets) -> Wanted:
@@ -174,11 +193,23 @@ def _up(value: Fraction) -> float:
     return nearest if nearest >= value else math.nextafter(nearest, math.inf)
 
 
-def _evaluate_again(result: LearningResult, name: str, value: PolicyValue, sets: Sets) -> PolicyValue:
-    """The same policy over other sets."""
+def _reward_ends(link: Learned, proof: RegionHints | None, draft: Certificate) -> RewardEnds | None:
+    """Rewards with parameters at the ends that are proved; None where there are none."""
+    certified = Learned(with_region(draft, proof), LONGDOUBLE, link.statements).reward_ends
+    if certified is None:
+        return None
+    least, most = (RewardStructure(choice=end) for end in certified)
+    return least, most
+
+
+def _evaluate_again(
+    result: LearningResult, name: str, value: PolicyValue, sets: Sets, ends: RewardEnds | None = None
+) -> PolicyValue:
+    """The same policy over other sets, with rewards at these ends where they have parameters."""
     low = value.solutions[0]
     options = LearnOptions(precision=low.precision)
     solver = PolicySolver(sets, result.objective, options, math.inf, lambda _: None)
+    solver.reward_ends = ends
     if name == "robust policy" and _depends_on_step(low):
         return solver.robust_among_all()
     return replace(solver.evaluate(value.policy), coupled=value.coupled)

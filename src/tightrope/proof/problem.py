@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -11,10 +12,12 @@ import numpy as np
 from tightrope.certificate import problem as certified
 from tightrope.certificate.format.fields import Polynomial
 from tightrope.errors import InputError
+from tightrope.model.expressions import Expressions
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import Structure
 from tightrope.proof.asked import Asked
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
@@ -29,12 +32,18 @@ def to_problem(
     data: certified.Data | None = None,
 ) -> certified.Problem:
     """The problem of a plain or interval model, of a parametric one at `theta` or over its domain."""
+    reward = None if isinstance(objective, Asked) else objective.reward
     if isinstance(objective, Asked):
         graph, asked, automaton = to_graph(model.structure), objective.objective, objective.automaton
     else:
+        if theta is not None and isinstance(reward, ParametricReward):
+            objective = replace(objective, reward=reward.at(theta))
+            reward = None
         graph, asked, automaton = to_graph(model.structure), to_objective(objective, model), None
     if isinstance(model, ParametricMDP):
-        polynomial, expression = to_polynomials(model), model.expression.astype(np.int64)
+        polynomial, expression = to_polynomials(model.expressions), model.expression.astype(np.int64)
+        if isinstance(reward, ParametricReward):
+            polynomial += to_polynomials(reward.expressions)
         if theta is not None:
             point = tuple(Fraction(value) for value in theta)
             return certified.Problem(
@@ -79,6 +88,11 @@ def to_objective(objective: Objective, model: MDP | IntervalMDP | ParametricMDP)
     kind = objective.kind
     if kind is ObjectiveKind.CUMULATIVE and objective.terminal is not None:
         raise InputError("certificates are not about what the last of some steps is worth (R [ I=k ])")
+    reward = objective.reward if objective.is_reward else None
+    earned = None
+    if isinstance(reward, ParametricReward):
+        assert isinstance(model, ParametricMDP)
+        earned = len(model.expressions) + reward.expression.astype(np.int64)
     has_target = kind in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT, ObjectiveKind.REACH_REWARD)
     steps = kind in (ObjectiveKind.UNTIL, ObjectiveKind.CUMULATIVE)
     return certified.Objective(
@@ -89,18 +103,16 @@ def to_objective(objective: Objective, model: MDP | IntervalMDP | ParametricMDP)
         lower_steps=int(objective.lower_steps) if kind is ObjectiveKind.UNTIL else 0,
         upper_steps=None if objective.upper_steps is None or not steps else int(objective.upper_steps),
         discount=None if objective.discount is None else float(objective.discount),
-        reward=objective.reward.per_choice(model.structure)
-        if objective.is_reward and objective.reward is not None
-        else None,
+        reward=None if reward is None or earned is not None else reward.per_choice(model.structure),
         target=objective.target if has_target else None,
         allowed=objective.allowed if kind is ObjectiveKind.UNTIL else None,
         terminal=objective.terminal if kind is ObjectiveKind.REACH_REWARD else None,
+        earned=earned,
     )
 
 
-def to_polynomials(model: ParametricMDP) -> tuple[Polynomial, ...]:
+def to_polynomials(source: Expressions) -> tuple[Polynomial, ...]:
     """The expressions, each with its monomials in order."""
-    source = model.expressions
     names = [tuple((int(i), int(e)) for i, e in monomial) for monomial in source.monomials]
     terms = [
         (names[m], Fraction(c))

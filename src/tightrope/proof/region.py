@@ -19,6 +19,7 @@ from tightrope.certificate.region.projection import Bounds, next_box, shrunk_box
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.errors import CannotCertify
 from tightrope.learning.result import LearningResult
+from tightrope.model.rewards import ParametricReward
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.proof.bases import BasisFinder
 from tightrope.proof.choices import Choices, find_choice_bases, with_expression_rows
@@ -49,7 +50,13 @@ def prove_region(
         rounds = region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1
         proof = shrink_box(link, proof, rounds, region.bounding_box)
     ends = open_ends(link, link.bounds({}, None), wanted, without_region=True)
-    linear = region.coordinates.functions(result.model.expressions).linear
+    linear = dict(enumerate(region.coordinates.functions(result.model.expressions).linear))
+    reward = result.objective.reward
+    if isinstance(reward, ParametricReward):
+        index, earned = region.coordinates.affine_among(reward.expressions)
+        for row, direction in zip(index.tolist(), earned.linear, strict=True):
+            linear[len(result.model.expressions) + row] = direction
+            ends += [(len(result.model.expressions) + row, side) for side in (0, 1) if direction.any()]
     directions = np.array([linear[e] if side else -linear[e] for e, side in ends])
     rows = write_rows(link, proof)
     return with_bases(proof, ends, BasisFinder(rows).find(directions.reshape(-1, rows.size)))

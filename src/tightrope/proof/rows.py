@@ -98,6 +98,8 @@ def row_names(
             name = (Kind.EVENT, *events.name(index, int(origin == Origin.EVENT_LOWER)))
         elif origin == Origin.ENVELOPE:
             name = envelopes[index]
+        elif origin in (Origin.COST_UPPER, Origin.COST_LOWER):
+            name = (Kind.COST, index, int(origin == Origin.COST_LOWER))
         elif origin == Origin.CUT:
             name = (Kind.CUT, index, 0)
         elif origin == Origin.SLAB:

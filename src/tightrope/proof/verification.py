@@ -151,6 +151,9 @@ def _compared(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | N
         return
     theirs = _problem(certificate, own)
     ours = replace(theirs, objective=problem.objective, automaton=problem.automaton, data=problem.data)
+    if own.objective is None and problem.objective.earned is not None and problem.polynomial is not None:
+        known = ours.polynomial or ()  # rewards are a part of the property
+        ours = replace(ours, polynomial=(*known, *problem.polynomial[len(known) :]))
     yield "model", _differs("another model", first_difference(problem, ours))
     if own.objective is not None:
         believed, translated = problem.automaton, theirs.automaton
@@ -172,11 +175,16 @@ def _compared(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | N
 
 def _data_difference(problem: Problem, counts: Counts) -> str | None:
     from tightrope.proof.data import to_data
+    from tightrope.statistics.costs import CostModel
 
     statement = problem.data
     if statement is None:
         return "no data"
-    found = to_data(counts, statement.delta, statement.method, statement.shared_by)
+    costs, assumed = statement.costs, None
+    if costs is not None:
+        ends = None if costs.lower is None or costs.upper is None else (costs.lower, costs.upper)
+        assumed = CostModel(ends, costs.deviation)
+    found = to_data(counts, statement.delta, statement.method, statement.shared_by, assumed)
     return _differs("other data", first_difference(statement, found))
 
 

@@ -74,10 +74,11 @@ def product_range(left: Interval, right: Interval, square: bool) -> Interval:
 
 
 def polynomial_range(
-    polynomial: Polynomial, lower: Sequence[Fraction], upper: Sequence[Fraction]
+    polynomial: Polynomial, lower: Sequence[Fraction], upper: Sequence[Fraction], is_reward: bool = False
 ) -> Interval:
     """An enclosure of a probability over a box of the parameters: by the least and the largest Bernstein
-    coefficient, which for multilinear polynomials are values at corners; [0, 1] where there are too many.
+    coefficient, which for multilinear polynomials are values at corners; [0, 1] where there are too many,
+    of a reward a ValueError.
     """
     constant = polynomial.get((), ZERO)
     if all(sum(e for _, e in monomial) <= 1 for monomial in polynomial):
@@ -90,6 +91,8 @@ def polynomial_range(
     for v in sorted({i for monomial in polynomial for i, _ in monomial}):
         degree = max(dict(monomial).get(v, 0) for monomial in polynomial)
         count *= degree + 1
+        if count > _MOST_CONTROLS and is_reward:
+            raise ValueError("a reward has too many terms to be bounded")
         if count > _MOST_CONTROLS:
             return ZERO, ONE
         table = [_blossom(degree, k, lower[v], upper[v]) for k in range(degree + 1)]

@@ -105,6 +105,19 @@ class Bounds:
             found.append(self.bases[expression, side])
         return min(found) if side else max(found)
 
+    def reward(self, expression: int) -> Interval:
+        """The ends of a polynomial that is no probability: its range over the boxes, and what bases prove."""
+        polynomial, domain = self.polynomials[expression], self.space.domain
+        low, high = polynomial_range(polynomial, domain.lower, domain.upper, True)
+        if self.box is not None:
+            least, most = polynomial_range(self.space.in_free(polynomial), *self.box, True)
+            low, high = max(low, least), min(high, most)
+        low, high = (
+            max(low, self.bases.get((expression, 0), low)),
+            min(high, self.bases.get((expression, 1), high)),
+        )
+        return min(low, high), max(low, high)
+
     def without_region(self, expression: int, side: int) -> list[Fraction]:
         """What is plain, and what events say."""
         polynomial = self.polynomials[expression]

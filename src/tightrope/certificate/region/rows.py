@@ -11,6 +11,7 @@
 * EXPRESSION  as EVENT, of expression `index`: only for what comes after these bounds were proved.
 * TANGENT     the ellipsoid in the direction that is the file's point `index`.
 * SLAB        stage `index` of a slab, the side that is `part` among those that are bet on.
+* COST        as EVENT, of reward `index` among those that costs speak of.
 * SPLIT       split `index` of a tree of cells, part 0 the half-space below it, part 1 the one above.
 
 All are rational but for logarithms and roots, which are rounded to the safe side.
@@ -41,6 +42,7 @@ class Origin(IntEnum):
     TANGENT = 6
     SPLIT = 7
     SLAB = 8
+    COST = 9
 
 
 @runtime_checkable

@@ -1,0 +1,141 @@
+"""Link 1 for observed costs: are these intervals of rewards, at their part of δ?
+
+Polynomials r of the choices' rewards that are α·g + β for one polynomial g, |α| ≤ 1, are one event g. Given
+the past, a cost at such a choice has the mean α·g(θ) + β. With ξ its distance from α·q + β,
+
+    exp Σ ( λ·α·ξ − c·ξ² − d )
+
+is a non-negative supermartingale at q = g(θ) that begins at 1: for costs within [a, b], R = b − a, with
+c = ψ(u)/R², u = λ|α|R ≤ ½, ψ(u) = −log(1−u) − u, d = 0; for costs whose standard deviation given the past is
+at most s, with c = (λα)²/6 and d = (λαs)²/3. It ever reaches 2/(w·γ) with probability at most w·γ/2 (Ville);
+there are λ_k = λ_0/2^k with w_k = 1/((k+1)(k+2)) for either sign. Its exponent is a concave quadratic of q,
+so where it falls, a value that it excludes excludes all smaller ones up to where it begins to fall. ψ(u) is
+at most u²/2 + u³/3 + u⁴/(4(1−u)).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate.format.fields import Polynomial
+from tightrope.certificate.numbers import Arithmetic, as_fraction
+from tightrope.certificate.problem import Costs, Problem
+from tightrope.certificate.region.polynomials import ZERO, polynomial_range
+from tightrope.certificate.statistics.intervals import log_below
+
+SCALES, PASSES, HALVINGS = 26, 8, 30
+
+_Group = tuple[Fraction, Fraction, int, Fraction, Fraction]
+"""(slope α, shift β, number of costs, their sum, the sum of their squares)."""
+
+
+_Curve = tuple[Fraction, Fraction, Fraction]
+"""a + b·q + c·q²."""
+
+
+class CostEvents:
+    """The events of the rewards, in the order of their polynomials, and the costs that speak of each."""
+
+    def __init__(self, problem: Problem, costs: Costs):
+        assert problem.polynomial is not None and problem.domain is not None
+        earned, graph = problem.objective.earned, problem.graph
+        if earned is None:
+            raise ValueError("costs of rewards without parameters")
+        self.costs, self.domain = costs, problem.domain
+        of_transition = np.repeat(earned, np.diff(graph.transition_start))[costs.transition]
+        found: dict[tuple[Any, ...], list[tuple[int, Fraction, Fraction]]] = {}
+        for number in np.unique(earned).tolist():
+            rest = {m: c for m, c in problem.polynomial[number].items() if m}
+            if rest:
+                factor = rest[min(rest, key=lambda m: (sum(e for _, e in m), m))]
+                shape = tuple(sorted((m, c / factor) for m, c in rest.items()))
+                shift = problem.polynomial[number].get((), ZERO)
+                found.setdefault(shape, []).append((number, factor, shift))
+        self.polynomials: list[Polynomial] = []
+        self.groups: list[list[_Group]] = []
+        for shape, members in found.items():
+            largest = max(abs(factor) for _, factor, _ in members)
+            self.polynomials.append({m: c * largest for m, c in shape})
+            groups = []
+            for number, factor, shift in members:
+                own = np.flatnonzero(of_transition == number).tolist()
+                count = int(costs.count[own].sum())
+                total, square = (sum((of[i] for i in own), ZERO) for of in (costs.total, costs.square))
+                if count:
+                    groups.append((factor / largest, shift, count, total, square))
+            self.groups.append(groups)
+
+    def unproved(self, n: Arithmetic, delta: Fraction, lower: Any, upper: Any) -> Any:
+        """Which of these intervals do not follow from the costs."""
+        if not len(lower) == len(upper) == len(self.groups):
+            raise ValueError("the intervals of costs do not fit the rewards")
+        shares = [delta / (len(lower) * 2 * (k + 1) * (k + 2)) for k in range(SCALES)]
+        levels = [-as_fraction(log_below(n, share)) for share in shares]
+        wrong = np.zeros(len(lower), dtype=np.bool_)
+        for event, groups in enumerate(self.groups):
+            low, high = self._possible(event)
+            ends = Fraction(float(lower[event])), Fraction(float(upper[event]))
+            mirrored = [(a, -b, count, -total, square) for a, b, count, total, square in groups]
+            wrong[event] = not (
+                _excludes(self._curves(groups), levels, low, ends[0])
+                and _excludes(self._curves(mirrored), levels, -high, -ends[1])
+            )
+        return wrong
+
+    def _possible(self, event: int) -> tuple[Fraction, Fraction]:
+        """What g can be in the domain, with means of the costs that were seen within their range."""
+        low, high = polynomial_range(self.polynomials[event], self.domain.lower, self.domain.upper, True)
+        if self.costs.lower is not None and self.costs.upper is not None:
+            for slope, shift, *_ in self.groups[event]:
+                ends = sorted((Fraction(end) - shift) / slope for end in (self.costs.lower, self.costs.upper))
+                low, high = max(low, ends[0]), min(high, ends[1])
+        return low, high
+
+    def _curves(self, groups: list[_Group]) -> list[_Curve]:
+        """The exponents of all λ_k."""
+        curves = []
+        for k in range(SCALES):
+            constant = linear = bend = ZERO
+            for slope, shift, count, total, square in groups:
+                step, squared, fixed = self._terms(slope, k)
+                centred = total - count * shift
+                spread = square - 2 * shift * total + count * shift * shift
+                constant += step * centred - squared * spread - count * fixed
+                linear += 2 * squared * slope * centred - step * count * slope
+                bend -= squared * count * slope * slope
+            curves.append((constant, linear, bend))
+        return curves
+
+    def _terms(self, slope: Fraction, k: int) -> tuple[Fraction, Fraction, Fraction]:
+        """(λ·α, c, d)."""
+        if self.costs.deviation is not None:
+            step = 4 * slope / (2**k * Fraction(self.costs.deviation))
+            return step, step * step / 6, (step * Fraction(self.costs.deviation)) ** 2 / 3
+        assert self.costs.lower is not None and self.costs.upper is not None
+        reach, u = Fraction(self.costs.upper) - Fraction(self.costs.lower), abs(slope) / 2 ** (k + 1)
+        excess = u**2 / 2 + u**3 / 3 + u**4 / (4 * (1 - u))
+        return slope / (2 ** (k + 1) * reach), excess / reach**2, ZERO
+
+
+def _at(curve: _Curve, q: Fraction) -> Fraction:
+    return curve[0] + (curve[1] + curve[2] * q) * q
+
+
+def _excludes(curves: list[_Curve], levels: list[Fraction], start: Fraction, end: Fraction) -> bool:
+    """Whether all q from `start` up to `end` are excluded, in steps that one exponent proves each."""
+    for _ in range(PASSES):
+        for curve, level in zip(curves, levels, strict=True):
+            _, linear, bend = curve
+            if linear + 2 * bend * start > 0 or _at(curve, start) < level:
+                continue
+            if end <= start or _at(curve, end) >= level:
+                return True
+            outside, inside = start, end
+            for _ in range(HALVINGS):
+                middle = Fraction(float((outside + inside) / 2))
+                outside, inside = (middle, inside) if _at(curve, middle) >= level else (outside, middle)
+            start = max(start, outside)
+    return end <= start

@@ -199,12 +199,72 @@ def test_what_does_not_go_with_temporal_formulas_is_said(shuttle: tr.ParametricM
     result = tr.learn(problem, data, sets="tied")
     with pytest.raises(tr.InputError, match="certificates do not cover the automaton"):
         result.certify(tmp_path / "a.cert")
-    with pytest.raises(tr.InputError, match="learning while data are collected is not supported"):
-        tr.online(problem)
-    with pytest.raises(tr.InputError, match="bounds over a domain are not supported"):
-        tr.over_domain(problem)
+    with pytest.raises(tr.InputError, match="untied sets do not go with temporal formulas"):
+        tr.online(problem, sets="untied")
+    with pytest.raises(tr.InputError, match="plans of data are not supported for temporal formulas"):
+        tr.plan(problem, data, gap=0.1)
+    anything = tr.Parameters.box(p=(0, 1))
+    (p,) = anything.symbols()
+    vague = tr.build_from_rows([(0, "", {0: 1 - p, 1: p}), (1, "", {0: 1})], anything, labels={"a": [1]})
+    assert isinstance(vague, tr.ParametricMDP)
+    for learn in (tr.online, tr.over_domain):
+        with pytest.raises(tr.InputError, match="the domain does not show that the probability"):
+            learn(temporal(vague, 'Pmax=? [ G (F "a") ]'))
     with pytest.raises(tr.InputError, match="the robust policy has no memory"):
         _ = tr.learn(shuttle.problem('Pmax=? [ F "home" ]'), data, sets="tied").controller
+
+
+def test_online_learns_about_the_product(shuttle: tr.ParametricMDP) -> None:
+    """What the last update says is what `learn` says about the same episodes of the model."""
+    problem = temporal(shuttle, 'Pmax=? [ (F "a") & (F ("b" & (X (F "home")))) & (G !"hole") ]')
+    learner = tr.online(problem, delta=0.01, sets="tied")
+    controller = problem.controller(learner.policy())
+    assert controller.act(0, 0)[0] == "left"  # first to a
+    there, back, missed = (0, "right", 2), [(0, "left", 1), (1, "back", 0)], (0, "right", 3)
+    episodes = [[*back, there, (2, "jump", 4)]] * 12 + [[*back, missed, (3, "retry", 5)]] * 4
+    for episode in episodes:
+        learner.observe(episode)
+    update, result = learner.update(), learner.result()
+    again = tr.learn(problem, episodes, delta=0.01, sets="tied", interval="beta-binomial")
+    assert update.guarantee == pytest.approx(result.guarantee, abs=1e-9)
+    assert result.guarantee == pytest.approx(again.guarantee, abs=1e-6)
+    assert 0 < update.guarantee < 0.75 < update.optimistic
+    assert result.counts is not None and result.counts.steps == 16 * 4
+    begun = tr.online(problem, delta=0.01, sets="tied", data=tr.read_data(episodes, shuttle).counts)
+    assert begun.update().guarantee == pytest.approx(update.guarantee, abs=1e-9)
+
+
+def test_bounds_over_a_domain_hold_at_its_points(shuttle: tr.ParametricMDP) -> None:
+    asked = 'Pmax=? [ (F "a") & (F ("b" & (X (F "home")))) ]'
+    problem = temporal(shuttle, asked)
+    for sets in ("expression", "coupled"):
+        found = tr.over_domain(problem, sets=sets)
+        values = [bounds_of(shuttle.instantiate(p=p), asked)[1] for p in (0.1, 0.9)]
+        assert found.interval.lower <= values[0] + 1e-6 and found.interval.upper >= values[0] - 1e-6
+        assert found.interval.lower == pytest.approx(values[0], abs=1e-4)  # the least p is the worst
+
+
+def test_the_command_line_looks_at_domains_and_goes_online(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, policy = tmp_path / "m.prism", tmp_path / "policy.json"
+    file.write_text(
+        "mdp const double p; module m s:[0..2]; [a] s=0 -> p:(s'=1) + 1-p:(s'=2); [b] s=1 -> (s'=0);"
+        " [c] s=2 -> (s'=2); endmodule"
+    )
+    asked = ["--prop", "Pmax=? [ F (s=1 & (X (F s=2))) ]", "--domain", "0.3<=p<=0.6"]
+    words = ["check", str(file), *asked, "--sets", "expression", "--policy-out", str(policy), "--json"]
+    assert run(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["lower"] == pytest.approx(0.3, abs=1e-5) and found["upper"] == pytest.approx(0.6, abs=1e-5)
+    assert json.loads(policy.read_text())["format"] == "tightrope controller"
+    assert run(["check", str(file), *asked, "--sets", "coupled", "--certificate", str(tmp_path / "c")]) == 2
+    capsys.readouterr()
+    assert run(["online", str(file), *asked, "--at", "p=0.5", "--episodes", "20", "--json"]) == 0
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert last["episode"] == 20 and last["guarantee"] <= last["performance"] == pytest.approx(0.5, abs=1e-6)
+    assert run(["online", str(file), *asked, "--episodes", "2", "--env", "x:y"]) == 2
+    assert "--env does not go with temporal formulas" in capsys.readouterr().err
 
 
 def test_simulated_controllers_do_what_they_say(shuttle: tr.ParametricMDP) -> None:

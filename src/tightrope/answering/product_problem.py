@@ -32,6 +32,7 @@ from tightrope.model.numbers import Number
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, Source
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import (
@@ -132,6 +133,28 @@ class ProductProblem(Problem):
             order = order[there[order] >= 0]
             parts.append((there[order], count[order]))
         return Counts.from_batches(Batches.from_parts(parts), start, counts.design, name)
+
+    def project(self, counts: Counts) -> Counts:
+        """Counts of the product as counts of the model: what all copies of a transition have seen."""
+        assert counts.batches is not None
+        parts = []
+        for transition, count in counts.batches:
+            total = np.bincount(self.product.transition[transition], weights=count)
+            seen = np.flatnonzero(total)
+            parts.append((seen, total[seen].astype(np.int64)))
+        start = self.base.transition_start
+        return Counts.from_batches(Batches.from_parts(parts), start, counts.design, self.base.hash())
+
+    def follow(self, transitions: OffsetArray) -> OffsetArray:
+        """The transitions of an episode of the model as those of the product, which begins with it."""
+        structure, state, found = self.model.structure, self.model.initial, []
+        for wanted in transitions.tolist():
+            choices = structure.choice_start[state : state + 2]
+            span = slice(*structure.transition_start[choices])
+            place = span.start + int(np.flatnonzero(self.product.transition[span] == wanted)[0])
+            found.append(place)
+            state = int(structure.successor[place])
+        return np.array(found, np.int64)
 
     def controller(self, policy: Policy) -> Controller:
         """A deterministic policy of the product as a controller of the model."""

@@ -220,8 +220,7 @@ def check(
             threads=threads,
             coupled_gap=COUPLED_GAP if coupled_gap is None else coupled_gap,
         )
-        plain = [question for question in questions if isinstance(question, Question)]
-        over = DomainQuestion(model, loaded, plain, sets, given, at)
+        over = DomainQuestion(model, loaded, questions, sets, given, at)
         check_domain(over, options, constants, proof_file, policy_file, json)
         return
     subject, point = _subject(loaded, at)

@@ -33,7 +33,7 @@ _WHY_NOT = {
     "--certificate": "certificates are about one P or R over a path or a reward, without operators inside",
     "--policy-out": "such an answer comes from several policies, or from one with memory",
     "--policy": "policies are evaluated for one P or R over a simple path or a reward",
-    "--sets": "bounds over a whole domain are about one P or R over a simple path or a reward",
+    "--sets": "bounds over a whole domain are about one P over any path, or one R over a reward",
 }
 
 
@@ -156,7 +156,7 @@ def refuse_composed(asked: Sequence[AskedProperty], options: Mapping[str, object
 
     for one in asked:
         for option, value in options.items():
-            if option == "--policy-out" and is_temporal(one.what):
+            if option in ("--policy-out", "--sets") and is_temporal(one.what):
                 continue
             if option == "--certificate" and is_certifiable(one.what):
                 continue

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING
 
 from tightrope import __version__
 from tightrope.cli.model_source import LoadedModel
-from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json
+from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, warn
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.documents.answers import DomainAnswer
 from tightrope.formats.documents.outcome import Span
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.prism.properties.question import Question
 from tightrope.problem import Problem
 
 if TYPE_CHECKING:
+    from tightrope.cli.questions import AskedProperty
     from tightrope.formats.output_file import OutputFile
     from tightrope.formats.policy import Policy
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import LearningResult
-    from tightrope.prism.properties.question import Question
 
 
 class DomainSets(Enum):
@@ -39,7 +40,7 @@ class DomainQuestion:
 
     source: str
     loaded: LoadedModel
-    questions: list[Question]
+    questions: list[Question | AskedProperty]
     sets: DomainSets
     policy: Policy | None
     at: str | None
@@ -54,6 +55,7 @@ def check_domain(
     json: bool,
 ) -> None:
     """Compute, print the interval, write what is wanted."""
+    from tightrope.answering.product_problem import ProductProblem
     from tightrope.cli.phases import phase_progress
     from tightrope.formats.atomic import atomic_write
     from tightrope.formats.policy_write import write_policy
@@ -61,10 +63,15 @@ def check_domain(
     from tightrope.proof.certificate_file import as_file
     from tightrope.proof.learned import domain_certificate
 
-    model, question = _subject(asked)
+    model, problem = _subject(asked)
+    question = problem.question
+    if certificate is not None and isinstance(problem, ProductProblem):
+        raise InputError(
+            "--certificate does not go with a temporal formula over a domain", hint="leave --certificate out"
+        )
     with phase_progress() as progress:
-        fixed, whose = _policy(asked, model, question)
-        result = over_domain(Problem(model, question), policy=fixed, progress=progress, **options.words)
+        fixed, whose = _policy(asked, problem)
+        result = over_domain(problem, policy=fixed, progress=progress, **options.words)
         proof = None
         if certificate is not None:
             progress("the certificate")
@@ -89,6 +96,10 @@ def check_domain(
 
         found = robust_policy(result)
         policy_out.check()
+        if isinstance(problem, ProductProblem):
+            certified = found.certified(result, question.text)
+            problem.controller(found.policy).save(policy_out.path, model.hash(), certified)
+            return
         with atomic_write(policy_out.path) as file:
             certified = found.certified(result, question.text)
             write_policy(asked.policy or found.policy, file, model.hash(), certified)
@@ -96,7 +107,10 @@ def check_domain(
         raise CannotCertify(f"{question.text}: {result.status}")
 
 
-def _subject(asked: DomainQuestion) -> tuple[ParametricMDP, Question]:
+def _subject(asked: DomainQuestion) -> tuple[ParametricMDP, Problem]:
+    """The model that was named, and the problem: of a temporal formula one about a product."""
+    from tightrope.answering.product_problem import product_problem
+
     model = asked.loaded.model
     if not isinstance(model, ParametricMDP) or not model.parameters.names:
         raise InputError(
@@ -105,16 +119,28 @@ def _subject(asked: DomainQuestion) -> tuple[ParametricMDP, Question]:
         )
     if len(asked.questions) != 1:
         raise InputError(f"--sets goes with one property, not {len(asked.questions)}")
-    question = asked.questions[0]
+    first = asked.questions[0]
+    problem: Problem
+    if isinstance(first, Question):
+        problem = Problem(model, first)
+    else:
+        if asked.policy is not None:
+            raise InputError(
+                f"--policy does not go with {first.what.text} over a domain: a policy with memory is wanted",
+                hint="leave --policy out, or ask at a point",
+            )
+        problem, reading = product_problem(model, first.what, first.file, first.options)
+        warn(reading)
+    question = problem.question
     if question.is_threshold:
         raise InputError(
             f"{question.text} is true or false, and may be true at some instantiations only",
             hint="ask for the value, Pmax=? [ … ], and compare its bounds",
         )
-    return model, question
+    return model, problem
 
 
-def _policy(asked: DomainQuestion, model: ParametricMDP, question: Question) -> tuple[Policy | None, str]:
+def _policy(asked: DomainQuestion, problem: Problem) -> tuple[Policy | None, str]:
     """The policy to evaluate (None: find one), and what it is in words."""
     from tightrope.solver.solve import solve
 
@@ -124,7 +150,9 @@ def _policy(asked: DomainQuestion, model: ParametricMDP, question: Question) -> 
         return asked.policy, "the given policy"
     if asked.at is None:
         return None, "the most robust policy found"
-    best = solve(model.instantiate(asked.loaded.point(asked.at)), question.objective)
+    model = problem.model
+    assert isinstance(model, ParametricMDP)
+    best = solve(model.instantiate(asked.loaded.point(asked.at)), problem.objective)
     return best.policy, f"the optimal policy at {asked.at}"
 
 

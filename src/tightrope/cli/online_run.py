@@ -31,8 +31,10 @@ from tightrope.learning.online.run import OnlineRun, Truth
 from tightrope.learning.online.sources import EnvironmentEpisodes, SimulatedEpisodes, Source
 from tightrope.learning.online.update import CERTIFIED
 from tightrope.learning.options import LearnOptions
+from tightrope.learning.products import observed
 from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import RESULT, fill_results
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
@@ -103,7 +105,14 @@ def run(asked: Request) -> None:
         asked.domain,
         asked.discount,
         asked.terminal_reward,
+        temporal=True,
     )
+    if subject.product is not None and asked.env is not None:
+        raise InputError(
+            f"--env does not go with temporal formulas such as {subject.question.text}: what collects "
+            "has a memory",
+            hint="in Python tr.online takes episodes; problem.controller(learner.policy()) says how to act",
+        )
     source, truth, cap = _source(asked, subject)
     learner = OnlineLearner(
         subject.problem,
@@ -146,7 +155,8 @@ def run(asked: Request) -> None:
 
 def _source(asked: Request, subject: Subject) -> tuple[Source, Truth | None, int]:
     """Where episodes come from, the true model where it is known, and the cap on an episode's length."""
-    model, objective = subject.model, subject.question.objective
+    model, objective = subject.problem.model, subject.question.objective
+    assert isinstance(model, ParametricMDP)
     benchmark = subject.loaded.benchmark
     cap = asked.cap or (benchmark.episode_cap if benchmark is not None else DEFAULT_CAP)
     steps = deciding_steps(objective)
@@ -228,7 +238,7 @@ def _write(
         command=["tightrope", *sys.argv[1:]],
         truth=subject.point_text(asked.at) if asked.env is None or asked.at else None,
     )
-    content = document([result], learner.data.counts(), learner.options, setting)
+    content = document([result], observed(learner.problem, learner.data.counts()), learner.options, setting)
     about = {
         "title": f"{asked.model.removeprefix('bench:')}: {subject.question.text}",
         "value": "value",

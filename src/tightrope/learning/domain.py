@@ -17,7 +17,7 @@ from tightrope.learning.coupled import Coupler
 from tightrope.learning.learn import parametric, progress_of
 from tightrope.learning.options import Decisions, LearnOptions, LearnWords
 from tightrope.learning.policies import PolicySolver
-from tightrope.learning.products import refuse_products
+from tightrope.learning.products import product_notes, require_support_of_domain
 from tightrope.learning.result import LearningResult, widths_of
 from tightrope.learning.stages import Progress, silent
 from tightrope.problem import Problem
@@ -52,7 +52,7 @@ def over_domain(
     """
     words: LearnWords = {"sets": SetsKind.COUPLED, **options}
     asked = LearnOptions.of("over_domain", words)
-    refuse_products(problem, "bounds over a domain are")
+    require_support_of_domain(problem, asked)
     model = parametric(problem)
     _refuse_data_options(asked)
     kind, say = asked.sets, progress_of(progress) or silent
@@ -98,7 +98,7 @@ def over_domain(
         verdict=None,
         fit=None,
         seconds=seconds,
-        notes=tuple(dict.fromkeys((*made.notes, *region.notes, *solver.notes))),
+        notes=tuple(dict.fromkeys((*made.notes, *region.notes, *solver.notes, *product_notes(problem)))),
         synthesis=synthesis,
     )
 

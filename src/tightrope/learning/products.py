@@ -27,6 +27,7 @@ from tightrope.learning.result import PolicyValue
 from tightrope.learning.stages import Prepared, Progress, Stages
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.ranges import ranges_over_box
+from tightrope.numerics.arrays import OffsetArray
 from tightrope.problem import Model, Problem
 from tightrope.region.region import RegionKind
 from tightrope.uncertainty.sets import SetsKind
@@ -35,6 +36,21 @@ from tightrope.uncertainty.sets import SetsKind
 def base_of(problem: Problem) -> Model:
     """The model that data speak of."""
     return problem.base if isinstance(problem, ProductProblem) else problem.model
+
+
+def lifted(problem: Problem, counts: Counts) -> Counts:
+    """Counts of the model that data speak of, for the model that is solved."""
+    return problem.lift(counts) if isinstance(problem, ProductProblem) else counts
+
+
+def observed(problem: Problem, counts: Counts) -> Counts:
+    """Counts of the model that is solved, for the one that data speak of."""
+    return problem.project(counts) if isinstance(problem, ProductProblem) else counts
+
+
+def followed(problem: Problem, transitions: OffsetArray) -> OffsetArray:
+    """An episode of the model that data speak of, in the one that is solved."""
+    return problem.follow(transitions) if isinstance(problem, ProductProblem) else transitions
 
 
 def refuse_products(problem: Any, what: str) -> None:
@@ -77,6 +93,24 @@ def require_support(problem: Problem, prepared: Prepared, options: LearnOptions)
         f"that the probability {model.expressions.text(expression)} is positive\nhint: narrow the domain "
         "(--domain), collect more data, or say that no transition vanishes: `assume_support`"
     )
+
+
+def require_support_of_domain(problem: Problem, options: LearnOptions) -> None:
+    """The same where there are no data, or not yet: the domain alone can show it."""
+    if not isinstance(problem, ProductProblem) or not problem.needs_support:
+        return
+    if options.assume_support is not None:
+        return
+    model = problem.base
+    low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
+    vanishing = ~(low > 0)[model.expression]
+    if vanishing.any():
+        expression = int(model.expression[np.argmax(vanishing)])
+        raise InputError(
+            f"{problem.text} depends on which transitions are possible, and the domain does not show that "
+            f"the probability {model.expressions.text(expression)} is positive",
+            hint="narrow the domain (--domain), or say that no transition vanishes: `assume_support`",
+        )
 
 
 class Evaluation:

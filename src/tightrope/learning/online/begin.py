@@ -10,7 +10,6 @@ from tightrope.learning.online.drift_guard import OnDrift
 from tightrope.learning.online.exploration import Exploration, Explore
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.options import LearnWords
-from tightrope.learning.products import refuse_products
 from tightrope.learning.stages import Progress
 from tightrope.problem import Problem
 
@@ -48,8 +47,10 @@ def online(
     >>> guarded = tr.online(tr.benchmark("betting(5)").problem, sets="tied", on_drift="restart")
     >>> guarded.guard.monitor.events, guarded.guard.restarts
     (0, 0)
+
+    A temporal problem (`temporal_problem`) is learned about on the product with its automaton: episodes are
+    those of the model, and `problem.controller(learner.policy())` says how to act in them, with its memory.
     """
-    refuse_products(problem, "learning while data are collected is")
     return OnlineLearner(
         problem,
         delta=delta,

@@ -38,16 +38,13 @@ from tightrope.data.state_form import StateForm, state_form
 from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.policy import Policy
+from tightrope.learning import products
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.learn import Learner, parametric, progress_of
 from tightrope.learning.online.certified import Computed, certify_robust, digest_of, middle, near_of
 from tightrope.learning.online.designer import REDESIGN, Designer
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
-from tightrope.learning.online.exploration import (
-    Exploration,
-    Explore,
-    GapTarget,
-)
+from tightrope.learning.online.exploration import Exploration, Explore, GapTarget
 from tightrope.learning.online.safety import Explored
 from tightrope.learning.online.update import CERTIFIED, Update
 from tightrope.learning.options import LearnOptions, LearnWords, decide
@@ -117,16 +114,18 @@ class OnlineLearner:
         self.objective = problem.objective
         words: LearnWords = {"iterations": ITERATIONS, **options}
         self.options = LearnOptions.of("online", words)
+        products.require_support_of_domain(problem, self.options)
         self.progress: Progress = progress_of(progress) or silent
         self.guard = None if on_drift is None else DriftGuard(model, on_drift)
         self.is_stopped = False
         self._collect_into(GrowingCounts(model, planned_episodes, *self.looks))
         self._begun_with = None if data is None else data.design
         if data is not None:
-            self.data.begin_with(data)
+            self.data.begin_with(products.lifted(problem, data))
         coupled = self.options.sets is SetsKind.COUPLED
         no_bets = why_no_bets(model, self.objective) if coupled else "sets are not coupled"
         self.decisions = decide(model, self.data.counts(), self.options, no_bets)
+        products.refuse_for_product(problem, self.decisions.sets)
         self.last_update: Update | None = None
         self._best: float | None = None
         self.ledger: Ledger | None = None
@@ -211,8 +210,9 @@ class OnlineLearner:
         if self.is_stopped:
             raise CannotCertify(STOPPED)
         if self._reader is None:
-            self._reader = StepReader(self.model.structure, self._states)
-        self.data.add(self._reader.transitions(episode, f"episode {self.episodes}"))
+            self._reader = StepReader(products.base_of(self.problem).structure, self._states)
+        found = self._reader.transitions(episode, f"episode {self.episodes}")
+        self.data.add(products.followed(self.problem, found))
         answer = self.answer_alarm()
         if answer is Answer.STOP:
             return replace(self.update(), status=STOPPED)
@@ -254,11 +254,11 @@ class OnlineLearner:
         """Everything `learn` says about the data so far: the robust policy, its interval, the ledger."""
         learner = Learner(
             self.problem,
-            self.data.counts(),
+            products.observed(self.problem, self.data.counts()),
             self.delta,
             options=self.options,
             progress=self.progress,
-            predictions=self._predictions,
+            predictions=self._predictions if self.model is products.base_of(self.problem) else None,
         )
         learner.bet_on(self._betted)
         return learner.result(self.options)

@@ -42,7 +42,7 @@ class TimedLearning:
 
 def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None:
     """Learn, print, write."""
-    from tightrope.answering.evaluate import Effort
+    from tightrope.answering.operators import Effort
     from tightrope.data.exposure import read_exposure
     from tightrope.formats.output_file import claim_file
     from tightrope.formats.written_by import DRN as DRN_FILE

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.answering.evaluate import Effort
+from tightrope.answering.operators import Effort
 from tightrope.answering.over_rates import RateBounds, bound_over_rates, value_operator
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import InputError, check_number, described

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,7 @@ def test_commands_of_a_page_run(
     monkeypatch.chdir(tmp_path)
     grid = model_file("model.prism", GRID)
     Path("machine.prism").write_text(MACHINE)
+    shutil.copy(ROOT / "tests" / "models" / "rewards" / "inventory.prism", "shop.prism")
     columns = ["episode", "s", "action", "s_next"]
     pd.DataFrame(machine_log(), columns=columns).to_csv("log.csv", index=False)
     tr.Policy.uniform(grid).save("policy.json")

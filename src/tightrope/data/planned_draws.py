@@ -135,4 +135,4 @@ def _texts(model: ParametricMDP, number: int) -> list[str]:
     signatures = model.signatures
     of = signatures.expression[signatures.start[number] : signatures.start[number + 1]]
     names = model.parameters.names
-    return [model.expressions.polynomial(int(index)).text(names) for index in of]
+    return [model.expressions.function(int(index)).text(names) for index in of]

@@ -1,4 +1,4 @@
-"""Polynomials as model files write them, read exactly.
+"""Polynomials and quotients of polynomials as model files write them, read exactly.
 
     expression := term (('+' | '-') term)*
     term       := signed (('*' | '/') signed)*
@@ -6,8 +6,7 @@
     power      := atom ('^' digits)?
     atom       := number | parameter | '(' expression ')'
 
-Storm writes `(-1/3 * (p+(-1)))/(2)`, people write `1/2*p + 3/10`; both are this. A divisor must be a
-constant: tightrope's probabilities are polynomials, and a rational function is refused by name. Storm
+Storm writes `(-1/3 * (p+(-1)))/(2)`, people write `1/2*p + 3/10`; both are this, and so is `p/(p + q)`. Storm
 reads `-p^2` as (−p)², everyone else as −(p²), so that text is refused rather than guessed.
 """
 
@@ -20,6 +19,7 @@ from typing import NoReturn
 
 from tightrope.formats.number_text import exact_number
 from tightrope.model.polynomial import Polynomial
+from tightrope.model.rational_function import Function, RationalFunction, parts, quotient
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
@@ -40,16 +40,31 @@ class PolynomialSyntaxError(ValueError):
         self.offset = offset
 
 
+def parse_function(text: str, parameters: Mapping[str, int]) -> Function:
+    """The polynomial or rational function of the parameters, which are given with their indices.
+
+    >>> parse_function("(2*p)/(2*p + 4)", {"p": 0}).text(["p"])
+    'p/(p + 2)'
+    """
+    reader = _Reader(text, parameters)
+    result = reader.expression()
+    if reader.kind != "end":
+        reader.fail(f"unexpected '{reader.token}'")
+    return result
+
+
 def parse_polynomial(text: str, parameters: Mapping[str, int]) -> Polynomial:
     """The polynomial in the parameters, which are given with their indices.
 
     >>> parse_polynomial("(-1 * (p+(-7)))/(10)", {"p": 0}).text(["p"])
     '-1/10*p + 7/10'
     """
-    reader = _Reader(text, parameters)
-    result = reader.expression()
-    if reader.kind != "end":
-        reader.fail(f"unexpected '{reader.token}'")
+    result = parse_function(text, parameters)
+    if isinstance(result, RationalFunction):
+        names = sorted(parameters, key=lambda name: parameters[name])
+        raise PolynomialSyntaxError(
+            f"{result.text(names)} is no polynomial: quotients are for probabilities only", 0
+        )
     return result
 
 
@@ -77,16 +92,16 @@ class _Reader:
     def fail(self, message: str, offset: int | None = None) -> NoReturn:
         raise PolynomialSyntaxError(message, self.start if offset is None else offset)
 
-    def expression(self) -> Polynomial:
+    def expression(self) -> Function:
         total = self.term()
         while self.token in ("+", "-"):
-            operator = self.token
+            operator, offset = self.token, self.start
             self.advance()
             right = self.term()
-            total = total + right if operator == "+" else total - right
+            total = self.sum(total, right if operator == "+" else -right, offset)
         return total
 
-    def term(self) -> Polynomial:
+    def term(self) -> Function:
         product = self.signed()
         while self.token in ("*", "/"):
             operator, offset = self.token, self.start
@@ -99,19 +114,30 @@ class _Reader:
             )
         return product
 
-    def quotient(self, numerator: Polynomial, divisor: Polynomial, offset: int) -> Polynomial:
-        if not divisor.is_constant:
-            names = sorted(self.parameters, key=lambda name: self.parameters[name])
-            self.fail(
-                f"the divisor {divisor.text(names)} depends on the parameters: rational functions are not "
-                "supported, only polynomials",
-                offset,
-            )
-        if divisor.constant_term == 0:
+    def quotient(self, numerator: Function, divisor: Function, offset: int) -> Function:
+        top, bottom = parts(divisor)
+        if not top.terms:
             self.fail("division by 0", offset)
-        return numerator / divisor.constant_term
+        if divisor.is_constant:
+            return numerator / top.constant_term
+        return self.product(numerator, quotient(bottom, top), offset)
 
-    def product(self, left: Polynomial, right: Polynomial, offset: int) -> Polynomial:
+    def sum(self, left: Function, right: Function, offset: int) -> Function:
+        if isinstance(left, Polynomial) and isinstance(right, Polynomial):
+            return left + right
+        (a, b), (c, d) = parts(left), parts(right)
+        if b == d:
+            return quotient(a + c, b)
+        numerator = self.whole_product(a, d, offset) + self.whole_product(c, b, offset)
+        return quotient(numerator, self.whole_product(b, d, offset))
+
+    def product(self, left: Function, right: Function, offset: int) -> Function:
+        if isinstance(left, Polynomial) and isinstance(right, Polynomial):
+            return self.whole_product(left, right, offset)
+        (a, b), (c, d) = parts(left), parts(right)
+        return quotient(self.whole_product(a, c, offset), self.whole_product(b, d, offset))
+
+    def whole_product(self, left: Polynomial, right: Polynomial, offset: int) -> Polynomial:
         if len(left.terms) * len(right.terms) > _MOST_TERMS:
             self.fail(f"this product has more than {_MOST_TERMS} terms", offset)
         if left.degree + right.degree > _HIGHEST_DEGREE:
@@ -120,7 +146,7 @@ class _Reader:
             self.fail("the coefficients have too many digits", offset)
         return left * right
 
-    def signed(self) -> Polynomial:
+    def signed(self) -> Function:
         negative, offset = False, self.start
         while self.token in ("+", "-"):
             negative ^= self.token == "-"
@@ -130,7 +156,7 @@ class _Reader:
             self.fail("a sign before a power is ambiguous: write -1*p^2 or (-p)^2", offset)
         return -value if negative else value
 
-    def power(self) -> tuple[Polynomial, bool]:
+    def power(self) -> tuple[Function, bool]:
         base = self.atom()
         if self.token != "^":
             return base, False
@@ -142,12 +168,12 @@ class _Reader:
             self.fail(f"the exponent {self.token[:20]} is above {_HIGHEST_DEGREE}")
         exponent = int(self.token)
         self.advance()
-        result = Polynomial.constant(1)
+        result: Function = Polynomial.constant(1)
         for _ in range(exponent):
             result = self.product(result, base, offset)
         return result, True
 
-    def atom(self) -> Polynomial:
+    def atom(self) -> Function:
         token, kind, offset = self.token, self.kind, self.start
         if token == "(":
             self.depth += 1

@@ -5,7 +5,9 @@ Each function returns the index of the first offender, or None; the reader knows
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import pairwise
+from operator import add
 
 import numpy as np
 
@@ -51,16 +53,16 @@ def first_wrong_sum(transition_start: OffsetArray, lower: FloatArray, upper: Flo
 def first_wrong_exact_sum(
     transition_start: OffsetArray, expression: IndexArray, expressions: Expressions
 ) -> int | None:
-    """The first choice whose expressions do not sum to the polynomial 1. Slow: for messages."""
+    """The first choice whose expressions do not sum to 1. Slow: for messages."""
     one = Polynomial.constant(1)
-    polynomials = [expressions.polynomial(e) for e in range(len(expressions))]
+    functions = [expressions.function(e) for e in range(len(expressions))]
     seen: set[tuple[int, ...]] = set()
     starts = transition_start.tolist()
     for choice, (start, end) in enumerate(pairwise(starts)):
         row = tuple(expression[start:end].tolist())
         if row not in seen:
             seen.add(row)
-            if sum((polynomials[e] for e in row), Polynomial({})) != one:
+            if reduce(add, (functions[e] for e in row), Polynomial({})) != one:
                 return choice
     return None
 

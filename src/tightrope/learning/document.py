@@ -165,7 +165,7 @@ def _events(intervals: EventIntervals) -> EventTable:
     return EventTable(
         total=len(intervals.events),
         index=listed.tolist(),
-        text=[intervals.events.polynomial(int(e)).text(names) for e in listed],
+        text=[intervals.events.function(int(e)).text(names) for e in listed],
         successes=intervals.successes[listed].tolist(),
         trials=intervals.trials[listed].tolist(),
         lower=intervals.lower[listed].tolist(),

@@ -127,7 +127,7 @@ def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> Point
 def _expression(intervals: EventIntervals, event: int) -> ExpressionEstimate:
     names = intervals.events.outcomes.model.parameters.names
     return ExpressionEstimate(
-        intervals.events.polynomial(event).text(names),
+        intervals.events.function(event).text(names),
         int(intervals.successes[event]),
         int(intervals.trials[event]),
         float(intervals.lower[event]),

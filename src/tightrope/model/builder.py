@@ -10,7 +10,8 @@
 
     model = build_from_function(2, successors, parameters, labels={"home": lambda x: x == 4})
 
-A probability is a number, text ("1/3"), a polynomial in the parameters, or a pair (lower, upper);
+A probability is a number, text ("1/3"), a polynomial in the parameters, a quotient of two (`p / (p + q)`), or a
+pair (lower, upper);
 one pair anywhere makes the model an interval model. Numbers are exact: 0.1 is one tenth.
 Probabilities of 0 are dropped. Equal keys of a distribution cannot occur, so nothing merges.
 """
@@ -33,12 +34,13 @@ from tightrope.model.own_states import OwnStates
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial, as_polynomial
+from tightrope.model.rational_function import Function, RationalFunction, as_function
 from tightrope.model.structure import Structure
 from tightrope.numerics.rationals import RationalArray
 
 State = TypeVar("State", bound=Hashable)
 
-Probability = Polynomial | Number | tuple[Number, Number]
+Probability = Function | Number | tuple[Number, Number]
 Row = tuple[int, str, Mapping[int, Probability]]
 """(state, action, {successor: probability}); a state may have several rows with one action."""
 
@@ -155,7 +157,7 @@ def build_from_rows(
         OwnStates(range(total) if own_states is None else own_states),
     )
     has_intervals = any(isinstance(p, tuple) for p in probabilities)
-    exact_ones = None if has_intervals else [as_polynomial(_scalar(p)) for p in probabilities]
+    exact_ones = None if has_intervals else [as_function(_scalar(p)) for p in probabilities]
     structure = with_rewards(
         structure,
         parameters.names,
@@ -255,7 +257,7 @@ def _interval_model(structure: Structure, probabilities: Sequence[Probability]) 
     lower: list[Fraction] = []
     upper: list[Fraction] = []
     for p in probabilities:
-        if isinstance(p, Polynomial) and not p.is_constant:
+        if isinstance(p, Polynomial | RationalFunction) and not p.is_constant:
             raise InputError("a model cannot have both intervals and parameters on its transitions")
         low, high = p if isinstance(p, tuple) else (p, p)
         lower.append(as_polynomial(low).constant_term)
@@ -267,7 +269,7 @@ def _interval_model(structure: Structure, probabilities: Sequence[Probability]) 
     )
 
 
-def _scalar(probability: Probability) -> Polynomial | Number:
+def _scalar(probability: Probability) -> Function | Number:
     assert not isinstance(probability, tuple)
     return probability
 
@@ -275,7 +277,7 @@ def _scalar(probability: Probability) -> Polynomial | Number:
 def _is_zero(probability: Probability) -> bool:
     if isinstance(probability, tuple):
         return exact(probability[1]) == 0
-    return not as_polynomial(probability).terms
+    return as_function(probability) == Polynomial({})
 
 
 def _amount(value: Any) -> Amount:

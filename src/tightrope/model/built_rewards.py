@@ -17,6 +17,7 @@ from tightrope.errors import InputError
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.numbers import Number
 from tightrope.model.polynomial import Polynomial, as_polynomial
+from tightrope.model.rational_function import Function, RationalFunction
 from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
@@ -33,7 +34,7 @@ def with_rewards(
     states: Named,
     choices: Named,
     successors: BySuccessor,
-    probabilities: Sequence[Polynomial] | None,
+    probabilities: Sequence[Function] | None,
 ) -> Structure:
     """The structure with these rewards; `probabilities` of its transitions, None where they are intervals."""
     found: dict[str, RewardStructure] = {}
@@ -59,7 +60,7 @@ def _polynomials(
     states: Sequence[Amount] | None,
     choices: Sequence[Amount] | None,
     successors: Sequence[Mapping[int, Amount]] | None,
-    probabilities: Sequence[Polynomial],
+    probabilities: Sequence[Function],
 ) -> RewardStructure:
     sizes = (structure.states, structure.choices, structure.choices)
     for given, size in zip((states, choices, successors), sizes, strict=True):
@@ -87,11 +88,17 @@ def _polynomials(
                 f"the rewards '{name}' name the successor {min(unknown)} of {structure.choice_name(choice)}, "
                 "which does not lead there"
             )
-        total = Polynomial({})
+        total: Function = Polynomial({})
         for transition, successor in enumerate(reached, start=first):
             earned = amount + as_polynomial(successors[choice].get(successor, 0))
             single.append(table.add(earned))
             total = total + probabilities[transition] * earned
+        if isinstance(total, RationalFunction):
+            raise InputError(
+                f"the rewards '{name}' differ by successor at {structure.choice_name(choice)}, whose "
+                "probabilities are quotients: what it earns on average is then no polynomial",
+                hint="give rewards of states and choices",
+            )
         whole.append(table.add(total))
     both, rows = table.freeze(np.array([*whole, *single], dtype=np.int32))
     size = len(whole)

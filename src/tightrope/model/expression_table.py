@@ -1,7 +1,8 @@
 """The growing table of distinct expressions, for whoever builds a model.
 
-Expressions are interned: two polynomials get the same index exactly when all their coefficients
-are equal. Sums and products of indices are computed once and remembered.
+Expressions are interned: two functions get the same index exactly when they are equal, which for polynomials
+and for rational functions in lowest terms means equal coefficients. Sums and products of indices are computed once
+and remembered.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 from tightrope.model.expressions import Expressions
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
 from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.model.rational_function import Function
+from tightrope.model.reciprocals import Reciprocals, without_unused
 from tightrope.numerics.arrays import IndexArray
 
 _Row = tuple[tuple[int, int, int], ...]
@@ -34,13 +37,15 @@ class ExpressionTable:
         self._row_number: dict[_Row, int] = {}
         self._sums: dict[tuple[int, ...], int] = {}
         self._products: dict[tuple[int, int], int] = {}
+        self._reciprocals = Reciprocals(len(self.parameter_names))
         self.add(Polynomial({}))
         self.add(Polynomial.constant(1))
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, polynomial: Polynomial) -> int:
+    def add(self, function: Function) -> int:
+        polynomial = self._reciprocals.extended(function)
         row = sorted((self._number(m), c.numerator, c.denominator) for m, c in polynomial.terms.items())
         return self._intern(tuple(row))
 
@@ -68,9 +73,9 @@ class ExpressionTable:
     def sum(self, indices: Sequence[int]) -> int:
         key = tuple(sorted(indices))
         if key not in self._sums:
-            total = Polynomial({})
+            total: Function = Polynomial({})
             for index in key:
-                total = total + self.polynomial(index)
+                total = total + self.function(index)
             self._sums[key] = self.add(total)
         return self._sums[key]
 
@@ -81,14 +86,15 @@ class ExpressionTable:
             return left
         key = (left, right) if left <= right else (right, left)
         if key not in self._products:
-            self._products[key] = self.add(self.polynomial(left) * self.polynomial(right))
+            self._products[key] = self.add(self.function(left) * self.function(right))
         return self._products[key]
 
     def scaled(self, index: int, factor: Fraction) -> int:
-        return self.add(self.polynomial(index) * Polynomial.constant(factor))
+        return self.add(self.function(index) * factor)
 
-    def polynomial(self, index: int) -> Polynomial:
-        return Polynomial({self._monomials[m]: Fraction(n, d) for m, n, d in self._rows[index]})
+    def function(self, index: int) -> Function:
+        row = Polynomial({self._monomials[m]: Fraction(n, d) for m, n, d in self._rows[index]})
+        return self._reciprocals.function(row)
 
     def freeze(self, used: IndexArray) -> tuple[Expressions, IndexArray]:
         """The table of the expressions in `used`, and `used` renumbered to it.
@@ -102,8 +108,9 @@ class ExpressionTable:
         order = sorted(range(len(self._monomials)), key=lambda m: monomial_order(self._monomials[m]))
         position = {old: new for new, old in enumerate(order)}
         rows = [sorted((position[m], n, d) for m, n, d in self._rows[index]) for index in kept.tolist()]
-        frozen = Expressions.from_rows(self.parameter_names, tuple(self._monomials[m] for m in order), rows)
-        return frozen, renumber[used].astype(np.int32)
+        monomials = tuple(self._monomials[m] for m in order)
+        frozen = Expressions.from_rows(self.parameter_names, monomials, rows, self._reciprocals.denominators)
+        return without_unused(frozen), renumber[used].astype(np.int32)
 
     def _number(self, monomial: Monomial) -> int:
         number = self._monomial_number.get(monomial)

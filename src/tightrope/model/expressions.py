@@ -3,6 +3,9 @@
 Exact rational coefficients over one shared list of monomials, row by row in CSR layout, with a
 float64 image of the same shape. Expression e is Σ_j coefficient[j]·x^monomial[j] for j in
 row_start[e]..row_start[e+1]. Frozen; builders grow an `ExpressionTable` first.
+
+A rational function f/g is the polynomial f·r in one variable more, r = 1/g: variable d + k of monomials, d the number
+of parameters, stands for 1/denominators[k]. With f/g in lowest terms, equal functions have equal rows here, too.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_degree
+from tightrope.model.rational_function import Function, RationalFunction
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import MOST_LINES, Facts, Record, freeze_fields
@@ -31,7 +35,7 @@ Point = Sequence[Fraction | float | int]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Expressions(Record):
-    """The table Λ. Rows are distinct polynomials; the constant monomial `()` comes first if used.
+    """The table Λ. Rows are distinct functions; the constant monomial `()` comes first if used.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -47,6 +51,7 @@ class Expressions(Record):
     row_start: OffsetArray
     monomial: IndexArray
     coefficient: RationalArray
+    denominators: tuple[Polynomial, ...] = ()
 
     def __post_init__(self) -> None:
         freeze_fields(self)
@@ -57,6 +62,7 @@ class Expressions(Record):
         parameter_names: tuple[str, ...],
         monomials: tuple[Monomial, ...],
         rows: Sequence[Sequence[tuple[int, int, int]]],
+        denominators: tuple[Polynomial, ...] = (),
     ) -> Expressions:
         """From (monomial number, numerator, denominator) rows; drops monomials that no row uses."""
         flat = [entry for row in rows for entry in row]
@@ -77,6 +83,7 @@ class Expressions(Record):
             row_start,
             renumber[number].astype(np.int32) if len(flat) else np.zeros(0, np.int32),
             coefficient,
+            denominators,
         )
 
     def __len__(self) -> int:
@@ -92,19 +99,57 @@ class Expressions(Record):
     # --- single expressions ----------------------------------------------------------------
 
     def polynomial(self, index: int) -> Polynomial:
+        """The row, with 1/denominators[k] as variable d + k."""
         start, end = int(self.row_start[index]), int(self.row_start[index + 1])
         return Polynomial({self.monomials[self.monomial[j]]: self.coefficient[j] for j in range(start, end)})
 
-    def text(self, index: int) -> str:
-        return self.polynomial(index).text(self.parameter_names)
+    def function(self, index: int) -> Function:
+        """The row as a function of the parameters alone."""
+        polynomial = self.polynomial(index)
+        if not self.denominators or not self.is_rational[index]:
+            return polynomial
+        numerator = Polynomial({monomial[:-1]: c for monomial, c in polynomial.terms.items()})
+        return RationalFunction(numerator, self.denominators[self.denominator_of[index]])
 
-    def index_of(self, polynomial: Polynomial) -> int | None:
-        """The row of this polynomial, or None where the table does not have it."""
-        return self._index.get(polynomial)
+    def text(self, index: int) -> str:
+        return self.function(index).text(self.parameter_names)
+
+    def index_of(self, function: Function) -> int | None:
+        """The row of this function, or None where the table does not have it."""
+        return self._index.get(function)
 
     @cached_property
-    def _index(self) -> dict[Polynomial, int]:
-        return {self.polynomial(e): e for e in range(len(self))}
+    def _index(self) -> dict[Function, int]:
+        return {self.function(e): e for e in range(len(self))}
+
+    # --- quotients -------------------------------------------------------------------------
+
+    @cached_property
+    def denominator_of(self) -> IndexArray:
+        """The number of every row's denominator; −1 for polynomials."""
+        result: IndexArray = np.full(len(self), -1, dtype=np.int32)
+        size = len(self.parameter_names)
+        of_monomial = np.array([m[-1][0] - size if m and m[-1][0] >= size else -1 for m in self.monomials])
+        if self.denominators:
+            np.maximum.at(result, self.row_of_term, of_monomial[self.monomial].astype(np.int32))
+        return result
+
+    @cached_property
+    def is_rational(self) -> BoolArray:
+        return self.denominator_of >= 0
+
+    def _extended(self, points: FloatArray) -> FloatArray:
+        """Points [n, d] with the values of all 1/g behind them."""
+        columns = [points]
+        for g in self.denominators:
+            value = np.zeros(len(points))
+            for monomial, coefficient in g.terms.items():
+                term = np.full(len(points), float(coefficient))
+                for parameter, exponent in monomial:
+                    term *= points[:, parameter] ** exponent
+                value += term
+            columns.append(1.0 / value[:, None])
+        return np.hstack(columns)
 
     # --- shape -----------------------------------------------------------------------------
 
@@ -118,8 +163,9 @@ class Expressions(Record):
 
     @cached_property
     def exponents(self) -> OffsetArray:
-        """Exponent of each parameter (column) in each monomial (row)."""
-        table = np.zeros((len(self.monomials), len(self.parameter_names)), dtype=np.int64)
+        """Exponent of each parameter and each 1/g (columns) in each monomial (row)."""
+        columns = len(self.parameter_names) + len(self.denominators)
+        table = np.zeros((len(self.monomials), columns), dtype=np.int64)
         for row, monomial in enumerate(self.monomials):
             for parameter, exponent in monomial:
                 table[row, parameter] = exponent
@@ -133,7 +179,9 @@ class Expressions(Record):
 
     @property
     def degree(self) -> int:
-        return int(self.degrees.max()) if len(self) else 0
+        """The highest one; of a quotient that of its numerator or its denominator."""
+        own = int((self.degrees - self.is_rational).max(initial=0))
+        return max([own, *(g.degree for g in self.denominators)])
 
     @cached_property
     def is_constant(self) -> BoolArray:
@@ -161,7 +209,10 @@ class Expressions(Record):
             if n != d:
                 other.append((constant, d - n, d))
             flipped.append(tuple(sorted(other)))
-        return np.array([signed.get(row, -1) for row in flipped], dtype=np.int32)
+        result = np.array([signed.get(row, -1) for row in flipped], dtype=np.int32)
+        for e in np.flatnonzero(self.is_rational).tolist() if self.denominators else ():
+            result[e] = self._index.get(1 - self.function(e), -1)
+        return result
 
     # --- values ----------------------------------------------------------------------------
 
@@ -179,6 +230,8 @@ class Expressions(Record):
     def monomial_values(self, theta: FloatArray) -> FloatArray:
         """x^m for every monomial; `theta` is one point [d] or many [n, d]."""
         points = np.atleast_2d(np.asarray(theta, dtype=np.float64))
+        if self.denominators:
+            points = self._extended(points)
         values = np.ones((len(points), len(self.monomials)))
         for column, monomial in enumerate(self.monomials):
             for parameter, exponent in monomial:
@@ -201,6 +254,7 @@ class Expressions(Record):
         multiplication of integers and a row a single reduction to lowest terms.
         """
         point = self.checked_point(theta)
+        point += [1 / g.evaluate(point) for g in self.denominators]
         value = [
             math.prod((point[i] ** exponent for i, exponent in monomial), start=Fraction(1))
             for monomial in self.monomials

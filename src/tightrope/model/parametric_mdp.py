@@ -1,8 +1,8 @@
 """The parametric MDP: a structure whose transitions carry expressions in the parameters.
 
 Validated on construction, so that everything downstream may rely on it: the probabilities of every
-choice sum to the polynomial 1 (exactly, as polynomials), and every expression lies within [0, 1]
-on the domain. Instantiating at a point gives an ordinary MDP with the same transitions.
+choice sum to 1 (exactly, as polynomials or rational functions), denominators vanish nowhere in the domain, and
+every expression lies within [0, 1] on it. Instantiating at a point gives an ordinary MDP with the same transitions.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point
 from tightrope.model.polynomial import Polynomial
-from tightrope.model.range_proof import named_point, prove_ranges
+from tightrope.model.range_proof import named_point, prove_ranges, prove_signs
+from tightrope.model.rational_function import Function, parts, quotient
 from tightrope.model.signatures import Signatures
 from tightrope.model.structure import Structure, Structured, frozen_array, release
-from tightrope.numerics.arrays import IndexArray
+from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts
 from tightrope.numerics.remember import remembered
@@ -72,8 +73,32 @@ class ParametricMDP(Structured):
                 f"the domain is empty: no point satisfies {self.parameters.text()}",
                 hint="loosen `params` or `domain`",
             )
+        sign = self._denominator_signs()
         self._check_sums()
-        self._check_ranges()
+        self._check_ranges(sign)
+
+    def _denominator_signs(self) -> tuple[int, ...]:
+        """The sign of every denominator, which none may lose anywhere in the domain."""
+        if not self.expressions.denominators:
+            return ()
+        proof = prove_signs(self.expressions.denominators, self.parameters)
+        if proof.failed is None:
+            return proof.sign
+        number, seen = proof.failed
+        transition = int(np.argmax(self.expressions.denominator_of[self.expression] == number))
+        choice = int(np.searchsorted(self.transition_start, transition, side="right")) - 1
+        g = self.expressions.denominators[number].text(self.parameters.names)
+        if seen is None:
+            found = f"could not be shown to keep one sign on the domain {self.parameters.text()}"
+        elif seen[1] == 0:
+            found = f"is 0 at {named_point(seen[0], self.parameters.names)}"
+        else:
+            found = f"changes its sign on the domain, {float(seen[1]):.6g} at "
+            found += named_point(seen[0], self.parameters.names)
+        raise InputError(
+            f"{self.structure.choice_name(choice)}: the denominator {g} {found}",
+            hint="narrow the domain with `params` or `domain`, so that no probability divides by 0",
+        )
 
     def _check_sums(self) -> None:
         signatures = self.signatures
@@ -96,18 +121,32 @@ class ParametricMDP(Structured):
         has_constant = np.zeros(len(signatures), dtype=np.bool_)
         has_constant[owner[is_constant_monomial]] = True
         bad = np.r_[owner[wrong], np.flatnonzero(~has_constant)]
+        if len(bad) and table.denominators:
+            bad = self._wrong_sums(np.unique(bad))
         if len(bad):
             choice = int(np.argmax(np.isin(signatures.of_choice, bad)))
             start, end = self.transition_start[choice], self.transition_start[choice + 1]
-            total = sum((table.polynomial(int(e)) for e in self.expression[start:end]), Polynomial({}))
+            total = _total([table.function(e) for e in self.expression[start:end].tolist()])
             raise InputError(
                 f"{self.structure.choice_name(choice)}: probabilities sum to "
                 f"{total.text(self.parameters.names)}, not 1",
                 hint=_rounding_hint(total),
             )
 
-    def _check_ranges(self) -> None:
-        proof = prove_ranges(self.expressions, self.parameters)
+    def _wrong_sums(self, suspects: OffsetArray) -> OffsetArray:
+        """Those of the signatures whose sum, computed as a rational function, is not 1."""
+        signatures, one = self.signatures, Polynomial.constant(1)
+        functions = [self.expressions.function(e) for e in range(len(self.expressions))]
+        starts, row = signatures.start.tolist(), signatures.expression.tolist()
+        wrong = [
+            k
+            for k in suspects.tolist()
+            if _total([functions[e] for e in row[starts[k] : starts[k + 1]]]) != one
+        ]
+        return np.array(wrong, dtype=np.int64)
+
+    def _check_ranges(self, sign: tuple[int, ...]) -> None:
+        proof = prove_ranges(self.expressions, self.parameters, sign)
         object.__setattr__(self, "unproved", proof.unproved)
         if proof.witness is None:
             return
@@ -160,14 +199,30 @@ class ParametricMDP(Structured):
         digest.update(self.expression.tobytes())
         table = self.expressions
         digest.update(f"{table.parameter_names}{table.monomials}{self.parameters.text()}".encode())
+        if table.denominators:
+            digest.update(repr([g.text(table.parameter_names) for g in table.denominators]).encode())
         digest.update(table.row_start.tobytes() + table.monomial.tobytes())
         for part in (table.coefficient.numerator, table.coefficient.denominator):
             digest.update(repr(part.tolist()).encode() if part.dtype == object else part.tobytes())
         return digest.hexdigest()
 
 
-def _rounding_hint(total: Polynomial) -> str | None:
+def _total(functions: list[Function]) -> Function:
+    """The sum of functions, those of one denominator first: their sum is mostly a constant."""
+    tops: dict[Polynomial, Polynomial] = {}
+    for function in functions:
+        top, bottom = parts(function)
+        tops[bottom] = tops[bottom] + top if bottom in tops else top
+    total: Function = Polynomial({})
+    for bottom, top in tops.items():
+        total = total + (Polynomial.constant(1) if top == bottom else quotient(top, bottom))
+    return total
+
+
+def _rounding_hint(total: Function) -> str | None:
     """What to do where a sum misses 1 by no more than the rounding of floats."""
+    if not isinstance(total, Polynomial):
+        return None
     if any(abs(coefficient) > NEARLY for coefficient in (total - 1).terms.values()):
         return None
     return (

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from tightrope.model.numbers import Number, exact
+
+if TYPE_CHECKING:
+    from tightrope.model.rational_function import Function
 
 Monomial = tuple[tuple[int, int], ...]
 """((parameter index, exponent ≥ 1), …) with increasing indices; `()` is the constant monomial."""
@@ -42,6 +45,12 @@ def monomial_text(monomial: Monomial, names: Sequence[str]) -> str:
     return "*".join(
         names[index] if exponent == 1 else f"{names[index]}^{exponent}" for index, exponent in monomial
     )
+
+
+class Quotient:
+    """A quotient of polynomials (`tightrope.model.rational_function`): arithmetic with one is its own."""
+
+    __slots__ = ()
 
 
 class Polynomial:
@@ -86,6 +95,8 @@ class Polynomial:
         return Polynomial, (tuple(self.terms.items()),)
 
     def __add__(self, other: Polynomial | Number) -> Polynomial:
+        if isinstance(other, Quotient):
+            return NotImplemented
         terms = dict(self.terms)
         for monomial, coefficient in as_polynomial(other).terms.items():
             terms[monomial] = terms.get(monomial, Fraction(0)) + coefficient
@@ -95,9 +106,13 @@ class Polynomial:
         return Polynomial({m: -c for m, c in self.terms.items()})
 
     def __sub__(self, other: Polynomial | Number) -> Polynomial:
+        if isinstance(other, Quotient):
+            return NotImplemented
         return self + (-as_polynomial(other))
 
     def __mul__(self, other: Polynomial | Number) -> Polynomial:
+        if isinstance(other, Quotient):
+            return NotImplemented
         terms: dict[Monomial, Fraction] = {}
         for m1, c1 in self.terms.items():
             for m2, c2 in as_polynomial(other).terms.items():
@@ -111,8 +126,24 @@ class Polynomial:
     __radd__ = __add__
     __rmul__ = __mul__
 
-    def __truediv__(self, divisor: Number) -> Polynomial:
-        return Polynomial({m: c / exact(divisor) for m, c in self.terms.items()})
+    @overload
+    def __truediv__(self, divisor: Number) -> Polynomial: ...
+
+    @overload
+    def __truediv__(self, divisor: Polynomial) -> Function: ...
+
+    def __truediv__(self, divisor: Polynomial | Number) -> Function:
+        if isinstance(divisor, Quotient):
+            return NotImplemented
+        if isinstance(divisor, Polynomial):
+            from tightrope.model.rational_function import quotient
+
+            return quotient(self, divisor)
+        value = exact(divisor)
+        return Polynomial({m: c / value for m, c in self.terms.items()})
+
+    def __rtruediv__(self, dividend: Number) -> Function:
+        return as_polynomial(dividend) / self
 
     def __pow__(self, exponent: int) -> Polynomial:
         result = Polynomial.constant(1)

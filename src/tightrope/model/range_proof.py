@@ -10,12 +10,16 @@ First all expressions at once in float64 with outward rounding over the box. Tho
   inside the domain with a value outside [0, 1] is a witness. The coefficients of both halves of a cell
   follow from its own by averaging neighbours (de Casteljau).
 
+A quotient f/g, g > 0, is a probability where f ≥ 0 and g − f ≥ 0; `prove_signs` shows that denominators keep their
+sign, or where they do not.
+
 Subdivision may run out of its budget, typically where an expression only touches 0 or 1 on a curve
 of the domain's boundary. Such an expression is reported as unproved, never passed as proved.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -40,6 +44,9 @@ Point = tuple[Fraction, ...]
 Exact = npt.NDArray[Any]
 """Arrays of rationals."""
 
+_Outcome = bool | tuple[Point, Fraction]
+"""True: proved; False: not settled; otherwise a witness."""
+
 
 @dataclass(frozen=True)
 class Witness:
@@ -58,8 +65,84 @@ class RangeProof:
     unproved: tuple[int, ...]
 
 
-def prove_ranges(expressions: Expressions, parameters: Parameters) -> RangeProof:
-    """Decide 0 ≤ f ≤ 1 on the domain for every expression."""
+@dataclass(frozen=True)
+class Between:
+    """What is to be shown of all values: low ≤ value ≤ high, or value > low where it is strict."""
+
+    low: Fraction | float = Fraction(0)
+    high: Fraction | float = Fraction(1)
+    strict: bool = False
+
+    def __contains__(self, value: Fraction) -> bool:
+        return value > self.low if self.strict else self.low <= value <= self.high
+
+    def nearly(self, value: Fraction) -> bool:
+        """Up to the rounding of linear programs, which a strict sign does not forgive."""
+        if self.strict:
+            return value > self.low
+        return self.low - _LP_TOLERANCE <= value <= self.high + _LP_TOLERANCE
+
+
+_PROBABILITY = Between()
+_NOT_NEGATIVE = Between(high=math.inf)
+_POSITIVE = Between(high=math.inf, strict=True)
+
+
+@dataclass(frozen=True)
+class SignProof:
+    """The sign of each denominator on the domain. `failed`: the first that has none, with a point where it
+    is 0 or has the other sign, or with None where the matter could not be settled.
+    """
+
+    sign: tuple[int, ...]
+    failed: tuple[int, tuple[Point, Fraction] | None] | None = None
+
+
+def prove_signs(denominators: Sequence[Polynomial], parameters: Parameters) -> SignProof:
+    """Decide for every denominator that it is positive, or negative, everywhere in the domain."""
+    vertices = domain_vertices(parameters)
+    signs: list[int] = []
+    for number, g in enumerate(denominators):
+        outcome: _Outcome = False
+        for sign in _likely_signs(g, vertices):
+            outcome = _settle(g * sign, parameters, vertices, _POSITIVE)
+            if outcome is True:
+                signs.append(sign)
+                break
+        if outcome is not True:
+            seen = None if outcome is False else (outcome[0], g.evaluate(outcome[0]))
+            return SignProof(tuple(signs), (number, seen))
+    return SignProof(tuple(signs))
+
+
+def denominator_bounds(
+    denominators: Sequence[Polynomial], parameters: Parameters
+) -> list[tuple[Fraction, Fraction]]:
+    """An interval without 0 around the values of every denominator on the domain."""
+    sign = prove_signs(denominators, parameters).sign
+    vertices = domain_vertices(parameters) or []
+    bounds: list[tuple[Fraction, Fraction]] = []
+    for g, side in zip(denominators, sign, strict=True):
+        controls = [c * side for c in bernstein(g, tuple(parameters.lower), tuple(parameters.upper)).flat]
+        least, most = min(controls), max(controls)
+        middle = [(a + b) / 2 for a, b in zip(parameters.lower, parameters.upper, strict=True)]
+        candidate = min((abs(g.evaluate(point)) for point in [*vertices, middle]))
+        while least <= 0:
+            if _settle(g * side - candidate, parameters, vertices or None, _NOT_NEGATIVE) is True:
+                least = candidate
+            candidate /= 2
+        bounds.append((least, most) if side > 0 else (-most, -least))
+    return bounds
+
+
+def _likely_signs(g: Polynomial, vertices: list[Point] | None) -> tuple[int, ...]:
+    if not vertices:
+        return 1, -1
+    return (1,) if g.evaluate(vertices[0]) > 0 else (-1,)
+
+
+def prove_ranges(expressions: Expressions, parameters: Parameters, sign: Sequence[int] = ()) -> RangeProof:
+    """Decide 0 ≤ f ≤ 1 on the domain for every expression; `sign` is that of the denominators."""
     low, high = ranges_over_box(expressions, parameters.lower, parameters.upper)
     suspects = np.flatnonzero((low < 0) | (high > 1)).tolist()
     if not suspects:
@@ -67,8 +150,7 @@ def prove_ranges(expressions: Expressions, parameters: Parameters) -> RangeProof
     vertices = domain_vertices(parameters)
     unproved: list[int] = []
     for e in suspects:
-        polynomial = expressions.polynomial(e)
-        outcome = _settle(polynomial, parameters, vertices)
+        outcome = _settle_function(expressions, e, parameters, vertices, sign)
         if outcome is False:
             unproved.append(e)
         elif outcome is not True:
@@ -77,14 +159,35 @@ def prove_ranges(expressions: Expressions, parameters: Parameters) -> RangeProof
     return RangeProof(None, tuple(unproved))
 
 
-_Outcome = bool | tuple[Point, Fraction]
-"""True: proved; False: not settled; otherwise a witness."""
+def _settle_function(
+    expressions: Expressions,
+    e: int,
+    parameters: Parameters,
+    vertices: list[Point] | None,
+    sign: Sequence[int],
+) -> _Outcome:
+    function = expressions.function(e)
+    if isinstance(function, Polynomial):
+        return _settle(function, parameters, vertices)
+    side = sign[expressions.denominator_of[e]]
+    settled = True
+    for difference in (function.numerator, function.denominator - function.numerator):
+        outcome = _settle(difference * side, parameters, vertices, _NOT_NEGATIVE)
+        if not isinstance(outcome, bool):
+            return outcome[0], function.evaluate(outcome[0])
+        settled = settled and outcome
+    return settled
 
 
-def _settle(polynomial: Polynomial, parameters: Parameters, vertices: list[Point] | None) -> _Outcome:
+def _settle(
+    polynomial: Polynomial,
+    parameters: Parameters,
+    vertices: list[Point] | None,
+    wanted: Between = _PROBABILITY,
+) -> _Outcome:
     if polynomial.is_constant:
         value = polynomial.constant_term
-        return True if 0 <= value <= 1 else (tuple(parameters.lower), value)
+        return True if value in wanted else (tuple(parameters.lower), value)
     on_corners = all(e == 1 for m in polynomial.terms for _, e in m) and not parameters.constraints
     if polynomial.degree == 1 or on_corners:
         points: Iterator[Point] | None = None
@@ -93,19 +196,21 @@ def _settle(polynomial: Polynomial, parameters: Parameters, vertices: list[Point
         elif on_corners and len(polynomial.variables) <= 12:
             points = _corners(polynomial, parameters)
         if points is not None:
-            return _first_violation(polynomial, points) or True
+            return _first_violation(polynomial, points, wanted) or True
         if polynomial.degree == 1:
-            return _settle_by_linear_programs(polynomial, parameters)
+            return _settle_by_linear_programs(polynomial, parameters, wanted)
     for candidate in vertices or []:
-        if violation := _first_violation(polynomial, iter([candidate])):
+        if violation := _first_violation(polynomial, iter([candidate]), wanted):
             return violation
-    return _settle_by_subdivision(polynomial, parameters)
+    return _settle_by_subdivision(polynomial, parameters, wanted)
 
 
-def _first_violation(polynomial: Polynomial, points: Iterator[Point]) -> tuple[Point, Fraction] | None:
+def _first_violation(
+    polynomial: Polynomial, points: Iterator[Point], wanted: Between
+) -> tuple[Point, Fraction] | None:
     for point in points:
         value = polynomial.evaluate(point)
-        if not 0 <= value <= 1:
+        if value not in wanted:
             return point, value
     return None
 
@@ -122,7 +227,9 @@ def _corners(polynomial: Polynomial, parameters: Parameters) -> Iterator[Point]:
 # --- affine over many vertices -------------------------------------------------------------
 
 
-def _settle_by_linear_programs(polynomial: Polynomial, parameters: Parameters) -> _Outcome:
+def _settle_by_linear_programs(
+    polynomial: Polynomial, parameters: Parameters, wanted: Between
+) -> _Outcome:
     """Both extremes by HiGHS; its multipliers, not its objective, give the (exact) bound."""
     from scipy.optimize import linprog
 
@@ -152,17 +259,17 @@ def _settle_by_linear_programs(polynomial: Polynomial, parameters: Parameters) -
             )
             bound += min(rest * parameters.lower[i], rest * parameters.upper[i])
         extreme = polynomial.constant_term + sign * bound
-        if extreme < -_LP_TOLERANCE or extreme > 1 + _LP_TOLERANCE:
+        if not wanted.nearly(extreme):
             point = tuple(Fraction(float(x)).limit_denominator(10**9) for x in result.x)
             value = polynomial.evaluate(point)
-            return (point, value) if parameters.contains(point) and not 0 <= value <= 1 else False
+            return (point, value) if parameters.contains(point) and value not in wanted else False
     return True
 
 
 # --- subdivision ---------------------------------------------------------------------------
 
 
-def _settle_by_subdivision(polynomial: Polynomial, parameters: Parameters) -> _Outcome:
+def _settle_by_subdivision(polynomial: Polynomial, parameters: Parameters, wanted: Between) -> _Outcome:
     variables = polynomial.variables
     whole: tuple[Point, Point] = tuple(parameters.lower), tuple(parameters.upper)
     cells = [(*whole, bernstein(polynomial, *whole))]
@@ -172,13 +279,13 @@ def _settle_by_subdivision(polynomial: Polynomial, parameters: Parameters) -> _O
         low, high, coefficients = cells.pop()
         if any(_outside(constraint, low, high) for constraint in parameters.constraints):
             continue
-        if all(0 <= c <= 1 for c in coefficients.flat):
+        if all(c in wanted for c in coefficients.flat):
             continue
         centre = tuple((a + b) / 2 for a, b in zip(low, high, strict=True))
         corners = coefficients.flat[0], coefficients.flat[-1]
         values = polynomial.evaluate(centre), *corners
         for candidate, value in zip((centre, low, high), values, strict=True):
-            if not 0 <= value <= 1 and parameters.contains(candidate):
+            if value not in wanted and parameters.contains(candidate):
                 return candidate, value
         split = max(variables, key=lambda v: high[v] - low[v])
         if high[split] == low[split]:

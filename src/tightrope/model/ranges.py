@@ -12,6 +12,7 @@ bounds are widened by that much.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from math import comb, prod
 
@@ -21,19 +22,26 @@ from tightrope.model.expressions import Expressions, Point
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 _UNIT = 2.0**-53
-_MOST_CONTROL_POINTS = 2**12
-_LARGEST_DEGREE = 128
+MOST_CONTROL_POINTS = 2**12
+LARGEST_DEGREE = 128
 """Of one parameter: the table of control points takes time that grows with its third power."""
 
 
 def ranges_over_box(expressions: Expressions, lower: Point, upper: Point) -> tuple[FloatArray, FloatArray]:
-    """(low, high) with low ≤ f(θ) ≤ high for every expression f and every θ in the box."""
+    """(low, high) with low ≤ f(θ) ≤ high for every expression f and every θ in the box.
+
+    Quotients: `tightrope.model.quotient_ranges`; infinite where a denominator may vanish.
+    """
+    if expressions.denominators:
+        from tightrope.model.quotient_ranges import with_quotients
+
+        return with_quotients(expressions, lower, upper)
     low_point = np.array([float(x) for x in expressions.checked_point(lower)])
     high_point = np.array([float(x) for x in expressions.checked_point(upper)])
     low, high = _term_by_term(expressions, low_point, high_point)
     for rows, variables in _by_variables(expressions, np.flatnonzero(expressions.degrees >= 2)):
         degrees = _degrees_in(expressions, rows, variables)
-        if max(degrees) > _LARGEST_DEGREE or prod(degree + 1 for degree in degrees) > _MOST_CONTROL_POINTS:
+        if max(degrees) > LARGEST_DEGREE or prod(degree + 1 for degree in degrees) > MOST_CONTROL_POINTS:
             continue
         least, most = _at_control_points(expressions, rows, variables, degrees, low_point, high_point)
         low[rows] = np.maximum(low[rows], least)
@@ -116,6 +124,23 @@ def _at_control_points(
     high_point: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """The smallest and the largest Bernstein coefficient on the box (corners, where all degrees are 1)."""
+    low = np.full(len(rows), np.inf)
+    high = np.full(len(rows), -np.inf)
+    for value, error in control_points(expressions, rows, variables, degrees, low_point, high_point):
+        low = np.minimum(low, value - error)
+        high = np.maximum(high, value + error)
+    return low, high
+
+
+def control_points(
+    expressions: Expressions,
+    rows: OffsetArray,
+    variables: tuple[int, ...],
+    degrees: list[int],
+    low_point: FloatArray,
+    high_point: FloatArray,
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """The Bernstein coefficients of all rows on the box, one index after the other, and their errors."""
     image = expressions.image()[rows]
     magnitude = abs(image)
     # A power costs its factors and their rounding twice over, a weight, a product and a sum.
@@ -125,19 +150,13 @@ def _at_control_points(
         _controls(d, abs(low_point[v]), abs(high_point[v])) for d, v in zip(degrees, variables, strict=True)
     ]
     exponents = [np.minimum(expressions.exponents[:, v], d) for d, v in zip(degrees, variables, strict=True)]
-    low = np.full(len(rows), np.inf)
-    high = np.full(len(rows), -np.inf)
     for index in product(*(range(d + 1) for d in degrees)):
         monomials = np.ones(len(expressions.monomials))
         sizes = np.ones(len(expressions.monomials))
         for k, exponent, values, bounds in zip(index, exponents, signed, absolute, strict=True):
             monomials *= values[k, exponent]
             sizes *= bounds[k, exponent]
-        value = image @ monomials
-        error = slack * (magnitude @ sizes)
-        low = np.minimum(low, value - error)
-        high = np.maximum(high, value + error)
-    return low, high
+        yield image @ monomials, slack * (magnitude @ sizes)
 
 
 def _controls(degree: int, low: float, high: float) -> FloatArray:

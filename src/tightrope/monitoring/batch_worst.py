@@ -119,7 +119,7 @@ def _seen(text: str, number: float, total: float, expected: float) -> Seen:
 
 
 def _polynomial(test: BatchTest, expression: int) -> str:
-    return test.model.expressions.polynomial(expression).text(test.model.parameters.names)
+    return test.model.expressions.text(expression)
 
 
 def _change(test: BatchTest, log_e: float, change: Change) -> Suspect:

@@ -88,10 +88,7 @@ class BestFit:
 
     def lift(self, points: FloatArray) -> FloatArray:
         """All coordinates [n, size] at free parameters [n, free], in plain float64."""
-        columns = list(points.T)
-        for left, right in self.coordinates.products:
-            columns.append(columns[left] * columns[right])
-        return np.stack(columns, axis=1) if columns else np.zeros((len(points), 0))
+        return self.coordinates.lift_free(points)
 
     @cached_property
     def centre(self) -> FloatArray:

@@ -87,7 +87,7 @@ def part_suspects(
         outcomes = []
         for row in rows.tolist():
             times = int(parts.multiplicity[row])
-            polynomial = monitor.model.expressions.polynomial(int(parts.expression[row])).text(names)
+            polynomial = monitor.model.expressions.function(int(parts.expression[row])).text(names)
             text = polynomial if times == 1 else f"{times}·({polynomial})"
             if kind == "tie":
                 text = f"{_successor(monitor, evidence, row)} ({polynomial})"

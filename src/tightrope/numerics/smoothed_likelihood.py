@@ -22,8 +22,8 @@ CLOSE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class SmoothedLikelihood:
-    """Expressions f = linear·x + constant, where x are the parameters t and products of earlier coordinates,
-    and the faces a·t ≤ b of the polytope.
+    """Expressions f = linear·x + constant, where x are the parameters t, the reciprocals of polynomials of t and
+    products of earlier coordinates, and the faces a·t ≤ b of the polytope.
     """
 
     products: Sequence[tuple[int, ...]]
@@ -31,6 +31,8 @@ class SmoothedLikelihood:
     constant: FloatArray
     faces: FloatArray
     bounds: FloatArray
+    denominators: Sequence[Sequence[tuple[float, FloatArray]]] = ()
+    """The terms of each polynomial: coefficients and exponents of the parameters."""
 
     def maximise(self, start: FloatArray, weight: FloatArray, close: float = CLOSE) -> FloatArray:
         """The estimate for weights K_f, from a point inside; from any other point that point itself.
@@ -84,6 +86,10 @@ class SmoothedLikelihood:
     def lifted(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(all coordinates, their derivatives)."""
         values, rows = list(t), list(np.eye(len(t)))
+        for terms in self.denominators:
+            value, slope = _at(terms, t)
+            values.append(1.0 / value)
+            rows.append(-slope / value**2)
         for left, right in self.products:
             rows.append(rows[left] * values[right] + rows[right] * values[left])
             values.append(values[left] * values[right])
@@ -95,3 +101,15 @@ class SmoothedLikelihood:
         if np.any(room <= 1e-13 * (1.0 + np.abs(self.bounds))) or np.any(probability <= 0.0):
             return -np.inf
         return float(count @ np.log(probability) + SMOOTHING * np.log(room).sum())
+
+
+def _at(terms: Sequence[tuple[float, FloatArray]], t: FloatArray) -> tuple[float, FloatArray]:
+    """A polynomial and its gradient at t."""
+    value, slope = 0.0, np.zeros(len(t))
+    for coefficient, exponent in terms:
+        powers = t**exponent
+        value += coefficient * float(powers.prod())
+        for i in np.flatnonzero(exponent).tolist():
+            rest = float(np.delete(powers, i).prod())
+            slope[i] += coefficient * exponent[i] * t[i] ** (exponent[i] - 1) * rest
+    return value, slope

@@ -17,6 +17,7 @@ from tightrope.region.l1 import l1_rows, uncertain_signatures
 from tightrope.region.likelihood import DEFAULT_EXCESS, enclose_likelihood
 from tightrope.region.nearby import Nearby, tightened_nearby
 from tightrope.region.polytope import Polytope
+from tightrope.region.quotients import quotient_rows
 from tightrope.region.region import Conflict, Emptiness, Region, RegionKind, Relaxation
 from tightrope.region.slab import enclose_slab
 from tightrope.region.tangent_cuts import LogLikelihood
@@ -102,6 +103,11 @@ def polytope_region(
     base = Halfspaces.of_domain(coordinates)
     base = base.with_rows(linear[informative], above[informative], Origin.EVENT_UPPER, informative)
     base = base.with_rows(-linear[informative], below[informative], Origin.EVENT_LOWER, informative)
+    if model.expressions.denominators:
+        quotients = informative[model.expressions.is_rational[events.expression[informative]]]
+        upper_rows, lower_rows = quotient_rows(coordinates, intervals, quotients)
+        base = base.with_rows(*upper_rows, Origin.EVENT_UPPER, quotients)
+        base = base.with_rows(*lower_rows, Origin.EVENT_LOWER, quotients)
     relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
     kind, ledger = RegionKind.POLYTOPE, intervals.ledger
     if near is not None and not coordinates.is_lifted:

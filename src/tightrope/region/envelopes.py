@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.rounding import down, up
+from tightrope.numerics.rounding import down, largest_over_box, up
+from tightrope.statistics.coordinates import Coordinates
 
 
 def envelope_rows(
@@ -66,3 +67,21 @@ def product_boxes(
         lower[first + j] = max(lower[first + j], low)
         upper[first + j] = min(upper[first + j], up(float(corners.max())))
     return lower, upper
+
+
+def coordinate_boxes(
+    coordinates: Coordinates, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The box, with reciprocals bounded by the range of their denominators and products by their factors."""
+    if coordinates.denominators:
+        lower, upper = lower.copy(), upper.copy()
+        first = len(coordinates.free)
+        functions = coordinates.denominator_functions()
+        most = largest_over_box(functions.linear, lower, upper)
+        least = -largest_over_box(-functions.linear, lower, upper)
+        high = up(up(most + functions.constant) + functions.slack)
+        low = down(down(least + functions.constant) - functions.slack)
+        for k in np.flatnonzero((low > 0.0) | (high < 0.0)).tolist():
+            lower[first + k] = max(lower[first + k], down(1.0 / high[k]))
+            upper[first + k] = min(upper[first + k], up(1.0 / low[k]))
+    return product_boxes(coordinates.products, lower, upper)

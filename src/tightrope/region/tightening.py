@@ -17,7 +17,7 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus, dual_bounds, proves_empty
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down, error_factor, largest_over_box, up
-from tightrope.region.envelopes import envelope_rows, product_boxes
+from tightrope.region.envelopes import coordinate_boxes, envelope_rows
 from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.region.lazy_program import LazyProgram, deepest_point
 from tightrope.statistics.coordinates import Coordinates
@@ -66,7 +66,7 @@ def tighten(
     if coordinates.size == 0:  # no parameters: the region is the one empty point
         nothing = np.zeros(0, dtype=np.int64)
         return Tightened(base, Tightening(0, True, (), ()), np.zeros(0), 0.0, nothing, False)
-    lower, upper = product_boxes(coordinates.products, base.lower, base.upper)
+    lower, upper = coordinate_boxes(coordinates, base.lower, base.upper)
     before = tuple((upper - lower).tolist())
     number = np.arange(len(base))
     used: set[int] = set()
@@ -92,7 +92,7 @@ def tighten(
             return _tightened(system, report, scaled, point, depth, used, False)
         new_lower, new_upper, proof_rows = _shrunk(scaled, lower, upper)
         used.update(_base_rows(proof_rows, number_of))
-        new_lower, new_upper = product_boxes(coordinates.products, new_lower, new_upper)
+        new_lower, new_upper = coordinate_boxes(coordinates, new_lower, new_upper)
         if np.any(new_lower > new_upper):
             return _tightened(system, report, scaled, point, depth, used, True)
         width = np.maximum(upper - lower, 1e-300)

@@ -1,12 +1,16 @@
 """Coordinates in which every expression is affine.
 
-Two exact steps lead from parameters θ to coordinates x:
+Exact steps lead from parameters θ to coordinates x:
 
 * Equalities of the domain (Σθ = 1, fixed parameters) are solved by Gaussian elimination over the rationals;
   the remaining free parameters span the affine hull of the domain.
 * Every monomial of degree ≥ 2 becomes a coordinate of its own, built by a chain of products of two earlier
   coordinates (paper, Appendix "Linear relaxations": z₁ = θ₁θ₂, z₂ = z₁θ₃, …; squares are products of a
   coordinate with itself). The products are kept so that McCormick envelopes can be written down.
+
+* The reciprocal r = 1/g of every denominator is a coordinate of its own, behind the free parameters, and products go
+  on from there: f/g is affine in the monomials of f times r. Those of g times r are coordinates, too, since they
+  add up to 1; those of f and g as well, since l ≤ f/g ≤ u is linear in them.
 
 An expression is then f(θ) = constant + linear·x. Its float64 image carries `slack`: on the whole domain
 the float affine function differs from f by at most that much (coefficients are rounded once; |x| is
@@ -24,6 +28,8 @@ import numpy as np
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
+from tightrope.model.quotient_ranges import denominators, numerators
+from tightrope.model.range_proof import denominator_bounds
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.remember import remembered
@@ -51,9 +57,9 @@ class AffineFunctions(Record):
 class Coordinates(Record):
     """Coordinate j is monomials[j], a monomial over the free parameters (numbered by position in `free`).
 
-    The first len(free) coordinates are the free parameters themselves; coordinate len(free) + j is the
-    product of coordinates products[j]. `lower` and `upper` enclose every coordinate over the box of the
-    domain.
+    The first len(free) coordinates are the free parameters themselves, the next ones the reciprocals of
+    `denominators` (polynomials of the free parameters); the last len(products) are products of two
+    coordinates each. `lower` and `upper` enclose every coordinate over the box of the domain.
     """
 
     parameters: Parameters
@@ -63,6 +69,7 @@ class Coordinates(Record):
     products: tuple[tuple[int, int], ...]
     lower: FloatArray
     upper: FloatArray
+    denominators: tuple[Polynomial, ...] = ()
 
     @staticmethod
     @remembered
@@ -73,16 +80,27 @@ class Coordinates(Record):
         else:
             free = tuple(range(len(parameters)))
             substitution = tuple(Polynomial.variable(i) for i in free)
+        given = expressions.denominators
+        inner = tuple(_replaced(g, substitution) for g in given)
+        extended = (*substitution, *(Polynomial.variable(len(free) + k) for k in range(len(given))))
         wanted: set[Monomial] = set()
         for monomial in expressions.monomials:
-            wanted.update(_substituted(monomial, substitution).terms)
-        singles = [((position, 1),) for position in range(len(free))]
+            wanted.update(_substituted(monomial, extended).terms)
+        if given:
+            for table in (numerators(expressions), denominators(expressions)):
+                for monomial in table.monomials:
+                    wanted.update(_substituted(monomial, substitution).terms)
+            for k, g in enumerate(inner):
+                wanted.update((*monomial, (len(free) + k, 1)) for monomial in g.terms)
+        singles = [((position, 1),) for position in range(len(free) + len(given))]
         chain = _prefixes(wanted)
         monomials: tuple[Monomial, ...] = (*singles, *chain)
         number = {monomial: j for j, monomial in enumerate(monomials)}
         products = tuple((number[left], number[right]) for left, right in map(_split, chain))
-        lower, upper = _boxes([(parameters.lower[i], parameters.upper[i]) for i in free], products)
-        return Coordinates(parameters, free, substitution, monomials, products, lower, upper)
+        ends = [(parameters.lower[i], parameters.upper[i]) for i in free]
+        ends += [(1 / high, 1 / low) for low, high in denominator_bounds(given, parameters)]
+        lower, upper = _boxes(ends, products)
+        return Coordinates(parameters, free, substitution, monomials, products, lower, upper, inner)
 
     @property
     def size(self) -> int:
@@ -96,7 +114,36 @@ class Coordinates(Record):
     def names(self) -> tuple[str, ...]:
         """How each coordinate reads: `p`, `p*q`, `q^2`."""
         free_names = [self.parameters.names[i] for i in self.free]
-        return tuple(Polynomial({m: Fraction(1)}).text(free_names) for m in self.monomials)
+        names = []
+        for monomial in self.monomials:
+            number = monomial[-1][0] - len(free_names)
+            if number < 0:
+                names.append(Polynomial({monomial: Fraction(1)}).text(free_names))
+            else:
+                top = Polynomial({monomial[:-1]: Fraction(1)}).text(free_names)
+                names.append(f"{top}/({self.denominators[number].text(free_names)})")
+        return tuple(names)
+
+    @property
+    def _variables(self) -> tuple[Polynomial, ...]:
+        """Parameters and reciprocals as polynomials over the first coordinates."""
+        reciprocals = range(len(self.free), len(self.free) + len(self.denominators))
+        return (*self.substitution, *(Polynomial.variable(position) for position in reciprocals))
+
+    @remembered
+    def denominator_functions(self) -> AffineFunctions:
+        """The denominators as affine functions of the coordinates."""
+        return self._affine(list(self.denominators))
+
+    @remembered
+    def reciprocal_rows(self) -> tuple[FloatArray, FloatArray]:
+        """Rows a·x ≤ b that say g·r = 1 for every denominator g and its reciprocal r."""
+        products = [
+            g * Polynomial.variable(len(self.free) + k) - Polynomial.constant(1)
+            for k, g in enumerate(self.denominators)
+        ]
+        functions = self._affine([side * p for p in products for side in (1, -1)])
+        return functions.linear, up(functions.slack - functions.constant)
 
     @remembered
     def functions(self, expressions: Expressions) -> AffineFunctions:
@@ -136,7 +183,7 @@ class Coordinates(Record):
         number = {monomial: j for j, monomial in enumerate(self.monomials)}
         table = np.zeros((len(expressions.monomials), self.size + 1))
         for row, monomial in enumerate(expressions.monomials):
-            for term, coefficient in _substituted(monomial, self.substitution).terms.items():
+            for term, coefficient in _substituted(monomial, self._variables).terms.items():
                 table[row, number[term] if term else self.size] = float(coefficient)
         return table
 
@@ -176,14 +223,20 @@ class Coordinates(Record):
 
     def lift(self, theta: FloatArray) -> FloatArray:
         """The coordinates of points θ [n, d], in plain float64."""
-        columns: list[FloatArray] = [theta[:, i] for i in self.free]
+        return self.lift_free(theta[:, list(self.free)])
+
+    def lift_free(self, points: FloatArray) -> FloatArray:
+        """The coordinates at free parameters [n, len(free)], in plain float64."""
+        columns: list[FloatArray] = list(points.T)
+        columns += [1.0 / _values(g, points) for g in self.denominators]
         for left, right in self.products:
             columns.append(columns[left] * columns[right])
-        return np.stack(columns, axis=1) if columns else np.zeros((len(theta), 0))
+        return np.stack(columns, axis=1) if columns else np.zeros((len(points), 0))
 
     def lift_exact(self, theta: Sequence[Fraction]) -> list[Fraction]:
         """The coordinates of one point, exactly."""
         values = [Fraction(theta[i]) for i in self.free]
+        values += [1 / g.evaluate(values) for g in self.denominators]
         for left, right in self.products:
             values.append(values[left] * values[right])
         return values
@@ -209,6 +262,21 @@ def _substituted(monomial: Monomial, substitution: Sequence[Polynomial]) -> Poly
     for index, exponent in monomial:
         result = result * substitution[index] ** exponent
     return result
+
+
+def _replaced(polynomial: Polynomial, substitution: Sequence[Polynomial]) -> Polynomial:
+    result = Polynomial({})
+    for monomial, coefficient in polynomial.terms.items():
+        result = result + _substituted(monomial, substitution) * coefficient
+    return result
+
+
+def _values(polynomial: Polynomial, points: FloatArray) -> FloatArray:
+    """A polynomial at points [n, variables], in plain float64."""
+    total = np.zeros(len(points))
+    for monomial, coefficient in polynomial.terms.items():
+        total += float(coefficient) * np.prod([points[:, i] ** e for i, e in monomial], axis=0)
+    return total
 
 
 def _split(monomial: Monomial) -> tuple[Monomial, Monomial]:

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.model.expressions import Expressions
-from tightrope.model.polynomial import Polynomial
+from tightrope.model.rational_function import Function
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Record
@@ -108,16 +108,16 @@ class Events(Record):
         np.add.at(trials, event, trials_of)
         return successes, trials
 
-    def polynomial(self, event: int) -> Polynomial:
-        base = self.outcomes.model.expressions.polynomial(int(self.expression[event]))
-        return base * Polynomial.constant(int(self.multiplicity[event]))
+    def function(self, event: int) -> Function:
+        base = self.outcomes.model.expressions.function(int(self.expression[event]))
+        return base * int(self.multiplicity[event])
 
     def name(self, event: int) -> str:
         """The event's expression and a choice in which it can be seen."""
         model = self.outcomes.model
         outcome = int(np.flatnonzero(self.of_outcome == event)[0])
         choice = self.outcomes.example_choice(outcome)
-        text = self.polynomial(event).text(model.parameters.names)
+        text = self.function(event).text(model.parameters.names)
         return f"{text} (as in {model.structure.choice_name(choice)})"
 
     @cached_property
@@ -184,30 +184,29 @@ def _identities(outcomes: Outcomes, pairs: OffsetArray, budget: Budget) -> tuple
     table = outcomes.model.expressions
     identity = np.empty(len(pairs), dtype=np.int64)
     complement = np.full(len(pairs), -1, dtype=np.int64)
-    beyond: dict[Polynomial, int] = {}
+    beyond: dict[Function, int] = {}
     for position, outcome in enumerate(pairs.tolist()):
         row, times = int(outcomes.expression[outcome]), int(outcomes.multiplicity[outcome])
         if times == 1:
             identity[position] = row
             continue
-        polynomial = table.polynomial(row) * Polynomial.constant(times)
-        known = table.index_of(polynomial)
+        function = table.function(row) * times
+        known = table.index_of(function)
         identity[position] = (
-            known if known is not None else beyond.setdefault(polynomial, len(table) + len(beyond))
+            known if known is not None else beyond.setdefault(function, len(table) + len(beyond))
         )
     if budget is Budget.PAPER:
         return identity, np.zeros(len(pairs), dtype=np.bool_)
     single = identity < len(table)
     complement[single] = table.complement[identity[single]]
-    one = Polynomial.constant(1)
-    opposite = {number: one - polynomial for polynomial, number in beyond.items()}
+    opposite = {number: 1 - function for function, number in beyond.items()}
     for position in np.flatnonzero(~single).tolist():
         other = opposite[int(identity[position])]
         known = table.index_of(other)
         complement[position] = known if known is not None else beyond.get(other, -1)
     if beyond:
         for position in np.flatnonzero(single & (complement < 0)).tolist():
-            complement[position] = beyond.get(one - table.polynomial(int(identity[position])), -1)
+            complement[position] = beyond.get(1 - table.function(int(identity[position])), -1)
     present = np.isin(complement, identity)
     flip = present & (complement < identity)
     return np.where(flip, complement, identity), flip

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.remember import remembered
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
@@ -70,10 +71,7 @@ class LikelihoodMaximiser:
 
     def lifted(self, t: FloatArray) -> FloatArray:
         """All coordinates at the free parameters t, in plain float64."""
-        values = list(t)
-        for left, right in self.coordinates.products:
-            values.append(values[left] * values[right])
-        return np.array(values)
+        return self.search.lifted(t)[0]
 
     def estimate(self, weight: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """The smoothed estimate for weights K_f (one an expression of the table)."""
@@ -82,7 +80,8 @@ class LikelihoodMaximiser:
     @cached_property
     def search(self) -> SmoothedLikelihood:
         linear, constant = self.functions.linear, self.functions.constant
-        return SmoothedLikelihood(self.coordinates.products, linear, constant, *self.faces)
+        terms = [_terms(g, len(self.coordinates.free)) for g in self.coordinates.denominators]
+        return SmoothedLikelihood(self.coordinates.products, linear, constant, *self.faces, terms)
 
     def smoothing_at(self, t: FloatArray) -> FloatArray:
         """Minus the Hessian of the smoothing at t."""
@@ -90,9 +89,15 @@ class LikelihoodMaximiser:
 
     def jacobian(self, t: FloatArray) -> FloatArray:
         """∂x/∂t at t."""
-        size = len(t)
-        rows: list[FloatArray] = list(np.eye(size))
-        x = self.lifted(t)
-        for left, right in self.coordinates.products:
-            rows.append(rows[left] * x[right] + rows[right] * x[left])
-        return np.array(rows)
+        return self.search.lifted(t)[1]
+
+
+def _terms(polynomial: Polynomial, variables: int) -> list[tuple[float, FloatArray]]:
+    """Coefficients and exponents, for evaluation in float64."""
+    listed: list[tuple[float, FloatArray]] = []
+    for monomial, coefficient in polynomial.terms.items():
+        exponent = np.zeros(variables)
+        for index, power in monomial:
+            exponent[index] = power
+        listed.append((float(coefficient), exponent))
+    return listed

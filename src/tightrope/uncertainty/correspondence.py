@@ -126,7 +126,7 @@ def is_rectangular(model: ParametricMDP) -> bool:
     table = model.expressions
     owner = np.full(len(model.parameters), -1, dtype=np.int64)
     pairs = np.unique(np.stack([model.structure.transition_choice, model.expression]), axis=1)
-    used = [{i for monomial in table.polynomial(e).terms for i, _ in monomial} for e in range(len(table))]
+    used = [set(table.function(e).variables) for e in range(len(table))]
     for choice, e in pairs.T.tolist():
         for parameter in used[e]:
             if owner[parameter] not in (-1, choice):

@@ -34,6 +34,7 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.remember import remembered
 from tightrope.region.bounds import expression_bounds, parameter_box
+from tightrope.region.quotients import quotient_bounds
 from tightrope.region.region import Region, Relaxation
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, transition_intervals
 from tightrope.statistics.events import constant_values
@@ -182,7 +183,10 @@ def _projected(region: Region, model: ParametricMDP, within: Bounds | None) -> B
     _check_region(region, model)
     lower, upper = expression_bounds(region, model.expressions, within)
     box_lower, box_upper = _box_ranges(region, model)
-    return _with_constants(model, np.maximum(lower, box_lower), np.minimum(upper, box_upper))
+    lower, upper = np.maximum(lower, box_lower), np.minimum(upper, box_upper)
+    if model.expressions.denominators:
+        lower, upper = quotient_bounds(region, model.expressions, lower, upper)
+    return _with_constants(model, lower, upper)
 
 
 def _box_ranges(region: Region, model: ParametricMDP) -> Bounds:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Protocol
 
-from tightrope.formats.polynomial_text import parse_polynomial
+from tightrope.formats.polynomial_text import parse_function, parse_polynomial
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
@@ -48,7 +48,7 @@ class Values(Protocol):
 
 
 class ExactValues:
-    """Polynomials in the parameters; without parameters, rationals."""
+    """Polynomials in the parameters and quotients of these; without parameters, rationals."""
 
     def __init__(self, parameters: Parameters):
         self.parameters = parameters
@@ -58,7 +58,7 @@ class ExactValues:
     def code(self, text: str) -> int:
         if text.startswith("["):
             raise ValueError("an interval in a model of exact values")
-        return self.table.add(parse_polynomial(text, self.index))
+        return self.table.add(parse_function(text, self.index))
 
     def reward(self, text: str) -> Amount:
         polynomial = parse_polynomial(text, self.index)

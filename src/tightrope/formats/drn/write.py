@@ -23,6 +23,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial, monomial_degree, monomial_text
+from tightrope.model.rational_function import Function
 from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import UNLABELLED, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
@@ -69,6 +70,14 @@ def drn_polynomial(polynomial: Polynomial, names: Sequence[str]) -> str:
     return " ".join(parts) or "0"
 
 
+def drn_function(function: Function, names: Sequence[str]) -> str:
+    """`(p)/(p + q)`: Storm's form of a quotient, each side in parentheses."""
+    if isinstance(function, Polynomial):
+        return drn_polynomial(function, names)
+    top, bottom = (drn_polynomial(side, names) for side in (function.numerator, function.denominator))
+    return f"({top})/({bottom})"
+
+
 def _header(model: Model) -> Iterator[str]:
     structure = model.structure
     for kind, names in (("reward structure", tuple(structure.rewards)), ("action", structure.action_names)):
@@ -112,16 +121,16 @@ def _value_type(model: Model) -> str:
     return "parametric" if model.parameters.names else "rational"
 
 
-def _is_inline(polynomial: Polynomial) -> bool:
+def _is_inline(function: Function) -> bool:
     """0 and 1 stand at the head of every table and need no placeholder to keep their places."""
-    return polynomial.is_constant and polynomial.constant_term in (Fraction(0), Fraction(1))
+    return function in (Polynomial({}), Polynomial.constant(1))
 
 
 def _placeholders(model: ParametricMDP) -> Iterator[str]:
     for index in range(len(model.expressions)):
-        polynomial = model.expressions.polynomial(index)
-        if not _is_inline(polynomial):
-            yield f"${index} : {drn_polynomial(polynomial, model.parameters.names)}"
+        function = model.expressions.function(index)
+        if not _is_inline(function):
+            yield f"${index} : {drn_function(function, model.parameters.names)}"
 
 
 def _values(model: Model) -> tuple[list[str], Sequence[int]]:
@@ -129,8 +138,8 @@ def _values(model: Model) -> tuple[list[str], Sequence[int]]:
     if isinstance(model, ParametricMDP):
         texts = []
         for index in range(len(model.expressions)):
-            polynomial = model.expressions.polynomial(index)
-            texts.append(str(polynomial.constant_term) if _is_inline(polynomial) else f"${index}")
+            function = model.expressions.function(index)
+            texts.append(function.text(()) if _is_inline(function) else f"${index}")
         return texts, model.expression.tolist()
     if isinstance(model, MDP):
         distinct, inverse = np.unique(model.probability, return_inverse=True)

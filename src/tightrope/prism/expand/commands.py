@@ -73,7 +73,7 @@ class CommandExpander:
 
     def _probability(self, expression: Expression) -> Expression:
         if not self._is_interval:
-            return self._expander.polynomial(expression, "a probability")
+            return self._expander.polynomial(expression, "a probability", quotients=True)
         what = "a model with interval probabilities"
         return self._expander.plain(expression, Type.DOUBLE, "a probability", what)
 

@@ -75,7 +75,7 @@ def resolve_constants(
             symbolic[name] = value
     inliner = Inliner(symbolic, "constants")
     for name in symbolic:
-        check_polynomial(inliner.definition(name), parameters, f"constant '{name}'")
+        check_polynomial(inliner.definition(name), parameters, f"constant '{name}'", quotients=True)
     return Constants(types, values, parameters, inliner)
 
 

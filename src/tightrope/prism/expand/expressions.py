@@ -29,10 +29,10 @@ class Expander:
         refuse_parameters(expanded, self._constants.parameters, where)
         return expanded
 
-    def polynomial(self, expression: Expression, what: str) -> Expression:
+    def polynomial(self, expression: Expression, what: str, quotients: bool = False) -> Expression:
         """An expression over the variables that is a polynomial in the parameters."""
         expanded = self._expanded(expression, Type.DOUBLE, what)
-        check_polynomial(expanded, self._constants.parameters, what)
+        check_polynomial(expanded, self._constants.parameters, what, quotients)
         return expanded
 
     def constant(self, expression: Expression, type_: Type, what: str, where: str) -> Value:

@@ -1,7 +1,8 @@
-"""Where parameters may stand: in probabilities and rewards, and there only so that a polynomial results.
+"""Where parameters may stand: in probabilities, so that a polynomial or a quotient of polynomials results, and in
+rewards, so that a polynomial does.
 
-The check is static: sums, differences, products, natural powers, division by what has no
-parameter, and conditionals on what has none. Powers with an exponent that depends on the state
+The check is static: sums, differences, products, natural powers, division (in rewards by what has no
+parameter), and conditionals on what has none. Powers with an exponent that depends on the state
 are left to the explorer.
 """
 
@@ -29,16 +30,21 @@ def refuse_parameters(expression: Expression, parameters: Collection[str], where
             )
 
 
-def check_polynomial(expression: Expression, parameters: Collection[str], what: str) -> None:
-    """Complain unless the expression is a polynomial in the parameters, whatever the state."""
+def check_polynomial(
+    expression: Expression, parameters: Collection[str], what: str, quotients: bool = False
+) -> None:
+    """Complain unless the expression is a polynomial in the parameters, whatever the state; `quotients` of
+    polynomials may be allowed, too.
+    """
     if parameters:
-        _Check(frozenset(parameters), what).polynomial(expression)
+        _Check(frozenset(parameters), what, quotients).polynomial(expression)
 
 
 class _Check:
-    def __init__(self, parameters: frozenset[str], what: str):
+    def __init__(self, parameters: frozenset[str], what: str, quotients: bool):
         self.parameters = parameters
         self.what = what
+        self.quotients = quotients
 
     def polynomial(self, expression: Expression) -> bool:
         """Whether the expression has parameters at all, if it is a polynomial in them."""
@@ -51,7 +57,7 @@ class _Check:
             return True
         if isinstance(expression, Binary) and expression.operator in "+-*":
             return True
-        if isinstance(expression, Binary) and expression.operator == "/" and not inside[1]:
+        if isinstance(expression, Binary) and expression.operator == "/" and (self.quotients or not inside[1]):
             return True
         if isinstance(expression, Conditional) and not inside[0]:
             return True
@@ -63,7 +69,7 @@ class _Check:
         exponent = power.arguments[1]
         if isinstance(exponent, Literal) and (exponent.value < 0 or exponent.value != int(exponent.value)):
             raise Complaint(
-                f"{self.what} is not a polynomial: the exponent {exponent.value} is not a natural number",
+                f"{self.what} is not {self._wanted}: the exponent {exponent.value} is not a natural number",
                 position_of(exponent),
             )
         return True
@@ -79,8 +85,13 @@ class _Check:
             reason = f"'{expression.operator}' of a parameter"
             if expression.operator == "/":
                 culprit, reason = children(expression)[1], "division by a parameter"
+        also = "" if self.quotients else "quotients and "
         return Complaint(
-            f"{self.what} is not a polynomial in the parameters: {reason}",
+            f"{self.what} is not {self._wanted} in the parameters: {reason}",
             position_of(culprit),
-            "rational functions and case distinctions over parameters are not supported",
+            f"{also}case distinctions over parameters are not supported here",
         )
+
+    @property
+    def _wanted(self) -> str:
+        return "a polynomial or a quotient of polynomials" if self.quotients else "a polynomial"

@@ -1,8 +1,9 @@
 """From a checked expression to nodes: what the explorer runs on every frame.
 
 Expressions over variables become integer and truth-valued nodes; expressions with parameters become
-one number a monomial, so that a polynomial's coefficients are computed like any other number.
-What is not polynomial in the parameters is refused here with its place in the source.
+one number a monomial, so that a polynomial's coefficients are computed like any other number; a quotient of
+polynomials is a pair of these, which is brought to lowest terms once its coefficients have values.
+What is neither is refused here with its place in the source.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TypeVar
 
 from tightrope.model.polynomial import Monomial, monomial_degree, multiply_monomials
 from tightrope.prism.explore.graph import Graph
-from tightrope.prism.explore.nodes import Boolean
+from tightrope.prism.explore.nodes import Boolean, Integer
 from tightrope.prism.explore.ratio import Arithmetic, Number
 from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.syntax import (
@@ -35,7 +36,16 @@ T = TypeVar("T")
 Terms = dict[Monomial, Number]
 """A polynomial in the parameters: the coefficient of each monomial."""
 
-Compiled = Boolean | Number | Terms
+
+@dataclass(frozen=True)
+class Ratio:
+    """A quotient of polynomials in the parameters."""
+
+    numerator: Terms
+    denominator: Terms
+
+
+Compiled = Boolean | Number | Terms | Ratio
 
 _LARGEST_DEGREE = 1000
 _LARGEST_SIZE = 12_000
@@ -90,19 +100,24 @@ class Compiler:
         value = self.compile(expression)
         if isinstance(value, Boolean):
             raise Complaint("a number is expected here, not a truth value", position_of(expression))
-        if isinstance(value, dict):
+        if not isinstance(value, Number):
             names = {i: name for name, i in self.scope.parameters.items()}
-            used = sorted({names[i] for monomial in value for i, _ in monomial})
+            used = sorted({names[i] for monomial in _monomials(value) for i, _ in monomial})
             raise Complaint(
                 f"this depends on the parameter {', '.join(used)}, but must be a number",
                 position_of(expression),
-                "parameters may occur in probabilities, as polynomials",
+                "parameters may occur in probabilities, as polynomials and quotients of these",
             )
         return value
 
     def terms(self, expression: Expression) -> Terms:
         """A polynomial in the parameters, of degree 0 where none occurs."""
         return self._terms(self.compile(expression), expression)
+
+    def ratio(self, expression: Expression) -> Terms | Ratio:
+        """A polynomial in the parameters, or a quotient of two."""
+        value = self.compile(expression)
+        return value if isinstance(value, Ratio) else self._terms(value, expression)
 
     # --- leaves ----------------------------------------------------------------------------
 
@@ -160,6 +175,12 @@ class Compiler:
     def _sum(self, left: Compiled, right: Compiled) -> Compiled:
         if isinstance(left, Number) and isinstance(right, Number):
             return self.arithmetic.add(left, right)
+        if isinstance(left, Ratio) or isinstance(right, Ratio):
+            (a, b), (c, d) = self._parts(left), self._parts(right)
+            if b == d:
+                return Ratio(self._terms(self._sum(a, c)), b)
+            top = self._sum(self._product(a, d, None), self._product(c, b, None))
+            return Ratio(self._terms(top), self._terms(self._product(b, d, None)))
         total = dict(self._terms(left))
         for monomial, coefficient in self._terms(right).items():
             known = total.get(monomial)
@@ -169,6 +190,9 @@ class Compiler:
     def _product(self, left: Compiled, right: Compiled, place: Position | None) -> Compiled:
         if isinstance(left, Number) and isinstance(right, Number):
             return self.arithmetic.multiply(left, right)
+        if isinstance(left, Ratio) or isinstance(right, Ratio):
+            (a, b), (c, d) = self._parts(left), self._parts(right)
+            return Ratio(self._terms(self._product(a, c, place)), self._terms(self._product(b, d, place)))
         total: Terms = {}
         first, second = self._terms(left), self._terms(right)
         refuse_large(first, second, place)
@@ -183,15 +207,17 @@ class Compiler:
     def _negated(self, value: Compiled) -> Compiled:
         if isinstance(value, Number):
             return self.arithmetic.negate(value)
+        if isinstance(value, Ratio):
+            return Ratio(self._terms(self._negated(value.numerator)), value.denominator)
         return {m: self.arithmetic.negate(c) for m, c in self._terms(value).items()}
 
     def _quotient(self, expression: Binary) -> Compiled:
         left = self.compile(expression.left)
         right = self.compile(expression.right)
-        if isinstance(right, dict):
-            raise Complaint(
-                "division by an expression with parameters is not polynomial", position_of(expression.right)
-            )
+        if isinstance(left, Ratio) or isinstance(right, Ratio | dict):
+            place = expression.position
+            (a, b), (c, d) = (self._parts(side, expression) for side in (left, right))
+            return Ratio(self._terms(self._product(a, d, place)), self._terms(self._product(b, c, place)))
         divisor = self.number(expression.right)
         if isinstance(left, dict):
             return {m: self.arithmetic.divide(c, divisor, expression.position) for m, c in left.items()}
@@ -204,6 +230,9 @@ class Compiler:
             return self.graph.choose_truth(condition, then, self.truth(expression.otherwise))
         if isinstance(then, Number) and isinstance(otherwise, Number):
             return self.arithmetic.choose(condition, then, otherwise)
+        if isinstance(then, Ratio) or isinstance(otherwise, Ratio):
+            (a, b), (c, d) = self._parts(then), self._parts(otherwise)
+            return Ratio(self._chosen(condition, a, c), self._chosen(condition, b, d))
         left = self._terms(then, expression.then)
         right = self._terms(otherwise, expression.otherwise)
         return self._chosen(condition, left, right)
@@ -242,7 +271,7 @@ class Compiler:
     def _power(self, call: Call) -> Compiled:
         base = self.compile(call.arguments[0])
         exponent = self.number(call.arguments[1])
-        if not isinstance(base, dict):
+        if not isinstance(base, dict | Ratio):
             return self.arithmetic.power(self.number(call.arguments[0]), exponent, call)
         if exponent.denominator.constant != 1:
             raise Complaint("a power of parameters needs a whole exponent", call.position)
@@ -250,6 +279,12 @@ class Compiler:
         times = self.graph.checked(exponent.numerator, "<", 0, message, call.position)
         if times.high > _LARGEST_DEGREE:
             raise Complaint(f"a polynomial of degree {times.high} is beyond {_LARGEST_DEGREE}", call.position)
+        if isinstance(base, Ratio):
+            top, bottom = base.numerator, base.denominator
+            return Ratio(self._raised(top, times, call), self._raised(bottom, times, call))
+        return self._raised(base, times, call)
+
+    def _raised(self, base: Terms, times: Integer, call: Call) -> Terms:
         power: Terms = {(): self.arithmetic.literal(1, False)}
         for _ in range(times.low):
             power = self._terms(self._product(power, base, call.position))
@@ -263,7 +298,21 @@ class Compiler:
     def _terms(self, value: Compiled, expression: Expression | None = None) -> Terms:
         if isinstance(value, Boolean):
             raise Complaint("a number is expected here, not a truth value", position_of_optional(expression))
+        if isinstance(value, Ratio):
+            raise Complaint(
+                "a polynomial in the parameters is expected here, not a quotient",
+                position_of_optional(expression),
+            )
         return {(): value} if isinstance(value, Number) else value
+
+    def _parts(self, value: Compiled, expression: Expression | None = None) -> tuple[Terms, Terms]:
+        if isinstance(value, Ratio):
+            return value.numerator, value.denominator
+        return self._terms(value, expression), {(): self.arithmetic.literal(1, False)}
+
+
+def _monomials(value: Terms | Ratio) -> list[Monomial]:
+    return [*value.numerator, *value.denominator] if isinstance(value, Ratio) else list(value)
 
 
 def refuse_large(

@@ -4,7 +4,8 @@
 is a path: its terms, by increasing number of the monomial, lead from the root of a tree (the
 polynomial 0) from node to node, and a node is its parent with one more term. Distinct coefficients
 are numbered first, so a node is a key of two words, and interning a batch takes one pass of the
-hash index a monomial. Equal polynomials end at the same node.
+hash index a monomial. Equal polynomials end at the same node. Rational functions are polynomials here in more
+variables (`tightrope.model.reciprocals`); `rational` says which numbers are theirs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import numpy as np
 from tightrope.model.expressions import Expressions
 from tightrope.model.polynomial import Monomial, monomial_order
 from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.model.rational_function import Function, RationalFunction
+from tightrope.model.reciprocals import Reciprocals, without_unused
 from tightrope.numerics.arrays import ExactIntegers, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.key_index import KeyIndex
@@ -42,6 +45,8 @@ class PolynomialIndex:
         self._large_number: dict[Fraction, int] = {}
         self._nodes = KeyIndex(2)
         self._polynomials = KeyIndex(1)
+        self._reciprocals = Reciprocals(len(self.parameter_names))
+        self.rational = set[int]()
         for constant in (0, 1):
             self.add_array(PolynomialArray.constant(RationalArray.constant(constant, 1)))
 
@@ -60,6 +65,24 @@ class PolynomialIndex:
                 keys[:, 1] = np.int64(number << 32) | self._coefficient_numbers(coefficient.take(rows))
                 node[rows, 0] = self._nodes.insert(keys) + 1
         return self._polynomials.insert(node)
+
+    def add_functions(self, functions: Sequence[Function]) -> IndexArray:
+        """The numbers of functions, polynomials and rational ones."""
+        columns: dict[Monomial, list[Fraction]] = {}
+        for row, function in enumerate(functions):
+            for monomial, c in self._reciprocals.extended(function).terms.items():
+                columns.setdefault(monomial, [Fraction(0)] * len(functions))[row] = c
+        terms = {m: RationalArray.from_fractions(column) for m, column in columns.items()}
+        numbers = self.add_array(PolynomialArray(terms, len(functions)))
+        self.rational.update(
+            n for n, f in zip(numbers.tolist(), functions, strict=True) if isinstance(f, RationalFunction)
+        )
+        return numbers
+
+    def functions(self, numbers: ExactIntegers) -> list[Function]:
+        """The functions with these numbers."""
+        batch = self.polynomials(numbers)
+        return [self._reciprocals.function(batch.polynomial(i)) for i in range(len(batch))]
 
     def polynomials(self, numbers: ExactIntegers) -> PolynomialArray:
         """The batch of the polynomials with these numbers."""
@@ -96,8 +119,9 @@ class PolynomialIndex:
             row_start,
             place[monomial[order]].astype(np.int32),
             self._rationals(coefficient[order]),
+            self._reciprocals.denominators,
         )
-        return expressions, renumber[used]
+        return without_unused(expressions), renumber[used]
 
     def _terms(self, numbers: ExactIntegers) -> Iterator[tuple[OffsetArray, OffsetArray, OffsetArray]]:
         """(position, monomial, coefficient) of all terms, the last terms of all polynomials first."""

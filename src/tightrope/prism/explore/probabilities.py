@@ -15,7 +15,7 @@ import numpy as np
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.explore.compile import Compiler, Terms
+from tightrope.prism.explore.compile import Compiler, Ratio, Terms
 from tightrope.prism.explore.deferred import Deferred, Operation
 from tightrope.prism.explore.frame import Frame
 from tightrope.prism.explore.polynomial_index import PolynomialIndex
@@ -79,7 +79,12 @@ class PolynomialProbabilities(Probabilities):
     def compile(self, compiler: Compiler, command: Command) -> Distribution:
         if all(isinstance(update.probability, Literal) for update in command.updates):
             return ConstantDistribution(self, compiler, command)
-        terms = [compiler.terms(update.probability) for update in command.updates]
+        ratios = [compiler.ratio(update.probability) for update in command.updates]
+        if any(isinstance(each, Ratio) for each in ratios):
+            from tightrope.prism.explore.quotients import QuotientDistribution
+
+            return QuotientDistribution(self, command, ratios)
+        terms = [each for each in ratios if not isinstance(each, Ratio)]
         return PolynomialDistribution(self, command, terms)
 
     def combine(self, operation: Operation, left: IndexArray, right: IndexArray) -> IndexArray:
@@ -90,6 +95,10 @@ class PolynomialProbabilities(Probabilities):
         return self.deferred.resolve(self._compute)
 
     def _compute(self, operation: Operation, left: OffsetArray, right: OffsetArray) -> IndexArray:
+        if self.table.rational:
+            from tightrope.prism.explore.quotients import combined
+
+            return combined(self.table, operation, left, right)
         first = self._batch(left)
         match operation:
             case Operation.SUM:

@@ -1,0 +1,110 @@
+"""Quotients f/g and regions: rows without division, and the range of a quotient over a region.
+
+For g > 0 the statement l ≤ f/g ≤ u is f − l·g ≥ 0 and u·g − f ≥ 0, linear in the monomials of f and g: regions stay
+polyhedral, and what is learned of a quotient says something about the parameters. The other way round, f/g ≤ c holds on
+a region exactly where the largest value of f − c·g is at most 0: a linear-fractional program, solved by lowering c
+step by step. If f − c·g ≤ m < 0 then f/g ≤ c + m/max g, so that every step is a proof by itself, made of two safe
+values of the support function; stopping early only leaves the bound wider.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.model.expressions import Expressions
+from tightrope.model.quotient_ranges import denominators, numerators
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.rounding import down, error_factor, up
+from tightrope.region.bounds import function_bounds
+from tightrope.region.region import Region
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.estimates import EventIntervals
+
+_STEPS = 12
+_CLOSE = 1e-3
+"""Of a bound's width: a step that gains less is the last one."""
+
+Rows = tuple[FloatArray, FloatArray]
+"""(a, b) of rows a·x ≤ b."""
+
+
+def quotient_rows(coordinates: Coordinates, intervals: EventIntervals, chosen: OffsetArray) -> tuple[Rows, Rows]:
+    """(f − u·g ≤ 0, l·g − f ≤ 0) for the chosen events, whose probabilities are quotients."""
+    events = intervals.events
+    expressions = events.outcomes.model.expressions
+    tops, bottoms = _sides(coordinates, expressions, events.expression[chosen].astype(np.int64))
+    times = events.multiplicity[chosen].astype(np.float64)
+    above = _combined(coordinates, tops, times, bottoms, -intervals.upper[chosen])
+    below = _combined(coordinates, tops, -times, bottoms, intervals.lower[chosen])
+    return (above.linear, up(above.slack - above.constant)), (below.linear, up(below.slack - below.constant))
+
+
+def quotient_bounds(
+    region: Region, expressions: Expressions, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds of all expressions, those of quotients narrowed over the region."""
+    rows = np.flatnonzero(expressions.is_rational).astype(np.int64)
+    tops, bottoms = _sides(region.coordinates, expressions, rows)
+    least, most = function_bounds(region, bottoms)
+    kept = np.flatnonzero((least > 0.0) & (lower[rows] < upper[rows]))
+    lower, upper = lower.copy(), upper.copy()
+    rows, tops, bottoms, most = rows[kept], tops.take(kept), bottoms.take(kept), most[kept]
+    if len(rows):
+        upper[rows] = _lowered(region, (tops, np.ones(len(rows)), bottoms), most, upper[rows], lower[rows])
+        raised = _lowered(region, (tops, -np.ones(len(rows)), bottoms), most, -lower[rows], -upper[rows])
+        lower[rows] = -raised
+    return lower, upper
+
+
+def _lowered(
+    region: Region,
+    quotients: tuple[AffineFunctions, FloatArray, AffineFunctions],
+    most: FloatArray,
+    bound: FloatArray,
+    other: FloatArray,
+) -> FloatArray:
+    """Smaller upper bounds of factor·f/g, from upper bounds and (for when to stop) lower ones; g ≤ most."""
+    tops, factor, bottoms = quotients
+    bound = bound.copy()
+    active = np.arange(len(bound))
+    for _ in range(_STEPS):
+        if len(active) == 0:
+            break
+        c = bound[active]
+        difference = _combined(
+            region.coordinates, tops.take(active), factor[active], bottoms.take(active), -c
+        )
+        _, largest = function_bounds(region, difference)
+        step = np.minimum(largest, 0.0) / up(most[active])
+        bound[active] = up(c + np.minimum(up(step), 0.0))
+        width = np.maximum(c - other[active], 1e-300)
+        active = active[c - bound[active] > _CLOSE * width]
+    return bound
+
+
+def _sides(
+    coordinates: Coordinates, expressions: Expressions, rows: OffsetArray
+) -> tuple[AffineFunctions, AffineFunctions]:
+    """Numerators and denominators of rows as affine functions of the coordinates, with denominators > 0."""
+    tops = coordinates.functions(numerators(expressions)).take(rows)
+    bottoms = coordinates.functions(denominators(expressions)).take(
+        expressions.denominator_of[rows].astype(np.int64)
+    )
+    sign = np.sign(coordinates.lower[len(coordinates.free) + expressions.denominator_of[rows]])
+    return _signed(tops, sign), _signed(bottoms, sign)
+
+
+def _signed(functions: AffineFunctions, sign: FloatArray) -> AffineFunctions:
+    return AffineFunctions(functions.linear * sign[:, None], functions.constant * sign, functions.slack)
+
+
+def _combined(
+    coordinates: Coordinates, left: AffineFunctions, a: FloatArray, right: AffineFunctions, b: FloatArray
+) -> AffineFunctions:
+    """a·left + b·right, with what rounding adds to the slack."""
+    reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
+    linear = left.linear * a[:, None] + right.linear * b[:, None]
+    size = (np.abs(left.linear * a[:, None]) + np.abs(right.linear * b[:, None])) @ reach
+    size += np.abs(left.constant * a) + np.abs(right.constant * b)
+    slack = np.abs(a) * left.slack + np.abs(b) * right.slack + error_factor(6) * size
+    return AffineFunctions(linear, left.constant * a + right.constant * b, up(slack * (1.0 + 1e-9)))

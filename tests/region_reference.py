@@ -84,7 +84,7 @@ def region_rows(intervals: EventIntervals) -> list[Row]:
     size = len(model.parameters)
     rows: list[Row] = []
     for event in range(len(intervals.events)):
-        slope, constant = affine(intervals.events.polynomial(event), size)
+        slope, constant = affine(intervals.events.function(event), size)
         rows.append((slope, Fraction(float(intervals.upper[event])) - constant))
         rows.append(([-a for a in slope], constant - Fraction(float(intervals.lower[event]))))
     for i in range(size):

@@ -16,6 +16,7 @@ from tightrope.coupled.frame import Frame, Rows, frame_of
 from tightrope.coupled.taylor import expand
 from tightrope.coupled.vertex_proof import vertex_proof
 from tightrope.model.builder import build_from_rows
+from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
@@ -114,6 +115,13 @@ def test_the_error_is_of_third_order_and_a_point_is_exact_up_to_rounding() -> No
     )
 
 
+def plain_coordinates(size: int) -> Coordinates:
+    """So many free parameters and nothing else."""
+    names = [f"t{i}" for i in range(size)]
+    table, _ = ExpressionTable(names).freeze(np.zeros(1, np.int32))
+    return Coordinates.of(table, Parameters.unit_box(names))
+
+
 def random_rows(rng: np.random.Generator, size: int) -> Rows:
     normal = rng.normal(size=(3 * size, size))
     box = np.vstack([np.eye(size), -np.eye(size)])
@@ -158,7 +166,7 @@ def test_a_frame_of_few_rows_encloses_and_is_tight_where_it_matters() -> None:
     rng = np.random.default_rng(8)
     rows = random_rows(rng, 4)
     others = len(rows.bound) - 8
-    region = Region(rows.matrix, rows.bound, -np.ones(4), np.ones(4), np.zeros(4), 4, ())
+    region = Region(rows.matrix, rows.bound, -np.ones(4), np.ones(4), np.zeros(4), plain_coordinates(4))
     direction = rng.normal(size=4)
     shape = region.root_along(direction[None, :])
     assert shape.reduced and shape.frame is not None and len(shape.rows.bound) < others + 8
@@ -172,7 +180,7 @@ def test_a_frame_of_few_rows_encloses_and_is_tight_where_it_matters() -> None:
 def test_the_halves_of_a_cell_cover_it() -> None:
     rng = np.random.default_rng(3)
     rows = random_rows(rng, 3)
-    region = Region(rows.matrix, rows.bound, -np.ones(3), np.ones(3), np.zeros(3), 3, ())
+    region = Region(rows.matrix, rows.bound, -np.ones(3), np.ones(3), np.zeros(3), plain_coordinates(3))
     root = region.root()
     assert root.frame is not None
     normal = rng.normal(size=3)

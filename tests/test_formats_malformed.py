@@ -53,8 +53,7 @@ DRN_MISTAKES = [
     (
         "$0 : 1/2*p",
         "$0 : 1/(2+p)",
-        "{file}:7:7: '1/(2+p) + 3/10': the divisor p + 2 depends on the parameters: "
-        "rational functions are not supported, only polynomials",
+        "{file}:17:2: choice 'go' of state 0: probabilities sum to (-p^2 + 6)/(2*p + 4), not 1",
     ),
     ("0 : $0", "0 : $7", "{file}:18:7: the placeholder '$7' is not defined"),
     ("0 : q", "0 : q+", "{file}:21:9: 'q+': a number, a parameter or '(' expected, but the text ends"),
@@ -73,8 +72,7 @@ DRN_MISTAKES = [
     (
         "[1/4]",
         "[1/p]",
-        "{file}:23:11: '1/p': the divisor p depends on the parameters: rational functions are not supported, "
-        "only polynomials",
+        "{file}:23:10: '1/p': 1/p is no polynomial: quotients are for probabilities only",
     ),
     ("[1/4]", "[1/4", "{file}:23:9: ']' is missing behind the rewards"),
     ("[1/4]", "[x]", "{file}:23:10: 'x': 'x' is not a parameter of the model (they are: p, q)"),

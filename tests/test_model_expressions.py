@@ -95,7 +95,7 @@ def test_sums_products_and_unused_rows():
     a, b = table.add(p), table.add(1 - p)
     assert table.sum([a, b]) == ExpressionTable.ONE
     assert table.sum([b, a]) == ExpressionTable.ONE
-    assert table.polynomial(table.product(a, b)) == p - p * p
+    assert table.function(table.product(a, b)) == p - p * p
     assert table.product(a, ExpressionTable.ONE) == a
     expressions, index = table.freeze(np.array([b, b]))
     assert (len(expressions), index.tolist()) == (1, [0, 0])

@@ -128,7 +128,6 @@ TYPES = [
 PARAMETERS = [
     (command("[] x>¦p -> true;"), "parameter 'p' may not occur in a guard"),
     (command("[] b -> (x'=floor(¦p));"), "parameter 'p' may not occur in an update"),
-    (command("[] b -> 1/¦p : true;"), "not a polynomial in the parameters: division by a parameter"),
     (command("[] b -> max(¦p,0.5) : true;"), "max(…) of a parameter"),
     (command("[] b -> (¦p>0.5 ? 1 : 0) : true;"), "'>' of a parameter"),
     (command("[] b -> pow(p,¦0.5) : true;"), "the exponent 1/2 is not a natural number"),

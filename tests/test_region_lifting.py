@@ -113,7 +113,7 @@ def test_contradiction_between_factors_and_product_is_named() -> None:
     model = coins(Parameters.unit_box(("p", "q", "r")), [P, Q, P * Q, R])
     lower, upper = [0.1, 0.1, 0.3, 0.2], [0.3, 0.4, 0.5, 0.4]
     intervals = with_intervals(model, lower, upper, Budget.TIED)
-    order = [intervals.events.polynomial(e).text(("p", "q", "r")) for e in range(4)]
+    order = [intervals.events.function(e).text(("p", "q", "r")) for e in range(4)]
     by_name = dict(zip(["p", "q", "p*q", "r"], zip(lower, upper, strict=True), strict=True))
     arranged = [by_name[name] for name in order]
     region = polytope_region(

@@ -61,7 +61,7 @@ def affine_models(draw: st.DrawFn) -> EventIntervals:
     intervals = with_intervals(model, [0.0], [1.0], Budget.TIED)
     lower, upper = [], []
     for event in range(len(intervals.events)):
-        value = round(float(intervals.events.polynomial(event).evaluate(point)) * 256)
+        value = round(float(intervals.events.function(event).evaluate(point)) * 256)
         lower.append(max(0, value - draw(st.integers(0, 80))) / 256)
         upper.append(min(256, value + draw(st.integers(0, 80))) / 256)
     return with_intervals(model, lower, upper, Budget.TIED)

@@ -36,7 +36,7 @@ def tally(model: ParametricMDP, transition: list[int], budget: Budget) -> dict[s
     seen = outcomes.pooled(counts_of(model, transition, SamplingKind.ADAPTIVE))
     successes, trials = events.tally(seen)
     names = model.parameters.names
-    return {events.polynomial(e).text(names): (int(successes[e]), int(trials[e])) for e in range(len(events))}
+    return {events.function(e).text(names): (int(successes[e]), int(trials[e])) for e in range(len(events))}
 
 
 def test_complements_that_partition_a_choice_are_one_event() -> None:
@@ -82,7 +82,7 @@ def test_an_expression_seen_alone_and_doubled_gets_the_intersection() -> None:
     intervals = event_intervals(model, counts, 0.1)
     quarter = model.expressions.index_of(P / 4)
     lower, upper = intervals.expression_bounds()
-    of = {intervals.events.polynomial(e): e for e in range(len(intervals.events))}
+    of = {intervals.events.function(e): e for e in range(len(intervals.events))}
     assert set(of) == {P / 4, ONE - P / 2}
     alone, doubled = of[P / 4], of[ONE - P / 2]
     assert lower[quarter] == pytest.approx(
@@ -126,7 +126,7 @@ def test_unvisited_events_keep_the_unit_interval_and_their_share() -> None:
     intervals = event_intervals(
         model, counts_of(model, [8, 2, 0, 0, 0, 0], SamplingKind.GENERATIVE_FIXED), 0.1
     )
-    seen = {intervals.events.polynomial(e).text(("p", "q")): e for e in range(2)}
+    seen = {intervals.events.function(e).text(("p", "q")): e for e in range(2)}
     assert (intervals.lower[seen["q"]], intervals.upper[seen["q"]]) == (0.0, 1.0)
     assert intervals.ledger.gamma <= 0.05 and intervals.ledger.events == 2
     assert "seen 8 times in 10 visits" in intervals.describe(seen["p"])

@@ -69,6 +69,7 @@ from .model.parameters import LinearConstraint as LinearConstraint
 from .model.parameters import Parameters as Parameters
 from .model.parametric_mdp import ParametricMDP as ParametricMDP
 from .model.polynomial import Polynomial as Polynomial
+from .model.rational_function import RationalFunction as RationalFunction
 from .model.step_choices import StepChoices as StepChoices
 from .model.structure import RewardStructure as RewardStructure
 from .model.structure import Structure as Structure

@@ -71,7 +71,7 @@ def random_intervals(model: ParametricMDP, seed: int) -> EventIntervals:
     given = with_intervals(model, [], [], Budget.TIED)
     lower, upper = [], []
     for event in range(len(given.events)):
-        value = math.floor(given.events.polynomial(event).evaluate(point) * 256)
+        value = math.floor(given.events.function(event).evaluate(point) * 256)
         lower.append(max(0, value - int(rng.integers(0, 40))) / 256)
         upper.append(min(256, value + 1 + int(rng.integers(0, 40))) / 256)
     return with_intervals(model, lower, upper, Budget.TIED)

@@ -224,6 +224,11 @@ def check(
         check_domain(over, options, constants, proof_file, policy_file, json)
         return
     subject, point = _subject(loaded, at)
+    if certificate is not None and len(structure.initial_states) > 1:
+        raise InputError(
+            f"certificates are about one initial state, and the model has {len(structure.initial_states):,}",
+            hint="leave --certificate out, or let one state be initial",
+        )
     if certificate is not None and given is not None and given.depends_on_step:
         raise InputError(
             "the given policy depends on the step, and certificates are about policies that take one choice "

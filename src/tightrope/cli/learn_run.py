@@ -147,6 +147,10 @@ def run(asked: Request) -> None:
             "temporal formulas",
             hint="leave --certificate out",
         )
+    if asked.certificate is not None and isinstance(subject.model, ParametricMDP):
+        from tightrope.proof.problem import refuse_quotients
+
+        refuse_quotients(subject.model)
     if subject.product is not None and exports:
         raise InputError(
             "--export writes the learned model, and that of a temporal formula is a product with its "

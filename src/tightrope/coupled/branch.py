@@ -229,19 +229,20 @@ class Tree:
         frame = node.shape.frame
         assert frame is not None
         inverse = np.linalg.inv(frame.axes)
-        if not self.region.products:
+        if not self.region.is_lifted:
             normal = inverse.T @ direction
             normal = normal / float(np.abs(normal).max())
             return Split(normal, float(normal @ frame.centre), 1.0)
         span = node.shape.upper - node.shape.lower
         free = self.region.free
-        first = len(span) - len(self.region.products)
+        products = self.region.coordinates.products
+        first = len(span) - len(products)
         bend = np.abs(inverse.T @ direction)
         score = bend[:free] * span[:free]
         if slope is not None:
             steep = np.abs(inverse.T @ slope)
             score = 1e-3 * float(np.linalg.norm(slope)) * score / max(float(score.max()), 1e-300)
-            for j, (left, right) in enumerate(self.region.products):
+            for j, (left, right) in enumerate(products):
                 relaxed = steep[first + j] * span[left] * span[right]
                 for factor in (left, right):
                     for at in self._factors(factor):
@@ -254,9 +255,12 @@ class Tree:
         return Split(normal, float(0.5 * (node.shape.lower[at] + node.shape.upper[at])), 1.0)
 
     def _factors(self, coordinate: int) -> list[int]:
-        """The free parameters that a coordinate is a product of."""
-        first = len(self.region.lower) - len(self.region.products)
-        if coordinate < first:
+        """The free parameters that a coordinate is made of."""
+        coordinates = self.region.coordinates
+        first = coordinates.size - len(coordinates.products)
+        if coordinate < self.region.free:
             return [coordinate]
-        left, right = self.region.products[coordinate - first]
+        if coordinate < first:
+            return list(coordinates.denominators[coordinate - self.region.free].variables)
+        left, right = coordinates.products[coordinate - first]
         return [*self._factors(left), *self._factors(right)]

@@ -20,11 +20,12 @@ import numpy as np
 from tightrope.coupled.frame import Frame, Rows, frame_of
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus, proves_empty
-from tightrope.region.envelopes import envelope_rows, product_boxes
+from tightrope.region.envelopes import coordinate_boxes, coordinate_envelopes
 from tightrope.region.halfspaces import Halfspaces, ScaledHalfspaces
 from tightrope.region.lazy_program import LazyProgram, deepest_point
 from tightrope.region.polytope import Polytope
 from tightrope.region.vertices import MOST_DIMENSIONS
+from tightrope.statistics.coordinates import Coordinates
 
 MOST_BOX_DIMENSIONS = 12
 """Beyond that even a box has too many vertices."""
@@ -83,8 +84,7 @@ class Region:
     lower: FloatArray
     upper: FloatArray
     interior: FloatArray
-    free: int
-    products: tuple[tuple[int, int], ...]
+    coordinates: Coordinates
     deadline: float = float("inf")
     """No further rows are tried for a cell after this moment of `time.perf_counter`."""
 
@@ -100,10 +100,18 @@ class Region:
             system.lower,
             system.upper,
             witness,
-            len(polytope.coordinates.free),
-            polytope.coordinates.products,
+            polytope.coordinates,
             deadline,
         )
+
+    @property
+    def free(self) -> int:
+        """How many of the first coordinates are free parameters."""
+        return len(self.coordinates.free)
+
+    @property
+    def is_lifted(self) -> bool:
+        return self.coordinates.is_lifted
 
     def root(self) -> Shape:
         """The whole region."""
@@ -128,7 +136,7 @@ class Region:
         normal, offset = split.row
         number = np.array([len(self.bound) + len(parent.cuts.bound)])
         cuts = parent.cuts.with_rows(normal[None, :], np.array([offset]), number)
-        if not self.products:
+        if not self.is_lifted:
             rows = parent.rows.with_rows(normal[None, :], np.array([offset]), number)
             inside, span = self._inside(parent, split)
             found, reduced = None, parent.reduced
@@ -145,7 +153,9 @@ class Region:
             upper[at] = min(upper[at], split.offset)
         else:
             lower[at] = max(lower[at], split.offset)
-        return self._relaxed_child(parent, cuts, *product_boxes(self.products, lower, upper), directions)
+        return self._relaxed_child(
+            parent, cuts, *coordinate_boxes(self.coordinates, lower, upper), directions
+        )
 
     def _relaxed_child(
         self, parent: Shape, cuts: Rows, lower: FloatArray, upper: FloatArray, directions: FloatArray
@@ -154,7 +164,7 @@ class Region:
         programming, or the proof that there is none.
         """
         first = len(self.bound) + len(cuts.bound)
-        envelope, bound = envelope_rows(self.products, lower, upper)
+        envelope, bound = coordinate_envelopes(self.coordinates, lower, upper)
         envelopes = Rows(envelope, bound, first + np.arange(len(bound)))
         every = self._rows.with_rows(cuts.matrix, cuts.bound, cuts.number)
         every = every.with_rows(envelopes.matrix, envelopes.bound, envelopes.number)

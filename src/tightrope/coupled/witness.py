@@ -120,10 +120,7 @@ class Search:
         return self._between(x, low)
 
     def _lift(self, theta: FloatArray) -> FloatArray:
-        columns = list(theta.T)
-        for left, right in self.region.products:
-            columns.append(columns[left] * columns[right])
-        return np.stack(columns, axis=1)
+        return self.region.coordinates.lift_free(theta)
 
     def _holds(self, x: FloatArray) -> BoolArray:
         result: BoolArray = np.all(x @ self.region.matrix.T <= self._allowed, axis=1)
@@ -135,7 +132,7 @@ class Search:
         if free == 0:
             return region.interior
         own = self._lift(region.interior[None, :free])
-        if not region.products or self._holds(own)[0]:
+        if not region.is_lifted or self._holds(own)[0]:
             home: FloatArray = own[0]
             return home
         draw = np.random.default_rng(17)

@@ -10,10 +10,10 @@
 
     model = build_from_function(2, successors, parameters, labels={"home": lambda x: x == 4})
 
-A probability is a number, text ("1/3"), a polynomial in the parameters, a quotient of two (`p / (p + q)`), or a
-pair (lower, upper);
-one pair anywhere makes the model an interval model. Numbers are exact: 0.1 is one tenth.
-Probabilities of 0 are dropped. Equal keys of a distribution cannot occur, so nothing merges.
+A probability is a number, text ("1/3"), a polynomial in the parameters, a quotient of two (`p / (p +
+q)`), or a pair (lower, upper); one pair anywhere makes the model an interval model. Numbers are exact:
+0.1 is one tenth. Probabilities of 0 are dropped. Equal keys of a distribution cannot occur, so nothing
+merges.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def _interval_model(structure: Structure, probabilities: Sequence[Probability]) 
     lower: list[Fraction] = []
     upper: list[Fraction] = []
     for p in probabilities:
-        if isinstance(p, Polynomial | RationalFunction) and not p.is_constant:
+        if isinstance(p, RationalFunction) or (isinstance(p, Polynomial) and not p.is_constant):
             raise InputError("a model cannot have both intervals and parameters on its transitions")
         low, high = p if isinstance(p, tuple) else (p, p)
         lower.append(as_polynomial(low).constant_term)

@@ -1,8 +1,8 @@
 """The growing table of distinct expressions, for whoever builds a model.
 
-Expressions are interned: two functions get the same index exactly when they are equal, which for polynomials
-and for rational functions in lowest terms means equal coefficients. Sums and products of indices are computed once
-and remembered.
+Expressions are interned: two functions get the same index exactly when they are equal, which for
+polynomials and for rational functions in lowest terms means equal coefficients. Sums and products of
+indices are computed once and remembered.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ Exact rational coefficients over one shared list of monomials, row by row in CSR
 float64 image of the same shape. Expression e is Σ_j coefficient[j]·x^monomial[j] for j in
 row_start[e]..row_start[e+1]. Frozen; builders grow an `ExpressionTable` first.
 
-A rational function f/g is the polynomial f·r in one variable more, r = 1/g: variable d + k of monomials, d the number
-of parameters, stands for 1/denominators[k]. With f/g in lowest terms, equal functions have equal rows here, too.
+A rational function f/g is the polynomial f·r in one variable more, r = 1/g: variable d + k of monomials,
+d the number of parameters, stands for 1/denominators[k]. With f/g in lowest terms, equal functions have
+equal rows here, too.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
+from tightrope.model.rational_function import Function
 
 Outcome = tuple[float, int, float, bool]
 """(probability, next state, reward, terminated)."""
@@ -132,7 +133,7 @@ def _added(
             f"in state {state}"
         )
     found: dict[int, Probability] = {}
-    sums: dict[int, Polynomial] = {}
+    sums: dict[int, Function] = {}
     for number, outcome in enumerate(outcomes):
         probability = outcome[0] if given is None else given[number]
         if isinstance(probability, tuple):

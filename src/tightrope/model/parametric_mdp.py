@@ -1,8 +1,9 @@
 """The parametric MDP: a structure whose transitions carry expressions in the parameters.
 
-Validated on construction, so that everything downstream may rely on it: the probabilities of every
-choice sum to 1 (exactly, as polynomials or rational functions), denominators vanish nowhere in the domain, and
-every expression lies within [0, 1] on it. Instantiating at a point gives an ordinary MDP with the same transitions.
+Validated on construction, so that everything downstream may rely on it: the probabilities of every choice
+sum to 1 (exactly, as polynomials or rational functions), denominators vanish nowhere in the domain, and
+every expression lies within [0, 1] on it. Instantiating at a point gives an ordinary MDP with the same
+transitions.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Exact division and greatest common divisors of polynomials over the rationals.
 
-What rational functions need to come to lowest terms. Divisors are computed one variable at a time: the content
-(the common divisor of the coefficients, polynomials in the other variables) is split off, and the primitive parts
-go through Euclid's algorithm with pseudo-remainders (Knuth, The Art of Computer Programming, vol. 2, 4.6.1).
-Denominators of models are short and mostly of degree 1, where one trial division decides; for these this is
-faster than carrying polynomials over to a computer-algebra system and back.
+What rational functions need to come to lowest terms. Divisors are computed one variable at a time: the
+content (the common divisor of the coefficients, polynomials in the other variables) is split off, and the
+primitive parts go through Euclid's algorithm with pseudo-remainders (Knuth, The Art of Computer
+Programming, vol. 2, 4.6.1). Denominators of models are short and mostly of degree 1, where one trial
+division decides; for these this is faster than carrying polynomials over to a computer-algebra system and
+back.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _Column = dict[int, Polynomial]
 
 
 def common_divisor(left: Polynomial, right: Polynomial) -> Polynomial:
-    """The greatest common divisor, with coprime whole coefficients and a positive one at the lowest monomial."""
+    """The greatest common divisor, as `normalised` writes it."""
     if not left.terms:
         return normalised(right)[0] if right.terms else right
     if not right.terms:
@@ -130,7 +131,8 @@ def _column(polynomial: Polynomial, variable: int) -> _Column:
 def _polynomial(column: _Column, variable: int) -> Polynomial:
     total = Polynomial({})
     for power, coefficient in column.items():
-        total = total + coefficient * Polynomial({((variable, power),) if power else (): Fraction(1)})
+        monomial: Monomial = ((variable, power),) if power else ()
+        total = total + coefficient * Polynomial({monomial: Fraction(1)})
     return total
 
 

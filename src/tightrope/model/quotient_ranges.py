@@ -1,9 +1,10 @@
 """Safe bounds of quotients f/g of polynomials over a box.
 
-With Bernstein coefficients a_i of f and b_i of g of the same degrees, all b_i of one sign, f/g is at every point a
-mean of the a_i/b_i with weights b_i·B_i/g ≥ 0, so that min a_i/b_i ≤ f/g ≤ max a_i/b_i. Where f and g are of degree 1
-in every parameter the coefficients are values at corners and the bounds are attained: a quotient of affine functions
-is monotone along every edge. Numerators and denominators that share their parameters are evaluated together.
+With Bernstein coefficients a_i of f and b_i of g of the same degrees, all b_i of one sign, f/g is at
+every point a mean of the a_i/b_i with weights b_i·B_i/g ≥ 0, so that min a_i/b_i ≤ f/g ≤ max a_i/b_i.
+Where f and g are of degree 1 in every parameter the coefficients are values at corners and the bounds are
+attained: a quotient of affine functions is monotone along every edge. Numerators and denominators that
+share their parameters are evaluated together.
 """
 
 from __future__ import annotations

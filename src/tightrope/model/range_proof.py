@@ -10,8 +10,8 @@ First all expressions at once in float64 with outward rounding over the box. Tho
   inside the domain with a value outside [0, 1] is a witness. The coefficients of both halves of a cell
   follow from its own by averaging neighbours (de Casteljau).
 
-A quotient f/g, g > 0, is a probability where f ≥ 0 and g − f ≥ 0; `prove_signs` shows that denominators keep their
-sign, or where they do not.
+A quotient f/g, g > 0, is a probability where f ≥ 0 and g − f ≥ 0; `prove_signs` shows that denominators
+keep their sign, or where they do not.
 
 Subdivision may run out of its budget, typically where an expression only touches 0 or 1 on a curve
 of the domain's boundary. Such an expression is reported as unproved, never passed as proved.
@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.errors import InputError
 from tightrope.model.domain_vertices import domain_vertices
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import LinearConstraint, Parameters
@@ -37,6 +38,7 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
 
 _MOST_CELLS = 2000
+_MOST_HALVINGS = 40
 _LP_TOLERANCE = Fraction(1, 10**9)
 
 Point = tuple[Fraction, ...]
@@ -120,19 +122,28 @@ def denominator_bounds(
 ) -> list[tuple[Fraction, Fraction]]:
     """An interval without 0 around the values of every denominator on the domain."""
     sign = prove_signs(denominators, parameters).sign
-    vertices = domain_vertices(parameters) or []
     bounds: list[tuple[Fraction, Fraction]] = []
     for g, side in zip(denominators, sign, strict=True):
         controls = [c * side for c in bernstein(g, tuple(parameters.lower), tuple(parameters.upper)).flat]
         least, most = min(controls), max(controls)
-        middle = [(a + b) / 2 for a, b in zip(parameters.lower, parameters.upper, strict=True)]
-        candidate = min((abs(g.evaluate(point)) for point in [*vertices, middle]))
-        while least <= 0:
-            if _settle(g * side - candidate, parameters, vertices or None, _NOT_NEGATIVE) is True:
-                least = candidate
-            candidate /= 2
+        if least <= 0:
+            least = _distance_from_zero(g * side, parameters, most)
         bounds.append((least, most) if side > 0 else (-most, -least))
     return bounds
+
+
+def _distance_from_zero(g: Polynomial, parameters: Parameters, most: Fraction) -> Fraction:
+    """A positive lower bound of g, which is positive on the domain though not on its box."""
+    vertices = domain_vertices(parameters)
+    candidate = min((g.evaluate(point) for point in vertices or ()), default=most)
+    for _ in range(_MOST_HALVINGS):
+        if _settle(g - candidate, parameters, vertices, _NOT_NEGATIVE) is True:
+            return candidate
+        candidate /= 2
+    raise InputError(
+        f"the denominator {g!r} comes too close to 0 on the domain {parameters.text()}",
+        hint="narrow the domain with `params` or `domain`",
+    )
 
 
 def _likely_signs(g: Polynomial, vertices: list[Point] | None) -> tuple[int, ...]:
@@ -227,9 +238,7 @@ def _corners(polynomial: Polynomial, parameters: Parameters) -> Iterator[Point]:
 # --- affine over many vertices -------------------------------------------------------------
 
 
-def _settle_by_linear_programs(
-    polynomial: Polynomial, parameters: Parameters, wanted: Between
-) -> _Outcome:
+def _settle_by_linear_programs(polynomial: Polynomial, parameters: Parameters, wanted: Between) -> _Outcome:
     """Both extremes by HiGHS; its multipliers, not its objective, give the (exact) bound."""
     from scipy.optimize import linprog
 

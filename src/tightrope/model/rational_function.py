@@ -1,12 +1,13 @@
 """One rational function f/g of the parameters, in lowest terms.
 
 The canonical form makes equality a comparison: numerator and denominator have no common divisor, and the
-denominator has coprime whole coefficients with a positive one at its lowest monomial (the constant where there is
-one). A quotient that comes out as a polynomial is a `Polynomial`, never a `RationalFunction`.
+denominator has coprime whole coefficients with a positive one at its lowest monomial (the constant where
+there is one). A quotient that comes out as a polynomial is a `Polynomial`, never a `RationalFunction`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -103,8 +104,13 @@ class RationalFunction(Quotient):
         return self.numerator.evaluate(point) / self.denominator.evaluate(point)
 
     def text(self, names: Sequence[str]) -> str:
-        """Readable and exact, `p/(p + q)`; parses back in PRISM and DRN files."""
-        return quotient_text(self.numerator.text(names), self.numerator, self.denominator.text(names))
+        """Readable and exact, `p/(p + q)`, with whole coefficients; parses back in PRISM and DRN files."""
+        shared = math.lcm(*(c.denominator for c in self.numerator.terms.values()))
+        top, bottom = self.numerator * shared, self.denominator * shared
+        above, below = top.text(names), bottom.text(names)
+        if len(top.terms) > 1:
+            above = f"({above})"
+        return f"{above}/{below}" if below in names else f"{above}/({below})"
 
     def __repr__(self) -> str:
         return f"RationalFunction({self.text([f'x{i}' for i in range(max(self.variables) + 1)])})"
@@ -142,12 +148,6 @@ def parts(value: Function | Number) -> tuple[Polynomial, Polynomial]:
 
 def as_function(value: Function | Number) -> Function:
     return value if isinstance(value, RationalFunction) else as_polynomial(value)
-
-
-def quotient_text(top: str, numerator: Polynomial, bottom: str) -> str:
-    """`top/(bottom)`, with parentheses around what is a sum or a fraction."""
-    plain = len(numerator.terms) == 1 and "/" not in top
-    return f"{top if plain else f'({top})'}/({bottom})"
 
 
 def _part(polynomial: Polynomial, divisor: Polynomial) -> Polynomial:

@@ -1,9 +1,9 @@
 """Rational functions as polynomials in more variables: r = 1/g for every denominator g.
 
-Tables of expressions keep rows of monomials. With the variable d + k for the reciprocal of denominator k, f/g is
-the polynomial f·r and its row one like all others: where it is evaluated, tied or lifted to coordinates of a region,
-nothing has to be told apart. Sums and products are another matter (p·r + q·r is 1 where r = 1/(p + q)): these are
-computed as functions and come back in lowest terms.
+Tables of expressions keep rows of monomials. With the variable d + k for the reciprocal of denominator k,
+f/g is the polynomial f·r and its row one like all others: where it is evaluated, tied or lifted to
+coordinates of a region, nothing has to be told apart. Sums and products are another matter (p·r + q·r is
+1 where r = 1/(p + q)): these are computed as functions and come back in lowest terms.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.refit import climb
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rounding import error_factor, product_error, up
-from tightrope.region.envelopes import envelope_rows
+from tightrope.region.envelopes import coordinate_envelopes
 from tightrope.region.tangent_cuts import LogLikelihood
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -54,6 +54,19 @@ class BestFit:
         return LikelihoodMaximiser.of(self.coordinates, self.functions)
 
     @cached_property
+    def bottoms(self) -> FloatArray:
+        """The terms of all denominators: number, coefficient, exponents of the free parameters."""
+        rows = []
+        for k, g in enumerate(self.coordinates.denominators):
+            for monomial, coefficient in g.terms.items():
+                row = np.zeros(2 + len(self.coordinates.free))
+                row[:2] = k, float(coefficient)
+                for index, exponent in monomial:
+                    row[2 + index] = exponent
+                rows.append(row)
+        return np.array(rows).reshape(len(rows), 2 + len(self.coordinates.free))
+
+    @cached_property
     def informative(self) -> FloatArray:
         """1 for expressions that depend on the parameters, 0 for constants."""
         found: FloatArray = (np.abs(self.functions.linear).max(axis=1, initial=0.0) > 0.0).astype(np.float64)
@@ -64,7 +77,7 @@ class BestFit:
         """All rows A·x ≤ c of the domain: constraints, envelopes of products, and the box."""
         box = self.coordinates
         matrix, bound, _ = box.domain_rows()
-        products, product_bound = envelope_rows(box.products, box.lower, box.upper)
+        products, product_bound = coordinate_envelopes(box, box.lower, box.upper)
         eye = np.eye(box.size)
         rows = np.concatenate([matrix, products, eye, -eye])
         return rows, np.concatenate([bound, product_bound, box.upper, -box.lower])
@@ -102,7 +115,8 @@ class BestFit:
         rows, bound = self.rows
         x = self.centre if start is None or not self._is_inside(start, linear, constant) else start
         x = x.copy()
-        functions = (linear, constant, np.empty((0, 2), dtype=np.int64))  # products are coordinates here
+        # Products and reciprocals are coordinates here.
+        functions = linear, constant, np.empty((0, 2), dtype=np.int64), np.empty((0, 2 + len(x)))
         climb(functions, (rows, bound), count, x, (0, len(x)), (BARRIER, _CLOSE, _NEARBY))
         return x
 

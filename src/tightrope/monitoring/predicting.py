@@ -28,6 +28,8 @@ def log_chances_of(fit: BestFit, points: FloatArray) -> tuple[BoolArray, FloatAr
     size = np.abs(x) @ np.abs(functions.linear).T + np.abs(functions.constant)
     value = x @ functions.linear.T + functions.constant
     value = value - functions.slack - error_factor(3 * x.shape[1] + 6) * size
+    if fit.coordinates.denominators:
+        value = value - 1.01 * fit.coordinates.reciprocal_error(points)[:, None] * size
     logs = np.log(np.where(value > 0.0, value, 1.0))
     found: FloatArray = np.where(value > 0.0, logs - 4.0 * UNIT * np.abs(logs), HOPELESS)
     found[~inside] = HOPELESS

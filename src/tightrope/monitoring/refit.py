@@ -47,7 +47,7 @@ def refit(
     for row in range(len(points)):
         for kind in range(len(first)):
             climb(
-                (linear, constant, products),
+                (linear, constant, products, fit.bottoms),
                 (faces, bounds),
                 count[row],
                 points[row, kind],
@@ -58,7 +58,7 @@ def refit(
 
 @kernel
 def climb(
-    functions: tuple[FloatArray, FloatArray, OffsetArray],
+    functions: tuple[FloatArray, FloatArray, OffsetArray, FloatArray],
     domain: tuple[FloatArray, FloatArray],
     count: FloatArray,
     t: FloatArray,
@@ -67,10 +67,13 @@ def climb(
 ) -> None:
     """Newton's method in t[first:last], in place.
 
+    `functions`: the expressions, the products among the coordinates, and the terms of denominators
+    (`BestFit.bottoms`), whose reciprocals are coordinates between the parameters and the products.
+
     `how`: the weight of the barrier, what may be left to gain in the end, in nats, and what is so little that
     rounding hides whether a step gains.
     """
-    linear, constant, products = functions
+    linear, constant, products, bottoms = functions
     faces, bounds = domain
     first, last = moved
     barrier, close, little = how
@@ -84,14 +87,16 @@ def climb(
     if value == -np.inf:
         return
     for _ in range(_STEPS):
-        _lift(t, products, x)
+        _lift(t, products, bottoms, x)
         slope_of[:] = 0.0
         for i in range(width):
             slope_of[first + i, i] = 1.0
+        _add_reciprocals(t, bottoms, x, first, slope_of)
+        behind = len(x) - len(products)
         for j in range(len(products)):
             left, right = products[j]
             for i in range(width):
-                slope_of[size + j, i] = slope_of[left, i] * x[right] + slope_of[right, i] * x[left]
+                slope_of[behind + j, i] = slope_of[left, i] * x[right] + slope_of[right, i] * x[left]
         gradient[:] = 0.0
         bend[:] = 0.0
         for e in range(len(count)):
@@ -159,22 +164,47 @@ def _solve(matrix: FloatArray, right: FloatArray) -> None:
 
 
 @kernel
-def _lift(t: FloatArray, products: OffsetArray, x: FloatArray) -> None:
+def _lift(t: FloatArray, products: OffsetArray, bottoms: FloatArray, x: FloatArray) -> None:
     x[: len(t)] = t
+    behind = len(x) - len(products)
+    x[len(t) : behind] = 0.0
+    for row in range(len(bottoms)):
+        term = bottoms[row, 1]
+        for c in range(len(t)):
+            term *= t[c] ** bottoms[row, 2 + c]
+        x[len(t) + int(bottoms[row, 0])] += term
+    for k in range(len(t), behind):
+        x[k] = 1.0 / x[k] if x[k] != 0.0 else np.inf
     for j in range(len(products)):
-        x[len(t) + j] = x[products[j, 0]] * x[products[j, 1]]
+        x[behind + j] = x[products[j, 0]] * x[products[j, 1]]
+
+
+@kernel
+def _add_reciprocals(
+    t: FloatArray, bottoms: FloatArray, x: FloatArray, first: int, slope_of: FloatArray
+) -> None:
+    """The derivatives of all 1/g: −g'/g²."""
+    for row in range(len(bottoms)):
+        place = len(t) + int(bottoms[row, 0])
+        for i in range(slope_of.shape[1]):
+            power = bottoms[row, 2 + first + i]
+            if power > 0.0:
+                term = bottoms[row, 1] * power
+                for c in range(len(t)):
+                    term *= t[c] ** (bottoms[row, 2 + c] - (1.0 if c == first + i else 0.0))
+                slope_of[place, i] -= term * x[place] * x[place]
 
 
 @kernel
 def _objective(
-    functions: tuple[FloatArray, FloatArray, OffsetArray],
+    functions: tuple[FloatArray, FloatArray, OffsetArray, FloatArray],
     domain: tuple[FloatArray, FloatArray],
     count: FloatArray,
     t: FloatArray,
     x: FloatArray,
     barrier: float,
 ) -> float:
-    linear, constant, products = functions
+    linear, constant, products, bottoms = functions
     faces, bounds = domain
     total = 0.0
     for row in range(len(bounds)):
@@ -184,7 +214,7 @@ def _objective(
         if room <= 1e-13 * (1.0 + abs(bounds[row])):
             return -np.inf
         total += barrier * np.log(room)
-    _lift(t, products, x)
+    _lift(t, products, bottoms, x)
     for e in range(len(count)):
         if count[e] > 0.0:
             chance = constant[e]

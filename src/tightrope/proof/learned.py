@@ -36,7 +36,7 @@ from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.proof.coupled import with_coupled_proofs
 from tightrope.proof.data import data_of
 from tightrope.proof.ellipsoid import prove_ellipsoid
-from tightrope.proof.problem import to_problem
+from tightrope.proof.problem import refuse_quotients, to_problem
 from tightrope.proof.region import Wanted, open_ends, prove_choices, prove_region, prune, with_region
 from tightrope.proof.rows import EventMap, row_names
 from tightrope.proof.slab import prove_slab
@@ -68,6 +68,7 @@ def certificate_of(
             "certificates are about policies without memory, and a controller is given",
             hint="leave the certificate or the controller out",
         )
+    refuse_quotients(result.model)
     region = result.region if result.verdict is None else None
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")

@@ -31,7 +31,11 @@ def to_problem(
     assumed_support: float | None = None,
     data: certified.Data | None = None,
 ) -> certified.Problem:
-    """The problem of a plain or interval model, of a parametric one at `theta` or over its domain."""
+    """The problem of a plain or interval model, of a parametric one at `theta` or over its domain.
+
+    At a point, quotients f/g are polynomials f·r, and the number of r = 1/g there stands behind those of the
+    parameters.
+    """
     reward = None if isinstance(objective, Asked) else objective.reward
     if isinstance(objective, Asked):
         graph, asked, automaton = to_graph(model.structure), objective.objective, objective.automaton
@@ -46,6 +50,7 @@ def to_problem(
             polynomial += to_polynomials(reward.expressions)
         if theta is not None:
             point = tuple(Fraction(value) for value in theta)
+            point += tuple(1 / g.evaluate(point) for g in model.expressions.denominators)
             return certified.Problem(
                 graph,
                 asked,
@@ -119,6 +124,17 @@ def to_polynomials(source: Expressions) -> tuple[Polynomial, ...]:
         for m, c in zip(source.monomial.tolist(), source.coefficient.to_fractions(), strict=True)
     ]
     return tuple(dict(sorted(terms[a:b])) for a, b in pairwise(source.row_start.tolist()))
+
+
+def refuse_quotients(model: ParametricMDP) -> None:
+    """Certificates over a domain are about polynomials; words before anything is computed."""
+    if model.expressions.denominators:
+        g = model.expressions.denominators[0].text(model.parameters.names)
+        raise InputError(
+            f"probabilities of this model are quotients, with the denominator {g}: certificates hold those "
+            "at a point, not over a domain or a region",
+            hint="leave the certificate out, or certify `check` at a point with --at",
+        )
 
 
 def to_domain(parameters: Parameters) -> certified.Domain:

@@ -12,7 +12,7 @@ from tightrope.certificate.region.polynomials import ONE, added, key
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.certificate.statistics.outcomes import Events as CertifiedEvents
 from tightrope.learning.result import LearningResult
-from tightrope.model.polynomial import as_polynomial
+from tightrope.model.rational_function import parts
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import down, up
 from tightrope.region.halfspaces import Origin
@@ -29,7 +29,7 @@ class EventMap:
     def __init__(self, intervals: EventIntervals, certified: CertifiedEvents):
         direct = {key(polynomial): i for i, polynomial in enumerate(certified.polynomials)}
         events = intervals.events
-        own = [as_polynomial(events.function(e)).terms for e in range(len(events))]
+        own = [parts(events.function(e))[0].terms for e in range(len(events))]  # no quotients here
         opposite = [key(added({(): ONE}, terms, -1)) for terms in own]
         place = [direct.get(key(terms), -1) for terms in own]
         self.flipped = np.array([i < 0 for i in place], dtype=np.bool_)

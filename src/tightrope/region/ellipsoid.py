@@ -26,7 +26,7 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.cone_program import ConeProgram
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import error_factor, product_error, up
-from tightrope.region.envelopes import coordinate_boxes, envelope_rows
+from tightrope.region.envelopes import coordinate_boxes, coordinate_envelopes
 from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.region.region import Emptiness, RegionKind, Relaxation, region_facts, region_title
 from tightrope.statistics.coordinates import Coordinates
@@ -200,7 +200,7 @@ class Ellipsoid(Record):
             upper = np.minimum(self._closed_form(eye) + shift + slack, system.upper)
             if np.all(lower <= upper):
                 lower, upper = coordinate_boxes(self.coordinates, lower, upper)
-                rows = envelope_rows(self.coordinates.products, lower, upper)
+                rows = coordinate_envelopes(self.coordinates, lower, upper)
                 system = system.with_rows(*rows, Origin.ENVELOPE)
         eye = np.eye(size)
         system = system.with_rows(eye, system.upper, Origin.DOMAIN).with_rows(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.rounding import down, largest_over_box, up
+from tightrope.numerics.rounding import down, error_factor, largest_over_box, up
 from tightrope.statistics.coordinates import Coordinates
 
 
@@ -67,6 +67,28 @@ def product_boxes(
         lower[first + j] = max(lower[first + j], low)
         upper[first + j] = min(upper[first + j], up(float(corners.max())))
     return lower, upper
+
+
+def coordinate_envelopes(
+    coordinates: Coordinates, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The rows of all products, those among them that are no coordinates (`Coordinates.hinged`) included."""
+    rows, bounds = envelope_rows(coordinates.products, lower, upper)
+    if not coordinates.denominators:
+        return rows, bounds
+    pairs, products = coordinates.hinged()
+    size, count = len(lower), len(pairs)
+    wider_lower, wider_upper = (np.concatenate([end, np.zeros(count)]) for end in (lower, upper))
+    above, ends = envelope_rows(pairs, wider_lower, wider_upper)
+    on_product = above[:, size:]  # one entry ±1 in each row
+    linear = above[:, :size] + on_product @ products.linear
+    rounding = np.abs(above[:, :size]) + np.abs(on_product) @ np.abs(products.linear)
+    spare = rounding @ np.maximum(np.abs(lower), np.abs(upper)) + np.abs(on_product) @ np.abs(
+        products.constant
+    )
+    slack = np.abs(on_product) @ products.slack + error_factor(4) * (spare + np.abs(ends)) * (1.0 + 1e-9)
+    moved = up(up(ends - on_product @ products.constant) + up(slack))
+    return np.concatenate([rows, linear]), np.concatenate([bounds, moved])
 
 
 def coordinate_boxes(

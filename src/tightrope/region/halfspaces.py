@@ -54,9 +54,6 @@ class Halfspaces(Record):
     def of_domain(coordinates: Coordinates) -> Halfspaces:
         """The box and the linear constraints of the domain."""
         matrix, bound, _ = coordinates.domain_rows()
-        if coordinates.denominators:
-            rows, bounds = coordinates.reciprocal_rows()
-            matrix, bound = np.concatenate([matrix, rows]), np.concatenate([bound, bounds])
         number = np.arange(len(bound), dtype=np.int32)
         return Halfspaces(
             matrix,

@@ -1,10 +1,11 @@
 """Quotients f/g and regions: rows without division, and the range of a quotient over a region.
 
-For g > 0 the statement l ≤ f/g ≤ u is f − l·g ≥ 0 and u·g − f ≥ 0, linear in the monomials of f and g: regions stay
-polyhedral, and what is learned of a quotient says something about the parameters. The other way round, f/g ≤ c holds on
-a region exactly where the largest value of f − c·g is at most 0: a linear-fractional program, solved by lowering c
-step by step. If f − c·g ≤ m < 0 then f/g ≤ c + m/max g, so that every step is a proof by itself, made of two safe
-values of the support function; stopping early only leaves the bound wider.
+For g > 0 the statement l ≤ f/g ≤ u is f − l·g ≥ 0 and u·g − f ≥ 0, linear in the monomials of f and g:
+regions stay polyhedral, and what is learned of a quotient says something about the parameters. The other
+way round, f/g ≤ c holds on a region exactly where the largest value of f − c·g is at most 0: a
+linear-fractional program, solved by bisection in c. If f − c·g ≤ m ≤ 0 then f/g ≤ c + m/max g, so that
+every success is a proof by itself, made of two safe values of the support function; stopping early only
+leaves the bound wider.
 """
 
 from __future__ import annotations
@@ -14,21 +15,23 @@ import numpy as np
 from tightrope.model.expressions import Expressions
 from tightrope.model.quotient_ranges import denominators, numerators
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.rounding import down, error_factor, up
+from tightrope.numerics.rounding import error_factor, up
 from tightrope.region.bounds import function_bounds
 from tightrope.region.region import Region
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals
 
-_STEPS = 12
-_CLOSE = 1e-3
-"""Of a bound's width: a step that gains less is the last one."""
+_STEPS = 16
+_CLOSE = 1e-4
+"""Of a bound's width: where less than that may be left to gain, the bound stays."""
 
 Rows = tuple[FloatArray, FloatArray]
 """(a, b) of rows a·x ≤ b."""
 
 
-def quotient_rows(coordinates: Coordinates, intervals: EventIntervals, chosen: OffsetArray) -> tuple[Rows, Rows]:
+def quotient_rows(
+    coordinates: Coordinates, intervals: EventIntervals, chosen: OffsetArray
+) -> tuple[Rows, Rows]:
     """(f − u·g ≤ 0, l·g − f ≤ 0) for the chosen events, whose probabilities are quotients."""
     events = intervals.events
     expressions = events.outcomes.model.expressions
@@ -63,22 +66,25 @@ def _lowered(
     bound: FloatArray,
     other: FloatArray,
 ) -> FloatArray:
-    """Smaller upper bounds of factor·f/g, from upper bounds and (for when to stop) lower ones; g ≤ most."""
+    """Smaller upper bounds of factor·f/g, between lower bounds and upper ones; g ≤ most."""
     tops, factor, bottoms = quotients
-    bound = bound.copy()
-    active = np.arange(len(bound))
+    bound, below = bound.copy(), other.copy()
+    active, width = np.arange(len(bound)), bound - other
+    c = bound.copy()
     for _ in range(_STEPS):
-        if len(active) == 0:
-            break
-        c = bound[active]
+        at = c[active]
         difference = _combined(
-            region.coordinates, tops.take(active), factor[active], bottoms.take(active), -c
+            region.coordinates, tops.take(active), factor[active], bottoms.take(active), -at
         )
         _, largest = function_bounds(region, difference)
-        step = np.minimum(largest, 0.0) / up(most[active])
-        bound[active] = up(c + np.minimum(up(step), 0.0))
-        width = np.maximum(c - other[active], 1e-300)
-        active = active[c - bound[active] > _CLOSE * width]
+        step = largest / up(most[active])
+        proved = largest <= 0.0
+        bound[active] = np.where(proved, np.minimum(bound[active], up(at + up(step))), bound[active])
+        below[active] = np.where(proved, below[active], at + step)
+        active = active[bound[active] - below[active] > _CLOSE * width[active]]
+        if len(active) == 0:
+            break
+        c[active] = 0.5 * (bound[active] + below[active])
     return bound
 
 

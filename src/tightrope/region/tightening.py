@@ -17,7 +17,7 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus, dual_bounds, proves_empty
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down, error_factor, largest_over_box, up
-from tightrope.region.envelopes import coordinate_boxes, envelope_rows
+from tightrope.region.envelopes import coordinate_boxes, coordinate_envelopes
 from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.region.lazy_program import LazyProgram, deepest_point
 from tightrope.statistics.coordinates import Coordinates
@@ -77,7 +77,7 @@ def tighten(
         keep = np.flatnonzero(largest_over_box(system.matrix, lower, upper) > system.bound)
         system, number_of = system.take(keep), number[keep]
         if coordinates.is_lifted:
-            system = system.with_rows(*envelope_rows(coordinates.products, lower, upper), Origin.ENVELOPE)
+            system = system.with_rows(*coordinate_envelopes(coordinates, lower, upper), Origin.ENVELOPE)
         scaled = ScaledHalfspaces.of(system)
         status, point, depth, rows, multipliers = deepest_point(scaled)
         used.update(_base_rows(rows[multipliers > 0.0], number_of))

@@ -8,9 +8,10 @@ Exact steps lead from parameters θ to coordinates x:
   coordinates (paper, Appendix "Linear relaxations": z₁ = θ₁θ₂, z₂ = z₁θ₃, …; squares are products of a
   coordinate with itself). The products are kept so that McCormick envelopes can be written down.
 
-* The reciprocal r = 1/g of every denominator is a coordinate of its own, behind the free parameters, and products go
-  on from there: f/g is affine in the monomials of f times r. Those of g times r are coordinates, too, since they
-  add up to 1; those of f and g as well, since l ≤ f/g ≤ u is linear in them.
+* The reciprocal r = 1/g of every denominator is a coordinate of its own, behind the free parameters, and
+  products go on from there: f/g is affine in the monomials of f times r. Those of g times r add up to 1;
+  one of them, the `hinge` times r, is therefore no coordinate but an affine function of the others. The
+  monomials of f and g are coordinates as well, since l ≤ f/g ≤ u is linear in them.
 
 An expression is then f(θ) = constant + linear·x. Its float64 image carries `slack`: on the whole domain
 the float affine function differs from f by at most that much (coefficients are rounded once; |x| is
@@ -85,13 +86,13 @@ class Coordinates(Record):
         extended = (*substitution, *(Polynomial.variable(len(free) + k) for k in range(len(given))))
         wanted: set[Monomial] = set()
         for monomial in expressions.monomials:
-            wanted.update(_substituted(monomial, extended).terms)
+            wanted.update(_without_hinges(_substituted(monomial, extended), inner, len(free)).terms)
         if given:
             for table in (numerators(expressions), denominators(expressions)):
                 for monomial in table.monomials:
                     wanted.update(_substituted(monomial, substitution).terms)
             for k, g in enumerate(inner):
-                wanted.update((*monomial, (len(free) + k, 1)) for monomial in g.terms)
+                wanted.update((*m, (len(free) + k, 1)) for m in g.terms if m != hinge(g))
         singles = [((position, 1),) for position in range(len(free) + len(given))]
         chain = _prefixes(wanted)
         monomials: tuple[Monomial, ...] = (*singles, *chain)
@@ -108,7 +109,7 @@ class Coordinates(Record):
 
     @property
     def is_lifted(self) -> bool:
-        return len(self.products) > 0
+        return bool(self.products or self.denominators)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -136,14 +137,16 @@ class Coordinates(Record):
         return self._affine(list(self.denominators))
 
     @remembered
-    def reciprocal_rows(self) -> tuple[FloatArray, FloatArray]:
-        """Rows a·x ≤ b that say g·r = 1 for every denominator g and its reciprocal r."""
+    def hinged(self) -> tuple[tuple[tuple[int, int], ...], AffineFunctions]:
+        """For every denominator the coordinates of its hinge and of its reciprocal, and their product."""
+        number = {monomial: j for j, monomial in enumerate(self.monomials)}
+        first = len(self.free)
+        pairs = tuple((number[hinge(g)], first + k) for k, g in enumerate(self.denominators))
         products = [
-            g * Polynomial.variable(len(self.free) + k) - Polynomial.constant(1)
+            _without_hinges(Polynomial({(*hinge(g), (first + k, 1)): Fraction(1)}), self.denominators, first)
             for k, g in enumerate(self.denominators)
         ]
-        functions = self._affine([side * p for p in products for side in (1, -1)])
-        return functions.linear, up(functions.slack - functions.constant)
+        return pairs, self._affine(products)
 
     @remembered
     def functions(self, expressions: Expressions) -> AffineFunctions:
@@ -183,7 +186,9 @@ class Coordinates(Record):
         number = {monomial: j for j, monomial in enumerate(self.monomials)}
         table = np.zeros((len(expressions.monomials), self.size + 1))
         for row, monomial in enumerate(expressions.monomials):
-            for term, coefficient in _substituted(monomial, self._variables).terms.items():
+            inner = _substituted(monomial, self._variables)
+            inner = _without_hinges(inner, self.denominators, len(self.free))
+            for term, coefficient in inner.terms.items():
                 table[row, number[term] if term else self.size] = float(coefficient)
         return table
 
@@ -233,6 +238,15 @@ class Coordinates(Record):
             columns.append(columns[left] * columns[right])
         return np.stack(columns, axis=1) if columns else np.zeros((len(points), 0))
 
+    def reciprocal_error(self, points: FloatArray) -> FloatArray:
+        """The largest relative error of any reciprocal in `lift_free`, for each of the points."""
+        worst = np.zeros(len(points))
+        for g in self.denominators:
+            size = _values(Polynomial({m: abs(c) for m, c in g.terms.items()}), np.abs(points))
+            operations = len(g.terms) + 2 * g.degree + 6
+            worst = np.maximum(worst, error_factor(operations) * size / np.abs(_values(g, points)))
+        return worst
+
     def lift_exact(self, theta: Sequence[Fraction]) -> list[Fraction]:
         """The coordinates of one point, exactly."""
         values = [Fraction(theta[i]) for i in self.free]
@@ -261,6 +275,30 @@ def _substituted(monomial: Monomial, substitution: Sequence[Polynomial]) -> Poly
     result = Polynomial.constant(1)
     for index, exponent in monomial:
         result = result * substitution[index] ** exponent
+    return result
+
+
+def hinge(denominator: Polynomial) -> Monomial:
+    """The monomial whose product with the reciprocal follows from the others; its coefficient is ±1 if
+    possible.
+    """
+    candidates = [m for m in sorted(denominator.terms, key=monomial_order) if m]
+    return next((m for m in reversed(candidates) if abs(denominator.terms[m]) == 1), candidates[-1])
+
+
+def _without_hinges(polynomial: Polynomial, denominators: Sequence[Polynomial], first: int) -> Polynomial:
+    """The same function, with (1 − Σ c·m·r)/c₀ over the other monomials in place of hinge·r."""
+    if not denominators:
+        return polynomial
+    result = Polynomial({})
+    for monomial, coefficient in polynomial.terms.items():
+        k = monomial[-1][0] - first if monomial else -1
+        if k < 0 or monomial[:-1] != hinge(denominators[k]):
+            result = result + Polynomial({monomial: coefficient})
+            continue
+        rest = {(*m, monomial[-1]): -c for m, c in denominators[k].terms.items() if m != monomial[:-1]}
+        share = coefficient / denominators[k].terms[monomial[:-1]]
+        result = result + (Polynomial(rest) + 1) * share
     return result
 
 

@@ -7,7 +7,6 @@ it was. Doubles are written with the fewest digits that give the same double bac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np

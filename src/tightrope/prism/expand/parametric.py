@@ -1,5 +1,5 @@
-"""Where parameters may stand: in probabilities, so that a polynomial or a quotient of polynomials results, and in
-rewards, so that a polynomial does.
+"""Where parameters may stand: in probabilities, so that a polynomial or a quotient of polynomials
+results, and in rewards, so that a polynomial does.
 
 The check is static: sums, differences, products, natural powers, division (in rewards by what has no
 parameter), and conditionals on what has none. Powers with an exponent that depends on the state
@@ -57,7 +57,11 @@ class _Check:
             return True
         if isinstance(expression, Binary) and expression.operator in "+-*":
             return True
-        if isinstance(expression, Binary) and expression.operator == "/" and (self.quotients or not inside[1]):
+        if (
+            isinstance(expression, Binary)
+            and expression.operator == "/"
+            and (self.quotients or not inside[1])
+        ):
             return True
         if isinstance(expression, Conditional) and not inside[0]:
             return True

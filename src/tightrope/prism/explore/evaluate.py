@@ -22,7 +22,7 @@ from tightrope.errors import InputError, Location
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.numerics.arrays import BoolArray, ExactIntegers
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.explore.compile import Compiled, Compiler, Scope
+from tightrope.prism.explore.compile import Compiled, Compiler, Ratio, Scope
 from tightrope.prism.explore.frame import Column, Frame
 from tightrope.prism.explore.nodes import Boolean
 from tightrope.prism.explore.ratio import Number, integers
@@ -68,6 +68,8 @@ def run(compiled: Compiled, frame: Frame) -> Values:
             values: ExactIntegers = integers(compiled.numerator, frame)
             return values
         return compiled.array(frame)
+    if isinstance(compiled, Ratio):
+        raise InputError("a polynomial is expected here, not a quotient of polynomials")
     return PolynomialArray({m: c.array(frame) for m, c in compiled.items()}, frame.size)
 
 

@@ -1,7 +1,9 @@
-"""Probabilities that are quotients of polynomials: evaluated on whole frames, brought to lowest terms once each.
+"""Probabilities that are quotients of polynomials: evaluated on whole frames, brought to lowest terms
+once each.
 
-Numerators and denominators are numbered as polynomials are, on arrays; every distinct pair is then reduced by itself.
-Sums and products of transitions that carry quotients are computed a distinct pair at a time, too.
+Numerators and denominators are numbered as polynomials are, on arrays; every distinct pair is then
+reduced by itself. Sums and products of transitions that carry quotients are computed a distinct pair at a
+time, too.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.model.rational_function import Function, quotient
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
-from tightrope.prism.parse.syntax import Command
 from tightrope.prism.explore.compile import Ratio, Terms
 from tightrope.prism.explore.deferred import Operation
 from tightrope.prism.explore.frame import Frame
 from tightrope.prism.explore.polynomial_index import PolynomialIndex
 from tightrope.prism.explore.probabilities import Distribution, PolynomialProbabilities
+from tightrope.prism.parse.syntax import Command
 
 _ONE = Polynomial.constant(1)
 
@@ -66,8 +68,9 @@ class QuotientDistribution(Distribution):
             reduced = [_reduced(a, b) for a, b in zip(tops, bottoms, strict=True)]
             numbers = self._table.add_functions(reduced)
             self._entry.update(zip(fresh, numbers.tolist(), strict=True))
-        found: IndexArray = np.array([self._entry[key] for key in keys], dtype=np.int32)
-        return found[position.reshape(-1)]
+        found = np.array([self._entry[key] for key in keys], dtype=np.int32)
+        entries: IndexArray = found[position.reshape(-1)]
+        return entries
 
     def _numbers(self, terms: Terms, frame: Frame) -> IndexArray:
         values = {m: number.array(frame) for m, number in terms.items()}

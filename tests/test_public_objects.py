@@ -146,6 +146,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Policy": lambda: tr.Policy.uniform(model()),
     "PolicyValue": lambda: result().robust,
     "Polynomial": lambda: model().expressions.polynomial(1),
+    "RationalFunction": lambda: 1 / (1 + model().expressions.polynomial(1)),
     "Problem": lambda: model().problem(GOAL),
     "Reading": reading,
     "Region": lambda: result().region,
@@ -208,11 +209,15 @@ def test_pickles_copies_and_texts(name: str) -> None:
         assert well_formed(one._repr_html_()) and "tightrope-card" in one._repr_html_()
 
 
+PLAIN = {"Polynomial": "terms", "RationalFunction": "numerator"}
+"""An attribute of those that are no dataclasses."""
+
+
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in MUTABLE])
 def test_nothing_can_be_written_to(name: str) -> None:
     one = EXAMPLES[name]()
     for each in (one, pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
-        attributes = [entry.name for entry in fields(each)] if is_dataclass(each) else ["terms"]
+        attributes = [entry.name for entry in fields(each)] if is_dataclass(each) else [PLAIN[name]]
         for attribute in attributes:
             with pytest.raises((AttributeError, FrozenInstanceError)):
                 setattr(each, attribute, 1)

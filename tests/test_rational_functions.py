@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import stormpy
+from stormpy import io
 
 import tightrope as tr
 from storm import MODELS, plain_from_storm, plain_from_tightrope
@@ -209,6 +211,18 @@ def test_division_by_zero_in_a_state_has_its_place() -> None:
     assert "(s=0,i=0)" in str(caught.value)
 
 
+def test_where_quotients_are_refused(tmp_path: Path) -> None:
+    rates = tmp_path / "rates.prism"
+    rates.write_text("ctmc const double p; module m x:bool; [] !x -> 1/p : (x'=true); endmodule")
+    with pytest.raises(InputError, match="a rate is no polynomial in the parameters but a quotient"):
+        tr.load(rates, params={"p": (1, 2)})
+    parameters = tr.Parameters.box(p=(0.1, 1))
+    (p,) = parameters.symbols()
+    rows = [(0, "a", {0: 1 / (1 + p), 1: p / (1 + p)}), (1, "", {1: 1})]
+    with pytest.raises(InputError, match=r"the rewards 'cost' differ by successor .* are quotients"):
+        tr.build_from_rows(rows, parameters, transition_rewards={"cost": [{1: 2}, {}]})
+
+
 def test_python_builds_the_same_model() -> None:
     parameters = tr.Parameters.box(p=(0.1, 0.9), q=(0.1, 0.9))
     p, q = parameters.symbols()
@@ -237,8 +251,6 @@ def test_python_builds_the_same_model() -> None:
 @pytest.mark.parametrize("ending", ["drn", "jani"])
 def test_files_keep_the_model(ending: str, tmp_path: Path) -> None:
     """Written, read back, and read by Storm: the same probabilities at a point."""
-    import stormpy
-
     source = MODELS / "races.prism"
     model = tr.load(source)
     path = tmp_path / f"races.{ending}"
@@ -253,8 +265,11 @@ def test_files_keep_the_model(ending: str, tmp_path: Path) -> None:
     assert len(again.expressions.denominators) == len(model.expressions.denominators) == 6
     if ending == "drn":
         assert again.hash() == model.hash()
-        storm = plain_from_storm(stormpy.build_model_from_drn[stormpy.RationalFunction](str(path)), point)
-        assert storm.choices == plain_from_tightrope(model, point, False, by_index=True).choices
+        options = io.DirectEncodingParserOptions()
+        options.build_choice_labeling = True
+        read = stormpy.build_model_from_drn[stormpy.RationalFunction](str(path), options=options)
+        ours = plain_from_tightrope(model, point, action_names=True, by_index=True)
+        assert plain_from_storm(read, point).choices == ours.choices
 
 
 # --- ranges and regions ----------------------------------------------------------------------------

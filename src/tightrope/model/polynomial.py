@@ -7,15 +7,12 @@ far slower and a large dependency for sums and products of short polynomials.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, ClassVar, overload
 
 from tightrope.model.numbers import Number, exact
-
-if TYPE_CHECKING:
-    from tightrope.model.rational_function import Function
 
 Monomial = tuple[tuple[int, int], ...]
 """((parameter index, exponent ≥ 1), …) with increasing indices; `()` is the constant monomial."""
@@ -48,9 +45,14 @@ def monomial_text(monomial: Monomial, names: Sequence[str]) -> str:
 
 
 class Quotient:
-    """A quotient of polynomials (`tightrope.model.rational_function`): arithmetic with one is its own."""
+    """A quotient of polynomials (`tightrope.model.rational_function`): arithmetic with one is its own.
+
+    `made` divides two polynomials; it is there once that file is imported, as it is with all of the model.
+    """
 
     __slots__ = ()
+
+    made: ClassVar[Callable[[Polynomial, Polynomial], Any]]
 
 
 class Polynomial:
@@ -130,19 +132,17 @@ class Polynomial:
     def __truediv__(self, divisor: Number) -> Polynomial: ...
 
     @overload
-    def __truediv__(self, divisor: Polynomial) -> Function: ...
+    def __truediv__(self, divisor: Polynomial) -> Any: ...
 
-    def __truediv__(self, divisor: Polynomial | Number) -> Function:
+    def __truediv__(self, divisor: Polynomial | Number) -> Any:
         if isinstance(divisor, Quotient):
             return NotImplemented
         if isinstance(divisor, Polynomial):
-            from tightrope.model.rational_function import quotient
-
-            return quotient(self, divisor)
+            return Quotient.made(self, divisor)
         value = exact(divisor)
         return Polynomial({m: c / value for m, c in self.terms.items()})
 
-    def __rtruediv__(self, dividend: Number) -> Function:
+    def __rtruediv__(self, dividend: Number) -> Any:
         return as_polynomial(dividend) / self
 
     def __pow__(self, exponent: int) -> Polynomial:

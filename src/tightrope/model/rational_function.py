@@ -139,6 +139,9 @@ def quotient(numerator: Polynomial, denominator: Polynomial) -> Function:
     return RationalFunction(numerator / factor, bottom)
 
 
+Quotient.made = quotient
+
+
 def parts(value: Function | Number) -> tuple[Polynomial, Polynomial]:
     """Numerator and denominator."""
     if isinstance(value, RationalFunction):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.model.expressions import Expressions
-from tightrope.model.quotient_ranges import denominators, numerators
+from tightrope.model.ranges import denominators, numerators
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import error_factor, up
 from tightrope.region.bounds import function_bounds

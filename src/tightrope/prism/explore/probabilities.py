@@ -19,6 +19,8 @@ from tightrope.prism.explore.compile import Compiler, Ratio, Terms
 from tightrope.prism.explore.deferred import Deferred, Operation
 from tightrope.prism.explore.frame import Frame
 from tightrope.prism.explore.polynomial_index import PolynomialIndex
+from tightrope.prism.explore.quotients import Quotients, combined
+from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.syntax import Command, Literal
 
 ZERO, ONE = 0, 1
@@ -81,8 +83,8 @@ class PolynomialProbabilities(Probabilities):
             return ConstantDistribution(self, compiler, command)
         ratios = [compiler.ratio(update.probability) for update in command.updates]
         if any(isinstance(each, Ratio) for each in ratios):
-            from tightrope.prism.explore.quotients import QuotientDistribution
-
+            if self.are_rates:
+                raise Complaint("a rate is no polynomial in the parameters but a quotient", command.position)
             return QuotientDistribution(self, command, ratios)
         terms = [each for each in ratios if not isinstance(each, Ratio)]
         return PolynomialDistribution(self, command, terms)
@@ -96,8 +98,6 @@ class PolynomialProbabilities(Probabilities):
 
     def _compute(self, operation: Operation, left: OffsetArray, right: OffsetArray) -> IndexArray:
         if self.table.rational:
-            from tightrope.prism.explore.quotients import combined
-
             return combined(self.table, operation, left, right)
         first = self._batch(left)
         match operation:
@@ -112,6 +112,18 @@ class PolynomialProbabilities(Probabilities):
         """Far fewer entries are distinct than there are pairs of them."""
         distinct, position = np.unique(entries, return_inverse=True)
         return self.table.polynomials(distinct).take(position.reshape(-1))
+
+
+class QuotientDistribution(Distribution):
+    """Polynomials and quotients of polynomials, adding up to 1 as rational functions."""
+
+    def __init__(self, owner: PolynomialProbabilities, command: Command, ratios: Sequence[Terms | Ratio]):
+        self._deferred = owner.deferred
+        self._quotients = Quotients(owner.table, command, ratios)
+        self.variables = self._quotients.variables
+
+    def evaluate(self, frame: Frame) -> IndexArray:
+        return self._deferred.entries(self._quotients.entries(frame))
 
 
 class ConstantDistribution(Distribution):

@@ -22,18 +22,16 @@ from tightrope.prism.explore.compile import Ratio, Terms
 from tightrope.prism.explore.deferred import Operation
 from tightrope.prism.explore.frame import Frame
 from tightrope.prism.explore.polynomial_index import PolynomialIndex
-from tightrope.prism.explore.probabilities import Distribution, PolynomialProbabilities
 from tightrope.prism.parse.syntax import Command
 
 _ONE = Polynomial.constant(1)
 
 
-class QuotientDistribution(Distribution):
-    """One polynomial or quotient per update, adding up to 1 as rational functions."""
+class Quotients:
+    """The probabilities of a command's updates: polynomials or quotients that add up to 1 as functions."""
 
-    def __init__(self, owner: PolynomialProbabilities, command: Command, ratios: Sequence[Terms | Ratio]):
-        self._table = owner.table
-        self._deferred = owner.deferred
+    def __init__(self, table: PolynomialIndex, command: Command, ratios: Sequence[Terms | Ratio]):
+        self._table = table
         self._command = command
         self._ratios = ratios
         self._entry: dict[tuple[int, int], int] = {}
@@ -42,11 +40,12 @@ class QuotientDistribution(Distribution):
         numbers = [number for side in sides for number in side.values()]
         self.variables = frozenset[int]().union(*(number.variables for number in numbers))
 
-    def evaluate(self, frame: Frame) -> IndexArray:
+    def entries(self, frame: Frame) -> IndexArray:
+        """The entries of the table for every update (columns) in every row."""
         columns = [self._column(each, frame) for each in self._ratios]
         entries = np.stack(columns, axis=1)
         self._check_sums(entries, frame)
-        return self._deferred.entries(entries)
+        return entries
 
     def _column(self, ratio: Terms | Ratio, frame: Frame) -> IndexArray:
         """The entries of the table for one update in all rows."""

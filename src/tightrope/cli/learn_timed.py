@@ -145,8 +145,8 @@ def _print(answer: RateAnswer) -> None:
         ("read as", "; ".join(log.read_as)),
         (
             "log",
-            f"{grouped(log.jumps)} jumps in {grouped(log.episodes)} episodes, time {log.time:.6g}, "
-            f"{grouped(log.censored)} sojourns cut off",
+            f"{_counted(log.jumps, 'jump')} in {_counted(log.episodes, 'episode')}, time {log.time:.6g}, "
+            f"{_counted(log.censored, 'sojourn')} cut off",
         ),
     ]
     if answer.value is None:
@@ -169,3 +169,7 @@ def _print(answer: RateAnswer) -> None:
         for one in answer.rates
     ]
     print_table("", ("rate", "lower", "upper", "events", "exposure", "events/exposure"), rows)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{grouped(number)} {what}{'' if number == 1 else 's'}"

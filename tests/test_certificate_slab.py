@@ -29,7 +29,7 @@ from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.scales import scales
 from tightrope.statistics.slab import Levels
 
-PLAIN, PRODUCTS = "betting(3)", "glider(4,4)"
+PLAIN, PRODUCTS = "betting(3)", "glider(3,3)"
 KINDS = {
     "given": (PLAIN, "expression"),
     "found": (PRODUCTS, "rectangular"),
@@ -41,7 +41,7 @@ FAIR = "every bet follows from the batches before it, and is no better than fair
 
 @cache
 def counts_of(kind, seed=4):
-    counts = case(KINDS[kind][0]).counts(600, seed)
+    counts = case(KINDS[kind][0]).counts(300, seed)
     if kind == "open":
         return replace(counts, design=SamplingDesign(SamplingKind.ADAPTIVE, None, counts.steps))
     return counts

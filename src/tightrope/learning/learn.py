@@ -77,6 +77,8 @@ def learn(
     * `policy`: a policy, or a controller with memory, to bound beside the robust one.
     * `seconds` limits the refinement of all values together, `iterations` that of each; `precision` is how
       closely they are computed, `device` and `threads` where. `progress=True` says on stderr what is done.
+    * `cost_range=(low, high)` or `cost_sd=s` states what is known of observed costs (a column `cost` of the
+      log): parameters in rewards are then learned from them, with a part of delta of their own.
     * `fallback=False` raises `EmptyRegion` where the region is empty, instead of using tied sets.
     * `since=n` leaves out the events before number n, `window=n` all but the last n: after a change, counted
       from 1 as `watch` prints them. The confidence is nominal unless `chosen_at` says that this was decided

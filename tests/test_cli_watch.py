@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import tightrope
 from tightrope.cli import watch_run
 from tightrope.cli.app import run
 from tightrope.data.event_stream import Events
@@ -156,13 +154,18 @@ def test_files_that_are_added_to_a_directory_are_taken_once() -> None:
     assert counts == [5, 7, 0]
 
 
-def test_json_lines_from_standard_input() -> None:
+def test_json_lines_from_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = "".join(json.dumps({"s": int(a), "action": b, "s'": int(c)}) + "\n" for a, b, c in ROWS[:50])
-    environment = {**os.environ, "PYTHONPATH": str(Path(tightrope.__file__).parents[1])}
-    command = [sys.executable, "-m", "tightrope", "watch", "m.prism", "--data", "-", "--json"]
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    first, last = (json.loads(line) for line in done.stdout.splitlines())  # that it fits, and the end
+    reader, writer = os.pipe()
+    os.write(writer, lines.encode())
+    os.close(writer)
+    with os.fdopen(reader) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert run(["watch", "m.prism", "--data", "-", "--json"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    first, last = (json.loads(line) for line in printed)  # that it fits, and the end
     assert (first["events"], first["final"], last["events"], last["final"]) == (50, False, 50, True)
 
 

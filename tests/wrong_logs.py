@@ -121,6 +121,7 @@ CASES = [
         V + OK + "0,,run,1,0\n",
         words={"maps": ["broken: 0=false, 1=true"]},
     ),
+    WrongLog("a value missing that is converted", V + OK + ",0,run,1,0\n", words={"maps": ["wear: *1"]}),
     WrongLog("a meaning of an empty cell given twice", V + OK, words={"maps": ["broken: =false, =true"]}),
     WrongLog("an action missing", V + OK + "0,0,,1,0\n"),
     WrongLog("no number", V + OK + "zero,0,run,1,0\n"),

@@ -238,10 +238,10 @@ class Intake:
         for role, name in [*columns.state_roles.items(), *columns.roles.items()]:
             blank = name not in columns.ends and _is_blank(shown_value(chunk, name, row))
             if blank and not self._reads_blanks(role):
-                if role in columns.roles and role != ACTION:
-                    break
                 known = self.decoder.maps.get(_mapped_role(role))
-                others = "" if known is None or known.names is None else f"{known.text}, "
+                if (role in columns.roles and role != ACTION) or (known is not None and known.names is None):
+                    break
+                others = "" if known is None else f"{known.text}, "
                 said = f"`maps='{_mapped_role(role)}: {others}=…'` says what"
                 return f"if an empty cell means something, {said}; {SKIP_HINT}"
         return SKIP_HINT

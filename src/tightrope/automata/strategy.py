@@ -12,11 +12,12 @@ nature can cut no transition.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from tightrope.automata.deterministic import Automaton, RabinPair
-from tightrope.automata.product import Letters, Product, product_of
+from tightrope.automata.product import Letters, Product, choices_of, part_of, product_of
 from tightrope.model.graph.end_components import maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -26,16 +27,25 @@ from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 @dataclass(frozen=True, eq=False)
 class Won:
-    """An end component of the product, its members with the first one in front, and the guess met there.
-
-    `choice` are the choices of `part`, as the product numbers them."""
+    """An end component of a product `model`, its members with the first one in front, the choices that keep
+    to it, and the guess met there."""
 
     members: OffsetArray
-    part: MDP | IntervalMDP
-    choice: OffsetArray
+    model: MDP | IntervalMDP
+    internal: BoolArray
     letters: Letters
     automaton: Automaton
     pair: RabinPair
+
+    @cached_property
+    def part(self) -> MDP | IntervalMDP:
+        """The component as a model of its own."""
+        return part_of(self.model, self.members, self.internal)
+
+    @property
+    def choice(self) -> OffsetArray:
+        """The choices of `part`, as the product numbers them."""
+        return choices_of(self.model.structure, self.members, self.internal)[0]
 
 
 @dataclass(frozen=True, eq=False)

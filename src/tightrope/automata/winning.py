@@ -18,9 +18,9 @@ import numpy as np
 
 from tightrope.automata.deterministic import Automaton, RabinPair
 from tightrope.automata.formula import FALSE, TRUE, Formula
-from tightrope.automata.product import Letters, Product, choices_of, part_of, product_of
+from tightrope.automata.product import Letters, Product, part_of, product_of
 from tightrope.automata.strategy import Won
-from tightrope.automata.translation import can_begin, guesses, suffix_automaton
+from tightrope.automata.translation import Guess, can_begin, guesses, suffix_automaton
 from tightrope.model.graph.end_components import maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -47,22 +47,22 @@ def winning_states(
     ends = np.searchsorted(components.component[order], np.arange(components.count + 1))
     letter_of = letters.letter[product.state]
     single: dict[tuple[int, int], _Met | None] = {}
+    suffixes = _Suffixes()
     for begin, end in pairwise(ends):
         members = order[begin:end]
         start = members[0]
         here, key = Letters(letter_of[members], letters.bits), (int(memory[start]), int(letter_of[start]))
         if len(members) > 1 or key not in single:
             seen = [left[q] for q in np.unique(memory[members])]
-            met = _met(part_of(model, members, components.internal), left[memory[start]], seen, here)
+            part = part_of(model, members, components.internal)
+            met = _met(part, left[memory[start]], seen, here, suffixes)
             if len(members) == 1:  # one letter for ever
                 single[key] = met
         else:
             met = single[key]
         winning[members] = met is not None
         if met is not None and won is not None:
-            part = part_of(model, members, components.internal)
-            chosen, _ = choices_of(model.structure, members, components.internal)
-            won.append(Won(members, part, chosen, met.letters, met.automaton, met.pair))
+            won.append(Won(members, model, components.internal, met.letters, met.automaton, met.pair))
     return winning
 
 
@@ -75,7 +75,26 @@ class _Met:
     pair: RabinPair
 
 
-def _met(model: MDP | IntervalMDP, formula: Formula, seen: list[Formula], letters: Letters) -> _Met | None:
+class _Suffixes:
+    """The automata of guesses; components often share formula and letters."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Formula, Guess, tuple[int, ...]], tuple[Automaton, RabinPair] | None] = {}
+
+    def of(self, formula: Formula, guess: Guess, bits: tuple[int, ...]) -> tuple[Automaton, RabinPair] | None:
+        key = formula, guess, bits
+        if key not in self._found:
+            self._found[key] = suffix_automaton(formula, guess, bits)
+        return self._found[key]
+
+
+def _met(
+    model: MDP | IntervalMDP,
+    formula: Formula,
+    seen: list[Formula],
+    letters: Letters,
+    suffixes: _Suffixes,
+) -> _Met | None:
     """How an end component, given whole, satisfies a formula from its first state; None if it cannot.
 
     `seen` is all that is left of it in the component: progression reaches nothing else."""
@@ -85,7 +104,7 @@ def _met(model: MDP | IntervalMDP, formula: Formula, seen: list[Formula], letter
     for guess in guesses(formula):
         if not can_begin(seen, guess):
             continue
-        found = suffix_automaton(formula, guess, here.bits)
+        found = suffixes.of(formula, guess, here.bits)
         if found is None:
             continue
         automaton, pair = found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import stormpy
 
 import tightrope as tr
+from tightrope.cli.app import run
 
 Rows = list[tuple[int, str, dict[int, Any]]]
 
@@ -146,3 +149,77 @@ def test_averages_of_interval_models_are_those_of_vertices(letters: str) -> None
         assert low - 1e-5 <= expected <= high + 1e-5 and high - low < 1e-4, (number, low, high, expected)
         mixed += not any(abs(expected - r) < 1e-6 for r in rewards)
     assert mixed >= 1
+
+
+def test_learned_averages_hold_the_truth_and_their_policies_attain_them() -> None:
+    """Two rooms to work in, the better one behind a door that may lead into a trap."""
+    parameters = tr.Parameters.box(p=("1/10", "9/10"), q=("1/10", "9/10"))
+    p, q = parameters.symbols()
+    rows: Rows = [
+        (0, "work", {0: 1 - p, 1: p}),
+        (0, "door", {2: 1 - q, 4: q}),
+        (1, "", {0: 1}),
+        (2, "", {3: p, 2: 1 - p}),
+        (3, "", {2: 1}),
+        (4, "", {4: 1}),
+    ]
+    rewards = {"r": [1.0, 2.0, 3.0, 6.0, 0.0]}
+    model = tr.build_from_rows(rows, parameters, labels={"up": [1, 3]}, state_rewards=rewards)
+    assert isinstance(model, tr.ParametricMDP)
+    chosen = set()
+    for number, point in enumerate([{"p": 0.5, "q": 0.2}, {"p": 0.5, "q": 0.8}]):
+        at_truth = model.instantiate(**point)
+        data = tr.Simulator(at_truth, model_hash=model.hash()).generative(300, seed=number)
+        for asked in ('R{"r"}max=? [ S ]', 'R{"r"}min=? [ S ]', 'Smax=? [ "up" ]'):
+            found = tr.learn_average(model, asked, data, delta=0.01)
+            best = bounds(at_truth, asked)
+            ends = found.interval
+            assert found.is_certified and found.ledger.holds and ends.upper - ends.lower < 2
+            if "max" in asked:
+                assert found.guarantee == ends.lower <= best[1] + 1e-6 and best[0] - 1e-6 <= found.optimistic
+            else:
+                assert found.guarantee == ends.upper >= best[0] - 1e-6 and best[1] + 1e-6 >= found.optimistic
+            kept = [row for c, row in enumerate(rows) if c in set(found.policy.choice.tolist())]
+            chain = tr.build_from_rows(kept, parameters, labels={"up": [1, 3]}, state_rewards=rewards)
+            assert isinstance(chain, tr.ParametricMDP)
+            low, high = bounds(chain.instantiate(**point), asked.replace("max", "").replace("min", ""))
+            assert ends.lower - 1e-6 <= low and high <= ends.upper + 1e-6, (asked, point)
+            chosen.add((number, asked, int(found.policy.choice[0])))
+    assert (0, 'R{"r"}max=? [ S ]', 1) in chosen and (1, 'R{"r"}max=? [ S ]', 0) in chosen
+
+
+def test_what_is_refused_of_learned_averages() -> None:
+    parameters = tr.Parameters.box(p=(0, 1))
+    (p,) = parameters.symbols()
+    rows: Rows = [(0, "", {0: 1 - p, 1: p}), (1, "", {0: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"a": [1]})
+    assert isinstance(model, tr.ParametricMDP)
+    few = [[(0, "", 0)]] * 5
+    with pytest.raises(tr.CannotCertify, match="neither the domain nor the data show that the probability"):
+        tr.learn_average(model, 'S=? [ "a" ]', few)
+    assert tr.learn_average(model, 'S=? [ "a" ]', few, assume_support=1e-3).guarantee >= 0
+    for asked, words, message in (
+        ('P=? [ F "a" ]', {}, "a long-run average is wanted here"),
+        ('S>=0.5 [ "a" ]', {}, "not a threshold"),
+        ('S=? [ "a" ]', {"sets": "untied"}, "untied sets do not go with long-run averages"),
+    ):
+        with pytest.raises(tr.InputError, match=message):
+            tr.learn_average(model, asked, few, **words)
+
+
+def test_the_command_line_learns_averages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, log, policy = tmp_path / "m.prism", tmp_path / "log.csv", tmp_path / "policy.json"
+    file.write_text(
+        "dtmc const double p; module m s:[0..1]; [] s=0 -> p:(s'=1)+1-p:(s'=0); [] s=1 -> (s'=0); endmodule"
+    )
+    given = [str(file), "--domain", "0.1<=p<=0.9"]
+    words = ["sample", *given, "--at", "p=0.5", "--episodes", "4", "--seed", "1", "-o", str(log)]
+    assert run(words) == 0
+    asked = ["learn", *given, "--prop", "S=? [ s=1 ]", "--data", str(log)]
+    assert run([*asked, "-o", str(policy)]) == 0
+    assert "with confidence 0.999" in capsys.readouterr().out and policy.is_file()
+    assert run([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["robust_policy"]["lower"] < 1 / 3 < found["robust_policy"]["upper"]
+    assert run([*asked, "--certificate", str(tmp_path / "c")]) == 2
+    assert "--certificate does not go with S=? [ s=1 ]" in capsys.readouterr().err

@@ -129,6 +129,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Expressions": lambda: model().expressions,
     "Interval": lambda: result().interval,
     "IntervalMDP": interval_model,
+    "LearnedAverage": lambda: tr.learn_average(
+        model(), 'Smax=? [ "goal" ]', counts(), delta=0.1, assume_support=1e-3
+    ),
     "LearnOptions": lambda: tr.LearnOptions(sets="tied"),
     "LearningResult": result,
     "Ledger": lambda: result().ledger,

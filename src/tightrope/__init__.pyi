@@ -31,6 +31,8 @@ from .formats.policy import Policy as Policy
 from .formats.stormpy_models import from_stormpy as from_stormpy
 from .formats.stormpy_models import to_stormpy as to_stormpy
 from .formats.umb import write_umb as write_umb
+from .learning.averages import LearnedAverage as LearnedAverage
+from .learning.averages import learn_average as learn_average
 from .learning.domain import over_domain as over_domain
 from .learning.learn import learn as learn
 from .learning.learn import learn_all as learn_all

@@ -31,6 +31,7 @@ from tightrope.answering.quotient import Quotient
 from tightrope.answering.solving import Directions, Solve, opposite, require_constant
 from tightrope.answering.values import Bounds
 from tightrope.automata.product import part_of, ranges
+from tightrope.automata.strategy import towards
 from tightrope.model.graph.end_components import EndComponents, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -206,3 +207,34 @@ def reached_averages(quotient: Quotient, gains: Gains, nature: Direction, solve:
 
 def _constant(value: float, size: int) -> Bounds:
     return Bounds(np.full(size, value), np.full(size, value))
+
+
+def average_policy(
+    model: MDP | IntervalMDP,
+    reward: FloatArray,
+    directions: Directions,
+    precision: float,
+    solve: Solve,
+) -> OffsetArray:
+    """A choice per state that is good for the average: greedy for the bias inside components where the best
+    mixture stops, on the way to their exits in the others. What it attains is for others to bound."""
+    agent, nature = directions
+    if agent is Direction.MIN:
+        return average_policy(model, -reward, opposite(directions), precision, solve)
+    structure, gains = model.structure, gains_of(model, reward, nature, precision, solve)
+    components, quotient = gains.components, Quotient.of(model, gains.components)
+    reached = reached_averages(quotient, gains, nature, solve)
+    worth = reward + expectation(model, nature)(gains.bias)
+    best = np.lexsort((np.where(components.internal, worth, -np.inf), structure.choice_state))
+    chosen: OffsetArray = best[structure.choice_start[1:] - 1]
+    if reached.below is None:
+        return chosen
+    taken = quotient.choice[reached.below.policy.choice[: quotient.nodes]]
+    for node, choice in enumerate(taken.tolist()):
+        if choice < 0:
+            continue  # it stops here
+        aim = np.arange(structure.states) == structure.choice_state[choice]
+        members = quotient.node == node
+        walk, _ = towards(structure, aim, components.internal)
+        chosen[members] = np.where(aim, choice, walk)[members]
+    return chosen

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, structs
 
+from tightrope.cli.learn_average import asks_average, run_average
 from tightrope.cli.learn_output import Outputs
 from tightrope.cli.learn_table import print_comparison, print_result
 from tightrope.cli.log_source import LogRequest, about_log, print_reading, read_facts
@@ -124,6 +125,9 @@ def run(asked: Request) -> None:
             "--certificate has nothing to prove: the published ellipsoid is unsound and guarantees nothing",
             hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
         )
+    if asks_average(asked.prop):
+        run_average(asked)
+        return
     options = asked.options()
     exports = parse_exports(asked.export)
     if exports and asked.output is None:

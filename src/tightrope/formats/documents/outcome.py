@@ -212,3 +212,19 @@ class StoredOutcome(Outcome, kw_only=True):
     def spans(self) -> list[Span]:
         """The bounds of the listed expressions, one by one."""
         return [Span(low, high) for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)]
+
+
+class AverageAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`learn` for a long-run average: the robust policy's interval, and what no policy exceeds."""
+
+    model: str
+    question: str = msgspec.field(name="property")
+    robust_policy: Span
+    guarantee: float
+    optimistic: float
+    sets: str
+    ledger: LedgerFacts
+    status: str
+    notes: list[str]
+    peak_memory: int
+    seconds: dict[str, float]

@@ -28,6 +28,7 @@ from tightrope.formats.documents.answers import (
 )
 from tightrope.formats.documents.coding import json_schema
 from tightrope.formats.documents.files import DrawsDocument, ManifestDocument, PolicyDocument
+from tightrope.formats.documents.outcome import AverageAnswer
 from tightrope.formats.documents.plan import PlanDocument
 from tightrope.formats.documents.result import ResultDocument
 from tightrope.formats.documents.watching import WatchRecord
@@ -44,6 +45,7 @@ DOCUMENTS: dict[str, type] = {
     "export-1": ExportAnswer,
     "info-1": InfoAnswer,
     "learn-1": LearnAnswer,
+    "learn-average-1": AverageAnswer,
     "learn-empty-1": EmptyAnswer,
     "learn-rates-1": RateAnswer,
     "online-1": OnlineRecord,

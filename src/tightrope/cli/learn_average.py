@@ -1,0 +1,134 @@
+"""`learn` for long-run averages: a log in, a robust policy and the interval of its average out."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from tightrope.cli.log_source import print_reading
+from tightrope.cli.model_source import load_model
+from tightrope.cli.options import parse_constants
+from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json
+from tightrope.cli.phases import phase_progress
+from tightrope.cli.questions import Asked, read_properties
+from tightrope.errors import CannotCertify, InputError
+from tightrope.formats.atomic import atomic_write
+from tightrope.formats.documents.files import CertifiedFacts
+from tightrope.formats.documents.outcome import AverageAnswer, Span
+from tightrope.formats.output_file import claim_file
+from tightrope.formats.policy_write import write_policy
+from tightrope.formats.written_by import POLICY
+from tightrope.learning.averages import LearnedAverage, is_average, learn_average_of
+from tightrope.learning.outcome import ledger_facts
+from tightrope.model.parametric_mdp import ParametricMDP
+
+if TYPE_CHECKING:
+    from tightrope.cli.learn_run import Request
+
+
+def asks_average(prop: str | None) -> bool:
+    """Whether one long-run average is asked for."""
+    if prop is None:
+        return False
+    found = [one for file in read_properties([prop]).files for one in file.properties]
+    return len(found) == 1 and is_average(found[0])
+
+
+def run_average(asked: Request) -> None:
+    """Learn, print, write the policy where a file is named."""
+    refused = {
+        "--certificate": asked.certificate,
+        "--policy": asked.policy,
+        "--export": asked.export,
+        "--sets all": asked.compares or None,
+        "--discount": asked.discount,
+        "--terminal-reward": asked.terminal_reward,
+    }
+    for option, value in refused.items():
+        if value is not None:
+            raise InputError(
+                f"{option} does not go with {asked.prop}: learning about long-run averages finds one policy "
+                "and its interval",
+                hint=f"leave {option} out",
+            )
+    if asked.output is not None and asked.output.suffix != ".json":
+        raise InputError("of a long-run average the policy is written, as one file", hint="-o policy.json")
+    claimed = None if asked.output is None else claim_file(asked.output, POLICY, asked.overwrite)
+    files, constants = asked.log.files(), parse_constants(asked.const)
+    properties: Asked = read_properties([] if asked.prop is None else [asked.prop])
+    loaded = load_model(asked.model, properties.model_constants(constants), asked.param, asked.domain)
+    if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
+        raise InputError(
+            f"{asked.model} has no parameters: there is nothing to learn about it",
+            hint="'tightrope check' computes the values of such a model",
+        )
+    (one,) = properties.parts(loaded, constants)
+    reading = asked.log.read(loaded.model, files)
+    with phase_progress() as progress:
+        progress("solve")
+        found = learn_average_of(
+            loaded.model, one.what, one.file, one.options, reading.counts, asked.delta, asked.options()
+        )
+    if asked.json:
+        print_json(_answer(asked.model, found))
+    else:
+        print_reading(reading)
+        _print(found)
+    sys.stdout.flush()
+    if claimed is not None:
+        claimed.check()
+        with atomic_write(claimed.path) as file:
+            write_policy(found.policy, file, loaded.model.hash(), _certified(found))
+    if not found.is_certified:
+        raise CannotCertify(f"{found.text}: the averages were not found closely enough")
+
+
+def _status(found: LearnedAverage) -> str:
+    return "certified" if found.is_certified else "limit"
+
+
+def _certified(found: LearnedAverage) -> CertifiedFacts:
+    return CertifiedFacts(
+        question=found.text,
+        lower=found.interval.lower,
+        upper=found.interval.upper,
+        over=f"the hull of {found.sets.kind.value} sets",
+        confidence=1 - found.ledger.delta,
+        holds=found.ledger.holds,
+        status=_status(found),
+    )
+
+
+def _answer(source: str, found: LearnedAverage) -> AverageAnswer:
+    return AverageAnswer(
+        model=source,
+        question=found.text,
+        robust_policy=Span(found.interval.lower, found.interval.upper),
+        guarantee=found.guarantee,
+        optimistic=found.optimistic,
+        sets=found.sets.kind.value,
+        ledger=ledger_facts(found.ledger),
+        status=_status(found),
+        notes=list(found.sets.notes),
+        peak_memory=peak_memory(),
+        seconds={"solve": round(found.seconds, 6)},
+    )
+
+
+def _print(found: LearnedAverage) -> None:
+    level = f"{1 - found.ledger.delta:g}"
+    held = f"with confidence {level}"
+    if not found.ledger.holds:
+        held = f"NOT with confidence {level}, which is nominal here: the data do not meet the assumption"
+    facts = [
+        ("guarantee", f"{found.guarantee:.9g} {held}"),
+        ("robust policy", f"[{found.interval.lower:.9g}, {found.interval.upper:.9g}]"),
+        ("optimistic", f"{found.optimistic:.9g}: no policy does better"),
+        ("sets", f"the hull of {found.sets.kind.value} sets"),
+        *(("why", reason) for reason in found.decisions.reasons),
+        *(("ledger", line) for line in found.ledger.lines),
+        ("status", _status(found)),
+        ("seconds", f"{found.seconds:.3g}"),
+        ("memory", memory_text()),
+    ]
+    print_facts(found.text, facts)

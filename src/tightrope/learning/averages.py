@@ -1,0 +1,248 @@
+"""`learn_average`: a policy for a long-run average, and what it is worth with confidence 1 − δ.
+
+Statistics and sets are those of `learn`. Their hull, an interval for the probability of every transition,
+holds the truth whenever they do; on it averages have certified bounds for every nature
+(`answering.long_run`). The policy is the one that looks best against nature; its interval is then bounded
+anew, on the model that it leaves: nature against it gives one end, nature for it the other. Which transitions
+are possible matters to averages: none may vanish, by the sets, by the domain, or by an assumption.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Unpack
+
+import numpy as np
+
+from tightrope.answering.long_run import LongRun, average_policy, bound_average
+from tightrope.answering.solving import Directions
+from tightrope.automata.product import ranges
+from tightrope.data.counts import Counts
+from tightrope.errors import CannotCertify, InputError
+from tightrope.formats.policy import Policy
+from tightrope.learning.learn import counts_of
+from tightrope.learning.options import Decisions, LearnOptions, LearnWords, decide
+from tightrope.learning.result import Interval
+from tightrope.learning.stages import Prepared, Stages
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.numbers import Number
+from tightrope.model.objective import Direction, Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.ranges import ranges_over_box
+from tightrope.model.rewards import ParametricReward
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.record import Facts, Record
+from tightrope.prism.parse.diagnostics import Complaint, Source
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.parse.property_syntax import (
+    Property,
+    PropertyFile,
+    RewardFormula,
+    RewardOperator,
+    ValueOperator,
+)
+from tightrope.prism.properties.resolve import (
+    PropertyOptions,
+    formulas_of,
+    pick,
+    read_directions,
+    reward_structure_of,
+)
+from tightrope.problem import constant_texts
+from tightrope.region.region import RegionKind
+from tightrope.solver.equations.assumed_support import assume_support
+from tightrope.solver.solution import Solution
+from tightrope.solver.solve import Limits, solve
+from tightrope.statistics.ledger import Ledger
+from tightrope.uncertainty.sets import Sets, SetsKind
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LearnedAverage(Record):
+    """The robust policy of a long-run average: with the ledger's confidence its average lies in `interval`.
+
+    * `guarantee` is the end of it that the agent dislikes; `optimistic`: no policy does better.
+    * `is_certified`: the bounds are as close as was asked.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=("0.1", "0.9"))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "", {0: 1 - p, 1: p}), (1, "", {0: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"up": [0]})
+    >>> found = tr.learn_average(model, 'Smax=? [ "up" ]', [[(0, "", 1)]] * 50 + [[(0, "", 0)]] * 50)
+    >>> found.interval.lower < 2 / 3 < found.interval.upper
+    True
+    """
+
+    text: str
+    interval: Interval
+    guarantee: float
+    optimistic: float
+    policy: Policy
+    sets: Sets = field(repr=False)
+    decisions: Decisions
+    is_certified: bool
+    seconds: float = field(compare=False)
+
+    @property
+    def ledger(self) -> Ledger:
+        """How δ was spent, and what must hold of the data."""
+        return self.sets.ledger
+
+    def _title_(self) -> str:
+        return f"LearnedAverage: {self.guarantee:.9g} guaranteed"
+
+    def _facts_(self) -> Facts:
+        held = "with confidence" if self.ledger.holds else "NOT with confidence, nominal:"
+        return [
+            ("asked", self.text),
+            ("robust policy", f"[{self.interval.lower:.9g}, {self.interval.upper:.9g}]"),
+            ("confidence", f"{held} {1 - self.ledger.delta:g}"),
+            ("optimistic", f"{self.optimistic:.9g}: no policy does better"),
+        ]
+
+
+def is_average(property_: Property) -> bool:
+    """Whether a property is one long-run average or share of time."""
+    asked = property_.formula
+    path = asked.path if isinstance(asked, ValueOperator) else None
+    return isinstance(path, RewardFormula) and path.operator is RewardOperator.LONG_RUN
+
+
+def learn_average(
+    model: ParametricMDP,
+    property: str,
+    data: Any,
+    *,
+    delta: float = 0.001,
+    const: Mapping[str, Number | bool] | None = None,
+    **options: Unpack[LearnWords],
+) -> LearnedAverage:
+    """The certified interval of a robust policy for `R{"r"}max=? [ S ]` or `Smax=? [ a ]`, from data.
+
+    The options are those of `learn`; sets are "tied", "parameter", "expression" or "rectangular": their
+    hull counts.
+    """
+    asked = LearnOptions.of("learn_average", options)
+    parsed = parse_properties(property, "`property`")
+    read = PropertyOptions(constants=constant_texts(const))
+    return learn_average_of(model, pick(parsed), parsed, read, counts_of(data, model), delta, asked)
+
+
+def learn_average_of(
+    model: ParametricMDP,
+    property_: Property,
+    file: PropertyFile,
+    read: PropertyOptions,
+    counts: Counts,
+    delta: float,
+    options: LearnOptions,
+) -> LearnedAverage:
+    """The same for a property of a file."""
+    begin = time.perf_counter()
+    reward, directions = _asked(model, property_, file, read)
+    decisions = decide(model, counts, options)
+    if decisions.sets in (SetsKind.UNTIED, SetsKind.COUPLED) or decisions.region is RegionKind.SLAB:
+        raise InputError(
+            f"{decisions.sets.value} sets do not go with long-run averages",
+            hint="--sets tied, parameter, expression or rectangular",
+        )
+    prepared = Stages(model, counts, delta, options).prepare(decisions, sets_only=True)
+    hull = _hull(prepared, options, property_.text)
+    precision, limits = options.precision, Limits(seconds=options.seconds)
+
+    def solved(part: MDP | IntervalMDP, objective: Objective) -> Solution:
+        return solve(part, objective, precision=precision / 4, limits=limits, threads=options.threads)
+
+    choice = average_policy(hull, reward, directions, precision, solved)
+    steered, earned = _under(hull, choice), reward[choice]
+    ends = [
+        bound_average(steered, earned, (nature, nature), precision, solved)
+        for nature in (Direction.MIN, Direction.MAX)
+    ]
+    agent = directions[0]
+    best = bound_average(hull, reward, (agent, agent), precision, solved)
+    at, maximises = model.initial, agent is Direction.MAX
+    interval = Interval(float(ends[0].bounds.lower[at]), float(ends[1].bounds.upper[at]))
+    return LearnedAverage(
+        property_.text,
+        interval,
+        interval.lower if maximises else interval.upper,
+        float((best.bounds.upper if maximises else best.bounds.lower)[at]),
+        Policy.of_choices(model.structure, choice),
+        prepared.sets,
+        decisions,
+        all(_is_close(one, at, precision, reward) for one in (*ends, best)),
+        time.perf_counter() - begin,
+    )
+
+
+def _asked(
+    model: ParametricMDP, property_: Property, file: PropertyFile, read: PropertyOptions
+) -> tuple[FloatArray, Directions]:
+    source, operator = Source(file.source, file.file), property_.formula
+    if not is_average(property_) or not isinstance(operator, ValueOperator):
+        raise source.error("a long-run average is wanted here: R=? [ S ] or S=? [ … ]", property_.position)
+    assert isinstance(operator.path, RewardFormula)
+    try:
+        if operator.comparison is not None:
+            raise Complaint("learning needs a value to optimise, not a threshold", operator.position)
+        if read.discount is not None or read.terminal_reward is not None:
+            raise Complaint("discounts and terminal rewards do not go with averages", operator.position)
+        agent, nature, _ = read_directions(operator, file, model.structure, read)
+        if operator.is_reward:
+            reward = reward_structure_of(operator, model.structure)
+        else:
+            assert operator.path.target is not None
+            states = formulas_of(file, model.structure, read).states(operator.path.target)
+            reward = RewardStructure(states.astype(np.float64))
+        if isinstance(reward, ParametricReward):
+            raise Complaint("averages of rewards with parameters are not learned about", operator.position)
+        return reward.per_choice(model.structure), (agent, nature)
+    except Complaint as complaint:
+        raise complaint.in_source(source) from None
+
+
+def _hull(prepared: Prepared, options: LearnOptions, text: str) -> IntervalMDP:
+    """The sets as intervals, none of which reaches down to 0."""
+    sets = prepared.sets
+    model, lower = sets.model, sets.lower
+    if prepared.verdict is None:  # the truth lies in the domain
+        low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
+        lower = np.maximum(lower, np.minimum(low[model.expression], sets.upper))
+    hull = IntervalMDP(model.structure, lower, sets.upper)
+    if options.assume_support is not None:
+        found = assume_support(hull, options.assume_support)
+        assert isinstance(found, IntervalMDP)
+        return found
+    vanishing = (lower <= 0) & (sets.upper > 0)
+    if vanishing.any():
+        expression = int(model.expression[np.argmax(vanishing)])
+        raise CannotCertify(
+            f"{text} depends on which transitions are possible, and neither the domain nor the data show "
+            f"that the probability {model.expressions.text(expression)} is positive\nhint: narrow the domain "
+            "(--domain), collect more data, or say that no transition vanishes: `assume_support`"
+        )
+    return hull
+
+
+def _under(hull: IntervalMDP, choice: OffsetArray) -> IntervalMDP:
+    """What a policy leaves of a model: one choice per state."""
+    structure = hull.structure
+    taken, _ = ranges(structure.transition_start, choice)
+    built = Structure(
+        choice_start=np.arange(structure.states + 1),
+        transition_start=np.concatenate([[0], np.cumsum(np.diff(structure.transition_start)[choice])]),
+        successor=structure.successor[taken],
+        initial_states=structure.initial_states,
+    )
+    return IntervalMDP(built, hull.lower[taken], hull.upper[taken])
+
+
+def _is_close(found: LongRun, at: int, precision: float, reward: FloatArray) -> bool:
+    size = max(1.0, float(np.abs(reward).max(initial=0.0)))
+    width = float(found.bounds.upper[at] - found.bounds.lower[at])
+    return found.missed is None and width <= 8 * precision * size

@@ -7,8 +7,8 @@ the same for all of them. For any vector h, with T the optimal backup of one ste
 
 (the policy that is greedy for h attains the left side, whatever nature does; nature's answer to h, or nobody,
 keeps every policy below the right one). Relative value iteration, damped so that periods do no harm, looks
-for an h; what counts are one backup of it with safe rounding and these two ends. From outside, a play ends in
-some component: in the quotient (`answering.quotient`) a component is one state, with a choice to stop that
+for an h, in a chain from where linear systems lead (`chain_bias`); what counts are one backup of it with
+safe rounding and these two ends. From outside, a play ends in some component: in the quotient (`answering.quotient`) a component is one state, with a choice to stop that
 wins with the probability (g − floor) / (largest − floor), and the largest probability of winning is the
 value, on that scale: with the lower bounds of all g a lower bound, with the upper ones an upper bound. A
 minimum is the maximum of the negated reward, negated.
@@ -27,6 +27,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from tightrope.answering.chain_bias import bias_of_chain
 from tightrope.answering.quotient import Quotient
 from tightrope.answering.solving import Directions, Solve, opposite, require_constant
 from tightrope.answering.values import Bounds
@@ -117,12 +118,15 @@ def _gain(
     """Bounds on the best average inside one end component, given whole, and the vector behind them."""
     structure = part.structure
     expected = expectation(part, nature)
-    values, starts = np.zeros(structure.states), structure.choice_start[:-1]
+    solved = bias_of_chain(part, reward, nature)
+    values = np.zeros(structure.states) if solved is None else solved
+    starts = structure.choice_start[:-1]
     rounds, scale = 0, max(1.0, float(np.abs(reward).max(initial=0.0)))
     while rounds < MOST_ROUNDS:
         step = np.maximum.reduceat(reward + expected(values), starts) - values
         rounds += 1
-        if rounds % _CHECK_EVERY == 0 and np.ptp(step) <= precision * scale / 4:
+        looks = rounds % _CHECK_EVERY == 0 or (rounds == 1 and solved is not None)
+        if looks and np.ptp(step) <= precision * scale / 4:
             break
         values += step / 2
         values -= values[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from fractions import Fraction
 from math import factorial
@@ -62,6 +63,59 @@ endmodule
 label "bad" = s=3;
 rewards s<3 : 1; [] s=1 : 2; endrewards
 """
+EPIDEMIC = """
+ctmc
+const int N = 6;
+module people
+  i : [0..N] init 2; r : [0..N];
+  [infect] i>0 & i+r<N -> 0.3*i*(N-i-r) : (i'=i+1);
+  [recover] i>0 & r<N -> 0.8*i : (i'=i-1) & (r'=r+1);
+endmodule
+label "over" = i=0;
+rewards "sick" true : i; endrewards
+rewards "infections" [infect] true : 1; endrewards
+"""
+POLLING = """
+ctmc
+const int n = 3; const double lam = 0.5; const double switch = 5; const double serve = 1.5;
+module server
+  at : [1..n]; busy : bool;
+  [next1] at=1 & !busy -> switch : (at'=2);
+  [take1] at=1 & !busy -> switch : (busy'=true);
+  [done1] at=1 & busy -> serve : (busy'=false) & (at'=2);
+  [next2] at=2 & !busy -> switch : (at'=3);
+  [take2] at=2 & !busy -> switch : (busy'=true);
+  [done2] at=2 & busy -> serve : (busy'=false) & (at'=3);
+  [next3] at=3 & !busy -> switch : (at'=1);
+  [take3] at=3 & !busy -> switch : (busy'=true);
+  [done3] at=3 & busy -> serve : (busy'=false) & (at'=1);
+endmodule
+module one
+  w1 : [0..1];
+  [] w1=0 -> lam : (w1'=1);
+  [next1] w1=0 -> 1 : true;
+  [take1] w1=1 -> 1 : true;
+  [done1] w1=1 -> 1 : (w1'=0);
+endmodule
+module two = one [ w1=w2, next1=next2, take1=take2, done1=done2 ] endmodule
+module three = one [ w1=w3, next1=next3, take1=take3, done1=done3 ] endmodule
+label "all" = w1+w2+w3=3;
+rewards "waiting" true : w1+w2+w3; endrewards
+"""
+KNOWN = (
+    (EPIDEMIC, 'P=? [ F<=4 "over" ]'),
+    (EPIDEMIC, 'P=? [ i<5 U[1,6] "over" ]'),
+    (EPIDEMIC, 'P=? [ i<5 U "over" ]'),
+    (EPIDEMIC, 'R{"sick"}=? [ F "over" ]'),
+    (EPIDEMIC, 'R{"infections"}=? [ C<=3 ]'),
+    (EPIDEMIC, "S=? [ r>=4 ]"),
+    (POLLING, 'P=? [ F<=3 "all" ]'),
+    (POLLING, 'P=? [ !"all" U[0.5,2] at=3 ]'),
+    (POLLING, 'R{"waiting"}=? [ F "all" ]'),
+    (POLLING, 'R{"waiting"}=? [ C<=5 ]'),
+    (POLLING, 'R{"waiting"}=? [ S ]'),
+    (POLLING, 'S=? [ "all" ]'),
+)
 QUESTIONS = (
     'P=? [ F<=1.5 "full" ]',
     'P=? [ F[0.5,2] "full" ]',
@@ -109,6 +163,41 @@ def test_queue_agrees_with_storm(asked: str, tmp_path: Path) -> None:
     low, high = found.bounds
     theirs = storm_values(QUEUE, asked, tmp_path)
     assert low - 5e-6 * abs(theirs) <= theirs <= high + 5e-6 * abs(theirs)
+
+
+@pytest.mark.parametrize(("text", "asked"), KNOWN)
+def test_known_models_agree_with_storm(text: str, asked: str, tmp_path: Path) -> None:
+    found = tr.answer(chain_of(text), asked)
+    assert found.status == "certified" and found.bounds is not None
+    low, high = found.bounds
+    theirs = storm_values(text, asked, tmp_path)
+    assert low - 5e-6 * abs(theirs) <= theirs <= high + 5e-6 * abs(theirs)
+
+
+def test_rewards_of_a_moment_agree_with_matrix_exponentials() -> None:
+    chain = chain_of(EPIDEMIC)
+    sick = chain.structure.rewards["sick"].per_choice(chain.structure)
+    for time in (0.5, 2.0):
+        exact = float((expm(generator_of(chain) * time) @ sick)[0])
+        bounds = tr.answer(chain, f'R{{"sick"}}=? [ I={time} ]').bounds
+        assert bounds is not None and bounds[0] <= exact * (1 + 1e-11) and exact * (1 - 1e-11) <= bounds[1]
+
+
+def test_slow_mixing_does_not_slow_down_shares_of_time() -> None:
+    text = "ctmc module q x:[0..60]; [] x<60 -> 1:(x'=x+1); [] x>0 -> 1:(x'=x-1); endmodule"
+    share = tr.answer(chain_of(text), "S=? [ x<=29 ]")
+    assert share.status == "certified" and share.iterations < 100
+
+
+def test_the_speed_benchmark_runs_in_small() -> None:
+    path = Path(__file__).parents[1] / "benchmarks" / "uniformisation_speed.py"
+    spec = importlib.util.spec_from_file_location("uniformisation_speed", path)
+    assert spec is not None and spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name, text, _, asked in module.CASES:
+        row = module.measure(name, text, 3, asked, 1)
+        assert row["status"] == "certified" and row["lower"] - 1e-4 <= row["storm"] <= row["upper"] + 1e-4
 
 
 @pytest.mark.parametrize("time", [0.25, 3.0, 40.0])

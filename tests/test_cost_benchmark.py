@@ -9,9 +9,12 @@ from benchmark_script import run_benchmark
 
 
 def test_intervals_of_costs_cover(tmp_path: Path) -> None:
-    output = tmp_path / "coverage.json"
+    output = tmp_path / "coverage.jsonl"
     finished = run_benchmark("cost_coverage.py", "--smoke", "-o", output)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    rows = json.loads(output.read_text(encoding="utf-8"))["rows"]
+    lines = output.read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in lines.splitlines()]
     claimed = [row for row in rows if row["claimed"]]
     assert len(claimed) == 4 and all(row["misses"] <= 1 for row in claimed)
+    again = run_benchmark("cost_coverage.py", "--smoke", "-o", output)
+    assert again.returncode == 0 and output.read_text(encoding="utf-8") == lines

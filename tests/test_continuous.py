@@ -411,3 +411,30 @@ def test_check_and_info_speak_of_continuous_time(tmp_path: Path, capsys: pytest.
     assert over["lower"] < found["lower"] < found["upper"] < over["upper"]
     assert run(["check", str(file), "--at", "lam=0.3,mu=1", *asked, "--certificate", "x.cert"]) == 2
     assert "--certificate: it does not go with continuous time" in capsys.readouterr().err
+
+
+def test_steps_in_several_calls_are_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = chain_of(QUEUE)
+    asked = ('P=? [ F<=3 "full" ]', 'R{"routes"}=? [ C<=2 ]')
+    once = [tr.answer(chain, one).bounds for one in asked]
+    monkeypatch.setattr("tightrope.continuous.transient._AT_ONCE", 700)
+    assert [tr.answer(chain, one).bounds for one in asked] == once
+
+
+def test_the_time_limit_ends_uniformisation_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "queue.sm"
+    file.write_text(QUEUE)
+    words = ["check", str(file), "--prop", 'P=? [ F<=1000000 "full" ]', "--time-limit", "0.001"]
+    assert run(words) == 1
+    assert "the time limit was reached after" in capsys.readouterr().err
+
+
+def test_long_times_end_when_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = chain_of(QUEUE)
+    monkeypatch.setattr("tightrope.continuous.transient._AT_ONCE", 200_000)
+    late = tr.answer(chain, 'R{"customers"}=? [ I=50000 ]').bounds
+    average = tr.answer(chain, 'R{"customers"}=? [ S ]', precision=1e-9).bounds
+    assert late is not None and average is not None
+    assert late[0] <= average[1] and average[0] <= late[1] and late[1] - late[0] < 1e-6 * late[1]

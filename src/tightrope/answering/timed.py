@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from time import monotonic
 
 import numpy as np
 
@@ -105,6 +106,7 @@ class TimedOperators(Operators):
         nested: Callable[[Expression], BoolArray],
     ):
         self.chain = chain
+        self._deadline = monotonic() + effort.limits.seconds
         super().__init__(self._embedded(True), file, options, effort, formulas, nested)
 
     def _embedded(self, highest_rewards: bool) -> MDP | IntervalMDP:
@@ -150,7 +152,8 @@ class TimedOperators(Operators):
         later = self._unbounded(problem, maximise, precision) if bound.upper is None else None
 
         def bounded(tail: float) -> tuple[Pair, int]:
-            return until(self.chain, problem, bound, tail, maximise, later)
+            how = Horizon(bound.lower, tail, maximise, self._deadline)
+            return until(self.chain, problem, bound, how, later)
 
         low, high = self._refined(operator, bounded, precision, complement)
         return Bounds(low, high)
@@ -212,7 +215,7 @@ class TimedOperators(Operators):
         everything, nothing = np.ones(len(earned), np.bool_), np.zeros(len(earned))
 
         def computed(tail: float) -> tuple[Pair, int]:
-            horizon = Horizon(time, tail, maximise)
+            horizon = Horizon(time, tail, maximise, self._deadline)
             if is_moment:
                 (low, high), steps = expect_at(self.chain, everything, nothing, shifted, horizon)
                 moved = floor
@@ -276,22 +279,22 @@ def until(
     chain: CTMC | IntervalCTMC,
     problem: PathProblem,
     bound: TimeBound,
-    tail: float,
-    maximise: bool,
+    before: Horizon,
     later: Pair | None,
 ) -> tuple[Pair, int]:
-    """Bounds on P(a U[t1,t2] b); `later` are those of the unbounded until where there is no t2."""
+    """Bounds on P(a U[t1,t2] b), `before` with the time t1; `later` are those of the unbounded until where
+    there is no t2."""
     allowed = np.ones(chain.states, np.bool_) if problem.allowed is None else problem.allowed
     steps = 0
     if bound.upper is not None:
         worth = problem.target.astype(np.float64)
-        window = Horizon(bound.upper - bound.lower, tail, maximise)
+        window = replace(before, time=bound.upper - bound.lower)
         active = allowed & ~problem.target
         later, steps = expect_at(chain, active, worth, np.zeros(chain.states), window)
     assert later is not None
     if bound.lower == 0 and not bound.after_start:
         return later, steps
-    nothing, before = np.zeros(chain.states), Horizon(bound.lower, tail, maximise)
+    nothing = np.zeros(chain.states)
     (low, _), first = expect_at(chain, allowed, nothing, np.maximum(later[0], 0.0), before)
     (_, high), second = expect_at(chain, allowed, nothing, later[1], before)
     return (low, high), steps + first + second

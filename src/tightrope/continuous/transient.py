@@ -17,11 +17,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
+from time import monotonic
 
 import numpy as np
 
 from tightrope.continuous.poisson import PoissonWeights, poisson_weights
 from tightrope.continuous.sweeps import RobustSteps, Steps, follow_back, run_robust_steps, run_steps
+from tightrope.errors import CannotCertify
 from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import stop_interpreting
@@ -30,6 +33,9 @@ from tightrope.numerics.rounding import UNIT, error_factor
 
 Pair = tuple[FloatArray, FloatArray]
 """Lower and upper bounds, one for every state."""
+
+_AT_ONCE = 100_000_000
+"""Transitions that a compiled call looks at: some tenths of a second."""
 
 _SPREAD = 1.0 + 2.0**-20
 """The uniform rate of interval chains is so much above their largest exit rate."""
@@ -45,18 +51,48 @@ class Clock:
     width: int
     """The most numbers that are added up in a step of a state."""
 
-    def run(self, values: FloatArray, shares: FloatArray, maximise: bool) -> tuple[FloatArray, float, float]:
-        """Σ_k shares[k]·(values after k steps), with its relative and absolute errors (per unit)."""
+    def run(
+        self, values: FloatArray, shares: FloatArray, horizon: Horizon
+    ) -> tuple[FloatArray, float, float]:
+        """Σ_k shares[k]·(values after k steps), with its relative and absolute errors (per unit).
+
+        Steps are taken some at a time: in between an interrupt is heard, the deadline looked at, and whether
+        a step changes anything. Where not a bit changes, no later step does, and the sum is finished at once.
+        """
         stop_interpreting()
         total = np.zeros(len(self.active))
-        chain = self.steps
         number = len(shares)
+        at_once = max(1, _AT_ONCE // (len(self.steps.successor) + len(self.active)))
+        for first in range(0, number, at_once):
+            if monotonic() > horizon.deadline:
+                raise CannotCertify(
+                    f"the time limit was reached after {first:,} of {number:,} steps of uniformisation. Try "
+                    "increasing the time limit, or a shorter time bound."
+                )
+            part = shares[max(first - 1, 0) : first + at_once].copy()
+            if first:
+                part[0] = 0.0  # these values have been counted
+            values = self._advanced(values, part, total, horizon.maximise)
+            rest = first + at_once
+            if rest < number and np.array_equal(
+                values, self._advanced(values, np.zeros(2), np.zeros(len(total)), horizon.maximise)
+            ):
+                total += float(shares[rest:].sum()) * values
+                break
+        if isinstance(self.steps, Steps):
+            return total, error_factor(number * (self.width + 6) + 4), 0.0
+        return total, error_factor(2 * number + 4), number * (4 * self.width + 12) * UNIT * 1.01
+
+    def _advanced(
+        self, values: FloatArray, shares: FloatArray, total: FloatArray, maximise: bool
+    ) -> FloatArray:
+        """The values after len(shares) − 1 more steps; `total` grows on the way."""
+        chain = self.steps
         if isinstance(chain, Steps):
-            run_steps(
+            return run_steps(
                 chain.start, chain.successor, chain.weight, chain.stay, chain.constant, values, shares, total
             )
-            return total, error_factor(number * (self.width + 6) + 4), 0.0
-        run_robust_steps(
+        return run_robust_steps(
             chain.group_start,
             chain.start,
             chain.successor,
@@ -70,7 +106,6 @@ class Clock:
             total,
             maximise,
         )
-        return total, error_factor(2 * number + 4), number * (4 * self.width + 12) * UNIT * 1.01
 
 
 def uniformise(chain: CTMC | IntervalCTMC, active: BoolArray, worth: FloatArray) -> Clock | None:
@@ -179,6 +214,8 @@ class Horizon:
     time: Fraction
     tail: float
     maximise: bool = True
+    deadline: float = inf
+    """When to give up, on the clock of `time.monotonic`."""
 
 
 def expect_at(
@@ -201,9 +238,7 @@ def expect_at(
     weights = poisson_weights(clock.rate * horizon.time, horizon.tail)
     shares = np.zeros(weights.last + 1)
     shares[weights.first :] = weights.weight
-    found, relative, absolute = clock.run(
-        np.ascontiguousarray(values[clock.active]), shares, horizon.maximise
-    )
+    found, relative, absolute = clock.run(np.ascontiguousarray(values[clock.active]), shares, horizon)
     peak = float(max(worth[~active].max(initial=0.0), values[active].max(initial=0.0)))
     outside = (weights.left + weights.right) * peak
     return _spread(active, worth, _bounds(found, relative, absolute * peak, outside, weights)), weights.last
@@ -223,7 +258,7 @@ def earn_until(chain: CTMC | IntervalCTMC, earned: FloatArray, horizon: Horizon)
     after = np.cumsum(weights.weight[::-1])[::-1]
     more[: weights.first] = after[0]
     more[weights.first : weights.last] = after[1:]
-    found, relative, absolute = clock.run(earned, more, horizon.maximise)
+    found, relative, absolute = clock.run(earned, more, horizon)
     rate = float(clock.rate)
     peak = float(earned.max(initial=0.0))
     missing = weights.first * weights.left + (weights.last + 1) * weights.right + weights.excess

@@ -27,6 +27,15 @@ def test_smoke_run_writes_a_row_for_every_build(tmp_path: Path) -> None:
     assert len(finished.stdout.splitlines()) == 4
 
 
+def test_quotients_beside_polynomials(tmp_path: Path) -> None:
+    results = tmp_path / "quotients.json"
+    finished = run_benchmark("quotient_build.py", "--smoke", "--json", results)
+    assert finished.returncode == 0, finished.stderr
+    rows = json.loads(results.read_text(encoding="utf-8"))
+    assert [row["kind"] for row in rows] == ["one", "per column", "per state"]
+    assert [row["expressions"] for row in rows] == [row["polynomial_expressions"] for row in rows]
+
+
 def test_goals() -> None:
     missed = runpy.run_path(str(SCRIPT))["missed"]
     good = {

@@ -35,7 +35,7 @@ from tightrope.model.domain_vertices import domain_vertices
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.polynomial import Polynomial
-from tightrope.model.ranges import ranges_over_box
+from tightrope.model.ranges import ranges_over_box, table_of
 
 _MOST_CELLS = 2000
 _MOST_HALVINGS = 40
@@ -103,8 +103,13 @@ class SignProof:
 def prove_signs(denominators: Sequence[Polynomial], parameters: Parameters) -> SignProof:
     """Decide for every denominator that it is positive, or negative, everywhere in the domain."""
     vertices = domain_vertices(parameters)
+    table = table_of(parameters.names, list(denominators))
+    low, high = ranges_over_box(table, parameters.lower, parameters.upper)
     signs: list[int] = []
     for number, g in enumerate(denominators):
+        if low[number] > 0.0 or high[number] < 0.0:
+            signs.append(1 if low[number] > 0.0 else -1)
+            continue
         outcome: _Outcome = False
         for sign in _likely_signs(g, vertices):
             outcome = _settle(g * sign, parameters, vertices, _POSITIVE)

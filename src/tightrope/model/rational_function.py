@@ -16,6 +16,8 @@ from tightrope.model.numbers import Number
 from tightrope.model.polynomial import Polynomial, Quotient, as_polynomial
 from tightrope.model.polynomial_division import common_divisor, divided, normalised
 
+_ONE = Polynomial.constant(1)
+
 
 class RationalFunction(Quotient):
     """Immutable and hashable; made by dividing polynomials, and equal exactly where the functions are equal.
@@ -130,7 +132,8 @@ def quotient(numerator: Polynomial, denominator: Polynomial) -> Function:
         whole = divided(numerator, denominator)
         if whole is not None:
             return whole
-        shared = common_divisor(numerator, denominator)
+        # What is of degree 1 has no divisor but itself.
+        shared = _ONE if denominator.degree == 1 else common_divisor(numerator, denominator)
         if not shared.is_constant:
             numerator, denominator = _part(numerator, shared), _part(denominator, shared)
     elif not numerator.terms:

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.model.expressions import Expressions
-from tightrope.model.polynomial import Monomial, monomial_order
+from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.model.rational_function import Function, RationalFunction
 from tightrope.model.reciprocals import Reciprocals, without_unused
@@ -68,12 +68,21 @@ class PolynomialIndex:
 
     def add_functions(self, functions: Sequence[Function]) -> IndexArray:
         """The numbers of functions, polynomials and rational ones."""
-        columns: dict[Monomial, list[Fraction]] = {}
-        for row, function in enumerate(functions):
-            for monomial, c in self._reciprocals.extended(function).terms.items():
-                columns.setdefault(monomial, [Fraction(0)] * len(functions))[row] = c
-        terms = {m: RationalArray.from_fractions(column) for m, column in columns.items()}
-        numbers = self.add_array(PolynomialArray(terms, len(functions)))
+        rows = [
+            sorted((self._number(m), c) for m, c in self._reciprocals.extended(function).terms.items())
+            for function in functions
+        ]
+        flat = [term for row in rows for term in row]
+        coefficient = self._coefficient_numbers(RationalArray.from_fractions([c for _, c in flat]))
+        word = (np.array([m for m, _ in flat], dtype=np.int64) << 32) | coefficient
+        length = np.array([len(row) for row in rows], dtype=np.int64)
+        start = np.cumsum(length) - length
+        node: OffsetArray = np.zeros((len(rows), 1), dtype=np.int64)
+        for depth in range(int(length.max(initial=0))):
+            longer = np.flatnonzero(length > depth)
+            keys = np.stack([node[longer, 0], word[start[longer] + depth]], axis=1)
+            node[longer, 0] = self._nodes.insert(keys) + 1
+        numbers = self._polynomials.insert(node)
         self.rational.update(
             n for n, f in zip(numbers.tolist(), functions, strict=True) if isinstance(f, RationalFunction)
         )
@@ -81,8 +90,12 @@ class PolynomialIndex:
 
     def functions(self, numbers: ExactIntegers) -> list[Function]:
         """The functions with these numbers."""
-        batch = self.polynomials(numbers)
-        return [self._reciprocals.function(batch.polynomial(i)) for i in range(len(batch))]
+        found: list[dict[Monomial, Fraction]] = [{} for _ in range(len(numbers))]
+        for row, monomial, coefficient in self._terms(numbers):
+            values = self._rationals(coefficient).to_fractions()
+            for i, m, value in zip(row.tolist(), monomial.tolist(), values, strict=True):
+                found[i][self._monomials[m]] = value
+        return [self._reciprocals.function(Polynomial(terms)) for terms in found]
 
     def polynomials(self, numbers: ExactIntegers) -> PolynomialArray:
         """The batch of the polynomials with these numbers."""

@@ -78,10 +78,12 @@ class Quotients:
     def _check_sums(self, entries: IndexArray, frame: Frame) -> None:
         """Every distinct combination of entries once."""
         distinct, position = np.unique(entries, axis=0, return_inverse=True)
+        listed = np.unique(distinct)
+        functions = dict(zip(listed.tolist(), self._table.functions(listed), strict=True))
         for row, combination in enumerate(map(tuple, distinct.tolist())):
             if combination in self._sums:
                 continue
-            total: Function = reduce(add, self._table.functions(np.array(combination)))
+            total: Function = reduce(add, [functions[entry] for entry in combination])
             if total != _ONE:
                 found = total.text(self._table.parameter_names)
                 message = f"the probabilities of this command sum to {found}, not 1,"

@@ -198,6 +198,24 @@ def test_costs_where_there_are_none(model: tr.ParametricMDP, log: pd.DataFrame) 
         tr.online(problem, cost_sd=1.0)
 
 
+def test_the_options_of_the_command(
+    capsys: pytest.CaptureFixture[str], log: pd.DataFrame, tmp_path: Path
+) -> None:
+    file = tmp_path / "bills.csv"
+    log.to_csv(file, index=False)
+    words = ["learn", *ARGUMENTS, "--data", str(file), "--delta", "0.05", "--sets", "expression"]
+    assert run([*words, "--cost-range", "0,4"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "episode, step, cost" in shown and "costs lie within [0, 4]" in shown
+    for given, message in (
+        (["--cost-range", "5"], "--cost-range is '5', not two numbers"),
+        (["--cost-range", "0,3"], "(--cost-range), or a bound on their standard deviation (--cost-sd)"),
+        (["--cost-sd", "0"], "--cost-sd is 0.0, not a positive number"),
+    ):
+        assert run([*words, *given]) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_noise_of_samples(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     random = np.random.default_rng(4)
     mean = np.full(20_000, 0.5)

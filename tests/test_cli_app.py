@@ -213,3 +213,27 @@ def test_main_leaves_with_the_exit_code() -> None:
     done = subprocess.run([sys.executable, "-m", "tightrope", "nosuch"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: No such command 'nosuch'")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--param", "p=0.1:0.3", "--param", "q=0.1:0.5"],
+            "--param is given twice and takes one value: --param p=…,q=… says both",
+        ),
+        (
+            ["--at", "p=0.1", "--json", "--at=q=0.2"],
+            "--at is given twice and takes one value: --at p=…,q=… says both",
+        ),
+        (["--precision", "1e-3", "--precision", "1e-9"], "--precision is given twice and takes one value"),
+    ],
+)
+def test_an_option_given_twice_is_refused(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last one would win, and the other one be lost without a word."""
+    assert app.run(["check", "nowhere.prism", "--prop", "P=? [ F done ]", *options]) == 2
+    assert f"error: {message}" in capsys.readouterr().err
+    assert app.run(["check", "nowhere.prism", "--const", "n=1", "--const", "k=2"]) == 2
+    assert "nowhere.prism" in capsys.readouterr().err

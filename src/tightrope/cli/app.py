@@ -118,7 +118,31 @@ def load_group(chosen: str | None) -> Any:
         for parameter in command.params:
             parameter.help = _escaped(getattr(parameter, "help", None))
         command.get_params = _with_conversions(command.get_params)
+        command.make_parser = _refusing_repetition(command.make_parser)
     return group
+
+
+def _refusing_repetition(make_parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Parsers that refuse an option that stands there twice but takes one value: the last one would win."""
+
+    def make(context: Any) -> Any:
+        parser = make_parser(context)
+        parse = parser.parse_args
+
+        def parse_args(args: list[str]) -> Any:
+            given, rest, order = parse(args=args)
+            for option in order:
+                is_valued = not getattr(option, "is_flag", False) and not option.multiple
+                if is_valued and option.param_type_name == "option" and order.count(option) > 1:
+                    name = max(option.opts, key=len)
+                    joined = f": {name} p=…,q=… says both" if option.name in ("at", "param") else ""
+                    context.fail(f"{name} is given twice and takes one value{joined}")
+            return given, rest, order
+
+        parser.parse_args = parse_args
+        return parser
+
+    return make
 
 
 def _with_conversions(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:

@@ -112,7 +112,7 @@ def _interval_chain(chain: IntervalCTMC, divisor: FloatArray) -> IntervalMDP:
     error = error_factor(int(np.diff(chain.transition_start).max()) + 4)
     least = np.add.reduceat(low_rate, starts) / divisor
     largest = np.add.reduceat(high_rate, starts) / divisor
-    low[loops.loop] += np.maximum(1 - largest - error, 0.0)
+    low[loops.loop] = np.maximum(down(low[loops.loop] + np.maximum(1 - largest - error, 0.0)), 0.0)
     high[loops.loop] += np.maximum(1 - least + error, 0.0)
     return IntervalMDP(loops.structure, np.minimum(low, 1.0), np.minimum(up(high), 1.0))
 

@@ -37,6 +37,9 @@ Pair = tuple[FloatArray, FloatArray]
 _AT_ONCE = 100_000_000
 """Transitions that a compiled call looks at: some tenths of a second."""
 
+_TINY = 1e-280
+"""More than underflow can add up to."""
+
 _SPREAD = 1.0 + 2.0**-20
 """The uniform rate of interval chains is so much above their largest exit rate."""
 
@@ -197,8 +200,8 @@ def _transitions_of(start: OffsetArray, members: OffsetArray) -> tuple[OffsetArr
 
 def _can_earn(chain: CTMC | IntervalCTMC, active: BoolArray, worthy: BoolArray) -> BoolArray:
     """States with a path through active states to a state that is worth something; others are worth 0."""
-    rates = chain.exact.to_float() if isinstance(chain, CTMC) else chain.upper
-    happens = rates[chain.expression] > 0
+    possible = np.not_equal(chain.exact.numerator, 0) if isinstance(chain, CTMC) else chain.upper > 0
+    happens = possible.astype(np.bool_)[chain.expression]
     source, target = chain.structure.transition_choice[happens], chain.successor[happens]
     order = np.argsort(target, kind="stable")
     start = np.searchsorted(target[order], np.arange(chain.states + 1))
@@ -272,8 +275,8 @@ def _bounds(
     found: FloatArray, relative: float, absolute: float, outside: float, weights: PoissonWeights
 ) -> Pair:
     error = (relative + weights.error) * 1.01 + 8 * UNIT
-    low = np.maximum(found * ((1 - error) / weights.high_total) - absolute, 0.0)
-    high = found * ((1 + error) / weights.low_total) + (absolute + outside) * (1 + 8 * UNIT)
+    low = np.maximum(found * ((1 - error) / weights.high_total) - absolute - _TINY, 0.0)
+    high = found * ((1 + error) / weights.low_total) + (absolute + outside) * (1 + 8 * UNIT) + _TINY
     return low, high
 
 

@@ -112,7 +112,8 @@ class ParametricCTMC(Structured):
         if not self.parameters.contains(exact):
             raise InputError(
                 f"the point {named_point(exact, self.parameters.names)} lies outside the domain "
-                f"{self.parameters.text()}"
+                f"{self.parameters.text()}",
+                hint="`params` and `domain` say what the domain is",
             )
         earned = {name: reward.at(exact).per_choice(self.structure) for name, reward in self.earned.items()}
         return CTMC(

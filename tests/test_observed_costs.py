@@ -207,6 +207,8 @@ def test_the_options_of_the_command(
     assert run([*words, "--cost-range", "0,4"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "episode, step, cost" in shown and "costs lie within [0, 4]" in shown
+    assert run(["data", str(file), "--model", *ARGUMENTS[:3]]) == 0
+    assert "costs 2,400, from 0 to 4" in " ".join(capsys.readouterr().out.split())
     for given, message in (
         (["--cost-range", "5"], "--cost-range is '5', not two numbers"),
         (["--cost-range", "0,3"], "(--cost-range), or a bound on their standard deviation (--cost-sd)"),

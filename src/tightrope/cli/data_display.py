@@ -47,6 +47,9 @@ def _facts(description: LogDescription) -> Iterator[tuple[str, str]]:
     yield "rows", grouped(reading.rows)
     yield "episodes", "not told" if design.episodes is None else grouped(design.episodes)
     yield "transitions", f"{grouped(counts.steps)} counted"
+    if counts.costs is not None:
+        costs = counts.costs
+        yield "costs", f"{grouped(costs.number)}, from {costs.least:g} to {costs.most:g}"
     if description.bytes is not None:
         yield "bytes", grouped(description.bytes)
     yield "design", design.kind.value

@@ -196,9 +196,12 @@ def test_what_does_not_go_with_temporal_formulas_is_said(shuttle: tr.ParametricM
     data = tr.Simulator(shuttle.instantiate(p=0.5), model_hash=shuttle.hash()).generative(50, seed=1)
     with pytest.raises(tr.InputError, match="untied sets do not go with temporal formulas"):
         tr.learn(problem, data, sets="untied")
-    result = tr.learn(problem, data, sets="tied")
-    with pytest.raises(tr.InputError, match="certificates do not cover the automaton"):
-        result.certify(tmp_path / "a.cert")
+    given = tr.learn(problem, data, sets="tied", policy={0: "left", 2: "back"})
+    with pytest.raises(tr.InputError, match="about the robust policy, and a policy is given"):
+        given.certify(tmp_path / "a.cert")
+    assert not (tmp_path / "a.cert").exists()
+    with pytest.raises(tr.InputError, match="over a domain do not cover the automaton"):
+        tr.over_domain(problem).certify(tmp_path / "b.cert")
     with pytest.raises(tr.InputError, match="untied sets do not go with temporal formulas"):
         tr.online(problem, sets="untied")
     with pytest.raises(tr.InputError, match="plans of data are not supported for temporal formulas"):
@@ -341,10 +344,33 @@ def test_the_command_line_learns_samples_and_evaluates(
     assert best["lower"] == pytest.approx(2 / 3, abs=1e-5)
     more = tmp_path / "more.parquet"
     ran("sample", *common, "--at", "p=0.5", "--episodes", "9", "--policy", str(file), "-o", str(more))
-    assert run([*learn, "--certificate", str(tmp_path / "c.cert")]) == 2
-    assert "does not cover the automaton" in capsys.readouterr().err
-    assert not (tmp_path / "c.cert").exists()
-    ran("report", str(out))
+    proof = tmp_path / "c.cert"
+    certified = json.loads(ran(*learn, "--certificate", str(proof), "--json"))["certificate"]["policies"]
+    assert certified["robust policy"]["lower"] == pytest.approx(guarantee, abs=1e-5)
+    tied = ["--model", *common, "--prop", asked, "--data", str(data), "--json"]
+    verified = json.loads(ran("verify", str(proof), *tied))
+    assert verified["valid"] and verified["bound"]["data"] is verified["bound"]["property"] is True
+    assert run([*learn, "--policy", str(file), "--certificate", str(tmp_path / "d.cert")]) == 2
+    assert "--policy is a controller" in capsys.readouterr().err
+    ran("report", str(out), "--certificate", str(proof))
+
+
+def test_certificates_are_about_the_models_own_data(shuttle: tr.ParametricMDP, tmp_path: Path) -> None:
+    truth = shuttle.instantiate(p=0.5)
+    data = tr.Simulator(truth, model_hash=shuttle.hash()).episodes(300, seed=1)
+    asked = 'Pmax=? [ (G (F "a")) & (G (F "b")) ]'
+    problem = temporal(shuttle, asked)
+    assert problem.lowered(problem.lift(data)) == data
+    for region, sets in (("likelihood", "rectangular"), ("polytope", "coupled"), ("ellipsoid", "expression")):
+        result = tr.learn(problem, data, delta=0.01, region=region, sets=sets)
+        (found,) = result.certify(tmp_path / "c.cert", overwrite=True).values()
+        assert found.lower == pytest.approx(result.guarantee, abs=1e-4)
+        for exact in (False, True):
+            verdict = tr.verify(tmp_path / "c.cert", model=shuttle, property=asked, data=data, exact=exact)
+            assert verdict.valid and verdict.not_tied == ("policy",), verdict
+    other = tr.Simulator(truth, model_hash=shuttle.hash()).episodes(300, seed=2)
+    with pytest.raises(tr.CannotCertify, match="about other data"):
+        tr.verify(tmp_path / "c.cert", model=shuttle, data=other)
 
 
 def test_steered_problems_keep_constants_of_the_property(shuttle: tr.ParametricMDP) -> None:

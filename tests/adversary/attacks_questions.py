@@ -17,6 +17,7 @@ BEST = ("point/average", "interval/average")
 TEMPORAL = ("point/temporal", "interval/temporal")
 RARELY = ("point/rarely", "interval/rarely")
 SETTLES = ("point/settles", "interval/settles")
+REMEMBERED = ("remembered/tied", "remembered/rectangular")
 
 
 def gains(side: str, value: float, bias: float | None = None) -> Forge:
@@ -150,5 +151,13 @@ ATTACKS = [
     Attack("temporal-ranks-zero", TEMPORAL, both(product_vector("lower", 0.9), change("values.0.lower_ranking", np.zeros_like)), "equal ranks taken for progress"),
     Attack("temporal-claim", (*TEMPORAL, *RARELY, *SETTLES), shift(0.01, 0.02), "nobody compares claim and vector"),
     Attack("temporal-complement-forgotten", RARELY, lambda f: claim(f, 1 - float(f["claims.0.upper"]) - 1e-4, 1 - float(f["claims.0.lower"]) + 1e-4), "the value before the complement"),
+    # Learned: statistics are those of the model, the game is the product's.
+    Attack("remembered-claim", REMEMBERED, only_claim(0.95, 1.0), "nobody compares claim and vector"),
+    Attack("remembered-all-win", REMEMBERED, product_vector("lower", 1.0), "L = 1 everywhere"),
+    Attack("remembered-nobody-wins", REMEMBERED, product_vector("upper", 0.0), "U = 0 everywhere"),
+    Attack("remembered-intervals", ("remembered/tied",), both(change("learned.lower", lambda v: v * 0 + 0.9), change("learned.upper", lambda v: v * 0 + 0.95), shift(0.25, 0.25)), "intervals that the counts do not give"),
+    Attack("remembered-free", REMEMBERED, both(lambda f: f.__setitem__("claims.0.policy", "free"), only_claim(0.95, 1.0)), "a policy of the product that is not given"),
+    Attack("remembered-given", REMEMBERED, both(lambda f: f.__setitem__("claims.0.name", "given policy"), only_claim(0.95, 1.0)), "a given policy has no memory"),
+    Attack("remembered-other-policy", REMEMBERED, both(change("claims.0.choice", lambda c: c[::-1].copy()), only_claim(0.95, 1.0)), "choices of other states"),
     Attack("settles-all-win", SETTLES, product_vector("lower", 1.0), "L = 1 before it is settled"),
 ]  # fmt: skip

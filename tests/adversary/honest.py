@@ -334,4 +334,14 @@ DOMAINS = [
     for sets in ("expression", "rectangular", "coupled")
 ]  # fmt: skip
 
-ALL = {honest.name: honest for honest in (*VALUES, *LEARNED, *DOMAINS)}
+REMEMBERED = [
+    Honest(
+        f"remembered/{sets}", "learn", "walk.prism", WALK,
+        (*WALK_DOMAIN, "--prop", 'Pmax=? [ (F s=1) & (F (G "goal")) ]'),
+        ("--delta", "0.05", *method, "--sets", sets), DRAWN_WALK,
+    )
+    for sets, method in (("tied", ()), ("rectangular", ("--region", "likelihood")))
+]  # fmt: skip
+"""Learned about a temporal formula: the policy has a memory."""
+
+ALL = {honest.name: honest for honest in (*VALUES, *LEARNED, *DOMAINS, *REMEMBERED)}

@@ -87,6 +87,10 @@ def refutation(honest: Honest, forgery: Forgery) -> str | None:
                     f"{claim.name} in [{claim.lower!r}, {claim.upper!r}], but instantiations of the region "
                     f"reach [{float(low)!r}, {float(high)!r}]"
                 )
+        elif honest.name.startswith("remembered"):
+            for low, high in _remembered(honest, forgery):
+                if claim.lower > high + SLACK or claim.upper < low - SLACK:
+                    return f"{claim.name} in [{claim.lower!r}, {claim.upper!r}], but a value is {low!r}"
         elif forgery["problem.objective.kind"] in ("AVERAGE", "TEMPORAL"):
             low, high = span_of(forgery, claim.weights)
             if claim.lower > high + SLACK or claim.upper < low - SLACK:
@@ -113,6 +117,15 @@ def value_of(forgery: Forgery, weights: Weights | None) -> Fraction:
 def span_of(forgery: Forgery, weights: Weights | None) -> tuple[float, float]:
     """Bounds of the value of a long-run average or a temporal formula that a file writes down."""
     return _span(_Key(forgery), weights)
+
+
+def _remembered(honest: Honest, forgery: Forgery) -> Iterator[tuple[float, float]]:
+    """Values of the policy that is claimed, at points of the honest region."""
+    choice = forgery["claims.0.choice"]
+    for p in (0.5, 0.55, 0.6):
+        values = polynomials_at(forgery, [Fraction(p)])
+        bounds = [values[e] for e in forgery["problem.expression"].tolist()]
+        yield temporal_bounds(forgery, bounds, bounds, choice)
 
 
 class _Key:
@@ -158,16 +171,15 @@ def game_of(forgery: Forgery) -> tuple[TinyModel, list[Fraction], list[Fraction]
     elif "problem.lower" in forgery:
         low, high = ([Fraction(float(p)) for p in forgery[f"problem.{end}"]] for end in ("lower", "upper"))
     else:
-        values = _polynomials(forgery)
+        values = polynomials_at(forgery, rationals(forgery["problem.theta"]))
         low = high = [values[e] for e in forgery["problem.expression"].tolist()]
     entries = list(zip(successor, low, high, strict=True))
     rows = [tuple(entries[a:b]) for a, b in pairwise(transition_start)]
     return TinyModel(tuple(tuple(rows[a:b]) for a, b in pairwise(choice_start))), low, high
 
 
-def _polynomials(forgery: Forgery) -> list[Fraction]:
-    """Every polynomial at the point."""
-    theta = rationals(forgery["problem.theta"])
+def polynomials_at(forgery: Forgery, theta: list[Fraction]) -> list[Fraction]:
+    """Every polynomial at a point."""
     values = []
     for line in forgery["problem.polynomial"]:
         total = Fraction(0)

@@ -62,8 +62,11 @@ def _average(matrix: np.ndarray, reward: np.ndarray, initial: int) -> float:
     return float(lazy[initial] @ reward)
 
 
-def temporal_bounds(forgery: Forgery, low: list, high: list) -> tuple[float, float]:
-    """Of the automaton that a file writes down, on its model with these bounds of transitions."""
+def temporal_bounds(
+    forgery: Forgery, low: list, high: list, choice: np.ndarray | None = None
+) -> tuple[float, float]:
+    """Of the automaton that a file writes down, on its model with these bounds of transitions; `choice` is a
+    policy of the product, whose states certificates number by state and memory."""
     node = forgery["problem.objective"]
     structure = Structure(
         choice_start=forgery["problem.graph.choice_start"],
@@ -86,5 +89,11 @@ def temporal_bounds(forgery: Forgery, low: list, high: list) -> tuple[float, flo
     objective = Objective(
         ObjectiveKind.UNTIL, Direction[node["agent"]], nature, target=target, complement=node["complement"]
     )
-    solution = solve(there, objective, precision=1e-9, relative=False)
+    policy = None
+    if choice is not None:
+        order = np.lexsort((product.memory, product.state))
+        starts = np.diff(there.structure.choice_start)[order].cumsum() - np.diff(there.choice_start)[order]
+        policy = np.empty(there.states, np.int64)
+        policy[order] = choice - starts
+    solution = solve(there, objective, policy=policy, precision=1e-9, relative=False)
     return float(solution.lower[0]), float(solution.upper[0])

@@ -136,7 +136,10 @@ class ProductProblem(Problem):
 
     def project(self, counts: Counts) -> Counts:
         """Counts of the product as counts of the model: what all copies of a transition have seen."""
-        assert counts.batches is not None
+        if counts.batches is None:
+            everything = np.zeros(self.base.transitions, np.int64)
+            np.add.at(everything, self.product.transition, counts.transition)
+            return Counts(everything, self.base.transition_start, counts.design, self.base.hash())
         parts = []
         for transition, count in counts.batches:
             total = np.bincount(self.product.transition[transition], weights=count)

@@ -46,8 +46,8 @@ class Claim:
     policy: str = word("free", "fixed", "randomised")
     lower: float = real(infinite=True)
     upper: float = real(infinite=True)
-    choice: OffsetArray | None = integers("STATES", optional=True)
-    weight: FloatArray | None = reals("CHOICES", least=0.0, most=1.0, optional=True)
+    choice: OffsetArray | None = integers("states", optional=True)
+    weight: FloatArray | None = reals("choices", least=0.0, most=1.0, optional=True)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Claim) and first_difference(self, other) is None
@@ -254,7 +254,8 @@ class Certificate:
             return "hints about sets are for models over a domain, and they need them"
         for number, (claim, hints) in enumerate(zip(self.claims, self.values, strict=True)):
             if self.problem.automaton is not None:  # what they must fit is derived
-                trouble = None if claim.policy == "free" else "a policy without memory"
+                learned = self.learned is not None and (claim.name, claim.policy) == _REMEMBERS
+                trouble = None if claim.policy == "free" or learned else "a policy without memory"
             else:
                 trouble = misfit(self.problem, claim, hints)
             if trouble:
@@ -262,12 +263,17 @@ class Certificate:
         return None
 
 
+_REMEMBERS = ("robust policy", "fixed")
+"""A policy of the product of model and automaton."""
+
+
 def misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
     """Why a claim and its hints do not fit the problem."""
     start, objective = problem.graph.choice_start, problem.objective
-    for name, spec in declared(hints):
-        held, size = getattr(hints, name), {"states": problem.graph.states, "choices": problem.graph.choices}
-        if held is not None and len(held) != size[spec.shape[0]]:
+    size = {"states": problem.graph.states, "choices": problem.graph.choices}
+    held = [(getattr(one, name), name, spec) for one in (claim, hints) for name, spec in declared(one)]
+    for value, name, spec in held:
+        if spec.is_array and value is not None and len(value) != size[spec.shape[0]]:
             return f"'{name}' has another length"
     for name, picked in (("policy", claim.choice), ("witness", hints.witness)):
         if picked is not None and (np.any(picked < start[:-1]) or np.any(picked >= start[1:])):

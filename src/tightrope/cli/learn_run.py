@@ -145,12 +145,6 @@ def run(asked: Request) -> None:
         asked.terminal_reward,
         temporal=True,
     )
-    if subject.product is not None and asked.certificate is not None:
-        raise InputError(
-            f"--certificate does not cover the automaton behind {subject.question.text}: none is written for "
-            "temporal formulas",
-            hint="leave --certificate out",
-        )
     if asked.certificate is not None and isinstance(subject.model, ParametricMDP):
         from tightrope.proof.problem import refuse_quotients
 

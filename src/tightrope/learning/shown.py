@@ -43,11 +43,12 @@ def map_of(policies: Mapping[str, Any]) -> PolicyMap | None:
 
 def write_certificate(result: LearningResult, path: Path, overwrite: bool) -> dict[str, tuple[float, float]]:
     """Write the certificate of a result; the interval of every claim."""
+    from tightrope.learning.products import base_of
     from tightrope.proof.certificate_file import as_file
     from tightrope.proof.learned import certificate_of, domain_certificate
 
     claimed = claim_file(path, CERTIFICATE, overwrite)
-    about = {"model_hash": result.model.hash(), "property": result.problem.text}
+    about = {"model_hash": base_of(result.problem).hash(), "property": result.problem.text}
     if result.counts is None:
         proof = as_file(domain_certificate(result, about))
     else:

@@ -33,9 +33,12 @@ from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.objective import Direction
 from tightrope.model.rewards import ParametricReward, RewardStructure
+from tightrope.numerics.arrays import IndexArray
+from tightrope.proof.asked import Asked
 from tightrope.proof.coupled import with_coupled_proofs
 from tightrope.proof.data import data_of
 from tightrope.proof.ellipsoid import prove_ellipsoid
+from tightrope.proof.learned_temporal import relearned
 from tightrope.proof.problem import refuse_quotients, to_problem
 from tightrope.proof.region import Wanted, open_ends, prove_choices, prove_region, prune, with_region
 from tightrope.proof.rows import EventMap, row_names
@@ -56,13 +59,14 @@ RewardEnds = tuple[RewardStructure, RewardStructure]
 def certificate_of(
     result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
 ) -> Certificate:
-    """The certificate of a result and the counts it was learned from."""
-    if isinstance(result.problem, ProductProblem):
-        raise InputError(
-            f"certificates do not cover the automaton behind {result.problem.text}: none is written for "
-            "temporal formulas",
-            hint="leave the certificate out",
-        )
+    """The certificate of a result and the counts it was learned from.
+
+    A result about a temporal formula is computed again, over the product that the checker derives.
+    """
+    asked = None
+    if isinstance(result.problem, ProductProblem) and result.problem.asked is not None:
+        counts = result.problem.lowered(result.counts)
+        result, asked = relearned(result, counts)
     if result.value is not None and result.value.policy.structure is not result.model.structure:
         raise InputError(
             "certificates are about policies without memory, and a controller is given",
@@ -93,8 +97,8 @@ def certificate_of(
         )
     first = result.robust.solutions[0]
     sets = replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
-    draft, events = _draft(result, counts)
-    wanted = _expression_bounds(draft, sets)
+    draft, events = _draft(result, counts, asked)
+    wanted = _expression_bounds(result, sets)
     link = Learned(draft, LONGDOUBLE)
     if isinstance(region, Polytope) and region.kind is RegionKind.SLAB:
         draft, link = prove_slab(link, draft, region)
@@ -104,7 +108,7 @@ def certificate_of(
     elif region is not None:
         proof = prove_region(link, result, events, wanted)
     found = link.project(proof)
-    widened = _widen(link, found, sets, wanted)
+    widened = _widen(link, found, sets, wanted, result.model.expression)
     values = [("given policy", result.value)] if result.value is not None else []
     if result.value is not result.robust:
         values.insert(0, ("robust policy", result.robust))
@@ -139,10 +143,16 @@ def domain_certificate(result: LearningResult, about: Mapping[str, Any] | None =
     return certificate_of(result, counts, about)
 
 
-def _draft(result: LearningResult, counts: Counts) -> tuple[Certificate, EventMap | None]:
+def _draft(
+    result: LearningResult, counts: Counts, asked: Asked | None
+) -> tuple[Certificate, EventMap | None]:
     """The problem and the intervals of events or transitions; of claims only whose policy is given."""
-    data = data_of(result, counts)
-    problem = to_problem(result.model, result.objective, data=data, assumed_support=result.assumed_support)
+    data, support = data_of(result, counts), result.assumed_support
+    if asked is None:
+        problem = to_problem(result.model, result.objective, data=data, assumed_support=support)
+    else:
+        assert isinstance(result.problem, ProductProblem)
+        problem = to_problem(result.problem.base, asked, data=data, assumed_support=support)
     claims = () if result.value is None else (to_claim("given policy", (0.0, 1.0), result.value.policy),)
     hints = LearnedHints()
     if result.ledger.of_costs:
@@ -163,17 +173,18 @@ def _draft(result: LearningResult, counts: Counts) -> tuple[Certificate, EventMa
     return replace(draft, learned=replace(hints, lower=lower, upper=upper)), events
 
 
-def _expression_bounds(draft: Certificate, sets: Sets) -> Wanted:
+def _expression_bounds(result: LearningResult, sets: Sets) -> Wanted:
     """The bounds of sets by expression."""
-    assert draft.problem.polynomial is not None and draft.problem.expression is not None
-    size = len(draft.problem.polynomial)
+    size = len(result.model.expressions)
     lower, upper = np.zeros(size), np.ones(size)
-    np.maximum.at(lower, draft.problem.expression, sets.lower)
-    np.minimum.at(upper, draft.problem.expression, sets.upper)
+    np.maximum.at(lower, result.model.expression, sets.lower)
+    np.minimum.at(upper, result.model.expression, sets.upper)
     return np.minimum(lower, upper), np.maximum(lower, upper)
 
 
-def _widen(link: Learned, found: Projection, sets: Sets, wanted: Wanted) -> Sets | None:
+def _widen(
+    link: Learned, found: Projection, sets: Sets, wanted: Wanted, expressions: IndexArray
+) -> Sets | None:
     """Sets moved outward to what is proved, or None where everything is proved as it is."""
     wrong = [] if sets.kind is SetsKind.UNTIED else open_ends(link, found.bounds, wanted)
     if not wrong:
@@ -181,7 +192,7 @@ def _widen(link: Learned, found: Projection, sets: Sets, wanted: Wanted) -> Sets
     lower, upper = sets.lower.copy(), sets.upper.copy()
     for expression, side in wrong:
         proved = found.bounds.proved(expression, side)
-        at = link.expression == expression
+        at = expressions == expression
         if side:
             upper[at] = np.maximum(upper[at], min(_up(proved), 1.0))
         else:

@@ -39,6 +39,8 @@ def to_problem(
     reward = None if isinstance(objective, Asked) else objective.reward
     if isinstance(objective, Asked):
         graph, asked, automaton = to_graph(model.structure), objective.objective, objective.automaton
+        if not isinstance(model, IntervalMDP):
+            asked = replace(asked, nature="ANY")
     else:
         if theta is not None and isinstance(reward, ParametricReward):
             objective = replace(objective, reward=reward.at(theta))

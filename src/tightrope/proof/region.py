@@ -23,6 +23,7 @@ from tightrope.model.rewards import ParametricReward
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.proof.bases import BasisFinder
 from tightrope.proof.choices import Choices, find_choice_bases, with_expression_rows
+from tightrope.proof.problem import to_graph
 from tightrope.proof.rows import EventMap, Name, domain_names, envelope_names, row_names
 from tightrope.region.polytope import Polytope
 from tightrope.statistics.coordinates import Coordinates
@@ -166,13 +167,13 @@ def prove_choices(
     assert draft.learned is not None and draft.learned.region is not None
     proof, data = draft.learned.region, draft.problem.data
     if data is not None and data.method == "ellipsoid":  # in closed form at every choice
-        joint = np.where(np.diff(draft.problem.graph.transition_start) >= 3, 0, -1)
+        joint = np.where(np.diff(result.model.transition_start) >= 3, 0, -1)
         hints = [replace(one, lower_basis=joint, upper_basis=joint) for one in draft.values]
         return replace(draft, values=tuple(hints))
     assert found.rows is not None and result.region is not None
     constant = np.asarray(result.model.expressions.is_constant)
     functions = result.region.coordinates.functions(result.model.expressions)
-    choices = Choices(draft.problem.graph, link.expression, functions, constant)
+    choices = Choices(to_graph(result.model.structure), result.model.expression, functions, constant)
     rows = found.rows
     if result.region.coordinates.is_lifted:
         proof = with_expression_rows(proof, rows, choices, found.lower, found.upper)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tightrope.answering.product_problem import ProductProblem
 from tightrope.certificate.region.polynomials import ONE, added, key
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.certificate.statistics.outcomes import Events as CertifiedEvents
@@ -86,6 +87,8 @@ def row_names(
     for j, (x, y) in enumerate(coordinates.products):
         envelopes += [(Kind.ENVELOPE, j, part) for part in ((0, 4, 1, 2) if x == y else (0, 1, 2, 3))]
     _, example = np.unique(result.model.signatures.of_choice, return_index=True)
+    if isinstance(result.problem, ProductProblem):  # certificates number the choices of the model
+        example = result.problem.product.choice[example]
     sides = 1 if region.slab is None else max(len(region.slab.sides), 1)
     names: list[Name | None] = []
     for origin, index, part in zip(

@@ -1,0 +1,81 @@
+"""What is learned about a temporal formula, once more over the product that a certificate derives.
+
+A result of `learn` is about the product of the model with what is left of the formula, and finds out inside
+end components how it is won. A certificate holds one automaton of the whole formula (`automata.whole`), and
+the checker derives the product with that. Values are the same; vectors and policies are about other states.
+So the result is computed again there: the same data, tied in the same way, the same confidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tightrope.answering.product_problem import ProductProblem
+from tightrope.automata.product import Product
+from tightrope.certificate.game.nature import Boxes
+from tightrope.certificate.game.product import product_of
+from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.problem import MOST_PAIRS
+from tightrope.data.counts import Counts
+from tightrope.errors import InputError
+from tightrope.learning.learn import Learner
+from tightrope.learning.result import LearningResult
+from tightrope.proof.asked import Asked, asked_of
+from tightrope.proof.problem import to_problem
+from tightrope.proof.temporal import objective_of, structure_of
+from tightrope.region.region import RegionKind
+from tightrope.uncertainty.sets import SetsKind
+
+
+def relearned(result: LearningResult, counts: Counts) -> tuple[LearningResult, Asked]:
+    """The result over the product of a certificate, and what is asked in its words; `counts` are those of
+    the model. Coupled sets become rectangular ones: their proofs are about policies without memory."""
+    problem, decisions = result.problem, result.decisions
+    assert isinstance(problem, ProductProblem) and problem.asked is not None
+    if result.value is not None:
+        raise InputError(
+            "certificates of temporal formulas are about the robust policy, and a policy is given",
+            hint="leave the certificate or the policy out",
+        )
+    if decisions.region is RegionKind.SLAB:
+        raise InputError(
+            "a slab bets on a policy, and certificates of temporal formulas do not cover its memory",
+            hint="leave the certificate out, or take --region polytope",
+        )
+    again = problem.asked
+    asked = asked_of(again.what, again.file, problem.base.structure, again.options)
+    made = _certified_product(problem, asked)
+    options = replace(result.options, sets=decisions.sets, region=decisions.region)
+    if decisions.sets is SetsKind.COUPLED:
+        options = replace(options, sets=SetsKind.RECTANGULAR)
+    learner = Learner(made, counts, result.ledger.delta, options=options)
+    return learner.result(options), asked
+
+
+def _certified_product(problem: ProductProblem, asked: Asked) -> ProductProblem:
+    base = problem.base
+    certified = to_problem(base, asked)
+    possible = (np.diff(base.expressions.row_start) > 0)[base.expression].astype(np.longdouble)
+    boxes = Boxes(
+        LONGDOUBLE,
+        certified.graph.transition_start,
+        certified.graph.successor,
+        np.arange(base.transitions),
+        possible,
+        possible,
+        np.ones(base.choices, dtype=np.bool_),
+    )
+    found = product_of(certified, boxes, MOST_PAIRS)
+    assert asked.automaton is not None
+    memories = asked.automaton.memories
+    product = Product(
+        structure_of(found),
+        (found.key // memories).astype(np.int32),
+        (found.key % memories).astype(np.int32),
+        found.choice,
+        found.transition,
+    )
+    question = replace(problem.question, objective=objective_of(found))
+    return ProductProblem(base, product, question, needs_support=problem.needs_support, asked=problem.asked)

@@ -360,7 +360,7 @@ def test_certificates_are_about_the_models_own_data(shuttle: tr.ParametricMDP, t
     data = tr.Simulator(truth, model_hash=shuttle.hash()).episodes(300, seed=1)
     asked = 'Pmax=? [ (G (F "a")) & (G (F "b")) ]'
     problem = temporal(shuttle, asked)
-    assert problem.lowered(problem.lift(data)) == data
+    assert problem.project(problem.lift(data)) == data
     for region, sets in (("likelihood", "rectangular"), ("polytope", "coupled"), ("ellipsoid", "expression")):
         result = tr.learn(problem, data, delta=0.01, region=region, sets=sets)
         (found,) = result.certify(tmp_path / "c.cert", overwrite=True).values()
@@ -368,6 +368,16 @@ def test_certificates_are_about_the_models_own_data(shuttle: tr.ParametricMDP, t
         for exact in (False, True):
             verdict = tr.verify(tmp_path / "c.cert", model=shuttle, property=asked, data=data, exact=exact)
             assert verdict.valid and verdict.not_tied == ("policy",), verdict
+    parameters = tr.Parameters.box(p=("1/10", "9/10"), q=("1/10", "9/10"))
+    p, q = parameters.symbols()
+    rows: list[Any] = [(0, "", {2: q, 1: 1 - q}), (1, "", {1: 1}), (2, "", {2: 1})]
+    rows += [(3, "", {0: p, 2: 1 - p})]  # no play gets there, and its event shares the confidence
+    lonely = tr.build_from_rows(rows, parameters, labels={"a": [1]})
+    assert isinstance(lonely, tr.ParametricMDP)
+    seen = tr.Simulator(lonely.instantiate(p=0.5, q=0.5), model_hash=lonely.hash()).generative(50, seed=1)
+    apart = tr.learn(temporal(lonely, 'Pmax=? [ G (F "a") ]'), seen, delta=0.01, sets="tied")
+    with pytest.raises(tr.CannotCertify, match="no certificate is written"):
+        apart.certify(tmp_path / "d.cert")
     other = tr.Simulator(truth, model_hash=shuttle.hash()).episodes(300, seed=2)
     with pytest.raises(tr.CannotCertify, match="about other data"):
         tr.verify(tmp_path / "c.cert", model=shuttle, data=other)

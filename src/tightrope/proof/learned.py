@@ -38,7 +38,7 @@ from tightrope.proof.asked import Asked
 from tightrope.proof.coupled import with_coupled_proofs
 from tightrope.proof.data import data_of
 from tightrope.proof.ellipsoid import prove_ellipsoid
-from tightrope.proof.learned_temporal import relearned
+from tightrope.proof.learned_temporal import relearned, require_proved
 from tightrope.proof.problem import refuse_quotients, to_problem
 from tightrope.proof.region import Wanted, open_ends, prove_choices, prove_region, prune, with_region
 from tightrope.proof.rows import EventMap, row_names
@@ -65,7 +65,8 @@ def certificate_of(
     """
     asked = None
     if isinstance(result.problem, ProductProblem) and result.problem.asked is not None:
-        counts = result.problem.lowered(result.counts)
+        if counts.model_hash != result.problem.base.hash():
+            counts = result.problem.project(counts)
         result, asked = relearned(result, counts)
     if result.value is not None and result.value.policy.structure is not result.model.structure:
         raise InputError(
@@ -131,6 +132,8 @@ def certificate_of(
     if isinstance(region, Polytope) and any(coupled):
         aligned, points = row_names(result, region, events)
         draft = with_coupled_proofs(draft, aligned, points, coupled, link.statements)
+    if asked is not None:
+        require_proved(draft)
     return draft
 
 

@@ -14,12 +14,14 @@ import numpy as np
 
 from tightrope.answering.product_problem import ProductProblem
 from tightrope.automata.product import Product
+from tightrope.certificate.checker import check
+from tightrope.certificate.claim import Certificate
 from tightrope.certificate.game.nature import Boxes
 from tightrope.certificate.game.product import product_of
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.certificate.problem import MOST_PAIRS
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError
+from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import Learner
 from tightrope.learning.result import LearningResult
 from tightrope.proof.asked import Asked, asked_of
@@ -34,6 +36,11 @@ def relearned(result: LearningResult, counts: Counts) -> tuple[LearningResult, A
     the model. Coupled sets become rectangular ones: their proofs are about policies without memory."""
     problem, decisions = result.problem, result.decisions
     assert isinstance(problem, ProductProblem) and problem.asked is not None
+    if result.ledger.delta == 0:
+        raise InputError(
+            f"certificates over a domain do not cover the automaton behind {problem.text}",
+            hint="leave the certificate out",
+        )
     if result.value is not None:
         raise InputError(
             "certificates of temporal formulas are about the robust policy, and a policy is given",
@@ -52,6 +59,17 @@ def relearned(result: LearningResult, counts: Counts) -> tuple[LearningResult, A
         options = replace(options, sets=SetsKind.RECTANGULAR)
     learner = Learner(made, counts, result.ledger.delta, options=options)
     return learner.result(options), asked
+
+
+def require_proved(certificate: Certificate) -> None:
+    """Refuse what the checker would not confirm: data about states that no play reaches count in the model
+    and not in the product."""
+    failed = [one for one in check(certificate).checks if not one.passed]
+    if failed:
+        raise CannotCertify(
+            f"no certificate is written: over the model itself this does not hold: {failed[0].name} "
+            f"({failed[0].detail})"
+        )
 
 
 def _certified_product(problem: ProductProblem, asked: Asked) -> ProductProblem:

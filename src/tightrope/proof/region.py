@@ -173,7 +173,9 @@ def prove_choices(
     assert found.rows is not None and result.region is not None
     constant = np.asarray(result.model.expressions.is_constant)
     functions = result.region.coordinates.functions(result.model.expressions)
-    choices = Choices(to_graph(result.model.structure), result.model.expression, functions, constant)
+    choices = Choices(
+        to_graph(result.model.structure), result.model.expression.astype(np.int64), functions, constant
+    )
     rows = found.rows
     if result.region.coordinates.is_lifted:
         proof = with_expression_rows(proof, rows, choices, found.lower, found.upper)

@@ -154,5 +154,5 @@ class Bets:
 
 def _question(problem: Problem) -> Question:
     asked = dict(vars(problem.objective))
-    del asked["nature"]
+    del asked["nature"], asked["earned"]  # bets are not placed on rewards with parameters
     return Question(**vars(problem.graph), maximises=asked.pop("agent") == "MAX", **asked)

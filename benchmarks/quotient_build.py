@@ -4,9 +4,9 @@
 
 A walk on an n × n grid in three versions: one expression for all states, one per column (weights that depend
 on a variable), one per state. Each is built with probabilities w·p/(w·p+v·q) and, for comparison, with
-polynomials w/(w+v)·p that take as many distinct expressions. CPU seconds in one process, alternating, the best
+polynomials w/(w+v)·p that take as many distinct expressions. CPU seconds in one process, the best
 of three. Every distinct quotient is brought to lowest terms by itself, in about half a millisecond: with one
-expression per state that is most of the time, and the goal (3 times a polynomial model of the same size, status
+expression per state that is most of the time, and the goal (3 times a polynomial model of the size, status
 1 where it is missed) is not judged there.
 """
 

@@ -16,9 +16,10 @@ import stormpy.examples.files as examples
 import tightrope as tr
 from benchmark_script import run_benchmark
 from same_model import assert_same_model
-from storm import Case, cases, plain_from_storm, plain_from_tightrope
+from storm import MODELS, Case, cases, plain_from_storm, plain_from_tightrope
 from tightrope.cli.app import run
 from tightrope.errors import InputError
+from tightrope.formats.explicit_program import as_program
 from tightrope.formats.jani import read_jani, read_program, read_properties, write_jani
 from tightrope.model.rewards import ParametricReward
 from tightrope.prism.load import load_prism
@@ -284,8 +285,41 @@ def test_the_command_writes_and_reads(tmp_path: Path, capsys: pytest.CaptureFixt
     assert read_program(tmp_path / "c.jani").parameters == ()
     drn = tmp_path / "b.drn"
     tr.write_drn(tr.load("bench:betting(3)"), drn)
-    assert run(["export", str(drn), "-o", str(target), "--overwrite"]) == 2
-    assert "JANI is written of programs" in capsys.readouterr().err
+    assert run(["export", str(drn), "-o", str(target), "--overwrite"]) == 0
+    assert "give it when reading: --domain" in capsys.readouterr().err
+    again = tr.load(target, domain=instance.domain)
+    assert again.transitions == tr.load("bench:betting(3)").transitions
+
+
+@pytest.mark.parametrize(
+    "file", ["races.prism", "biased_die.prism", "cubic.prism", "deadlocks.prism", "merging.prism"]
+)
+@pytest.mark.filterwarnings("ignore:.*deadlocks")
+def test_states_and_transitions_become_one_automaton(file: str, tmp_path: Path) -> None:
+    """A DRN file as JANI has the same states, by their variables, and the same choices at a point."""
+    model = load_prism(MODELS / file)
+    tr.write_drn(model, tmp_path / "m.drn")
+    write_jani(as_program(tr.load(tmp_path / "m.drn"), "m.drn"), tmp_path / "m.jani")
+    again = tr.load(tmp_path / "m.jani")
+    point = {name: Fraction(k + 2, 11) for k, name in enumerate(model.parameters.names)}
+    ours, theirs = (plain_from_tightrope(each, point, action_names=True) for each in (model, again))
+    assert ours.choices == theirs.choices
+    assert ours.labels == theirs.labels
+    assert ours.state_rewards == theirs.state_rewards
+    assert ours.initial == theirs.initial
+
+
+def test_what_no_program_holds() -> None:
+    plain = tr.build_from_rows([(0, "a b", {0: 1})])
+    with pytest.raises(InputError, match="cannot have the action name 'a b'"):
+        as_program(plain, "m")
+    thirds = tr.build_from_rows([(0, "go", {0: "1/3", 1: "2/3"}), (1, "", {1: 1})]).instantiate()
+    with pytest.raises(InputError, match=r"choice 'go' of state 0: the decimals of its probabilities sum to"):
+        as_program(thirds, "m")
+    rows = [(0, "go", {0: 1}), (0, "go", {1: 1}), (1, "", {1: 1})]
+    twice = tr.build_from_rows(rows, choice_rewards={"cost": [1, 2, 0]})
+    with pytest.raises(InputError, match="two choices 'go' of one state earn different rewards 'cost'"):
+        as_program(twice, "m")
 
 
 PROPERTIES: list[tuple[Any, str]] = [

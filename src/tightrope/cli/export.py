@@ -54,7 +54,8 @@ def export(
     A model with parameters keeps them in a DRN file, unless --at picks a point. Explicit files and UMB hold
     numbers, so there a point is needed; a benchmark's true one is taken where none is given. A directory
     that 'tightrope learn -o' has written stands for the learned interval model in it. JANI is written of
-    PRISM and JANI programs and of benchmarks, as a program: nothing is explored.
+    PRISM and JANI programs and of benchmarks as a program, unexplored; of DRN and explicit files as one
+    automaton.
 
     Example: tightrope export model.prism --const n=50 -o model.drn
     """

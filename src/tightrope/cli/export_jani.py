@@ -1,4 +1,6 @@
-"""`tightrope export MODEL -o FILE.jani`: a program as JANI, from the text of a model and not its states."""
+"""`tightrope export MODEL -o FILE.jani`: a program as JANI, from the text of a model; a file of states and
+transitions as a program of one automaton.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from tightrope.formats.documents.answers import ExportAnswer
 from tightrope.formats.output_file import claim_file
 from tightrope.formats.written_by import JANI as JANI_FILE
 from tightrope.loading import BENCHMARK, PRISM_SUFFIXES
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text_reading import plain_suffix
 from tightrope.prism.expand.program import Program
 
@@ -80,7 +83,12 @@ def _program(request: JaniRequest) -> tuple[Program, str | None]:
         from tightrope.formats.jani import read_program as read_jani_program
 
         return read_jani_program(path, constants), None
-    raise InputError(
-        f"JANI is written of programs, and {request.source} holds states and transitions",
-        hint="write DRN, UMB or PRISM's explicit files",
-    )
+    from tightrope.cli.model_source import load_model
+    from tightrope.formats.explicit_program import as_program
+
+    loaded = load_model(request.source, None, None, None)
+    model = loaded.model
+    if request.at is not None and isinstance(model, ParametricMDP):
+        model = model.instantiate(loaded.point(request.at))
+    domain = model.parameters.text() if isinstance(model, ParametricMDP) else None
+    return as_program(model, request.source), domain

@@ -106,7 +106,7 @@ class RationalFunction(Quotient):
         return self.numerator.evaluate(point) / self.denominator.evaluate(point)
 
     def text(self, names: Sequence[str]) -> str:
-        """Readable and exact, `p/(p + q)`, with whole coefficients; parses back in PRISM and DRN files."""
+        """Readable and exact, `p/(p + q)`, with whole coefficients; parses back in DRN files."""
         shared = math.lcm(*(c.denominator for c in self.numerator.terms.values()))
         top, bottom = self.numerator * shared, self.denominator * shared
         above, below = top.text(names), bottom.text(names)

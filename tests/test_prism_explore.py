@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import time
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -318,6 +320,54 @@ def test_intervals_synchronise_by_the_products_of_their_bounds_with_a_warning() 
     assert sorted(model.lower[:4].tolist()) == pytest.approx([0.025, 0.05, 0.125, 0.25])
     assert sorted(model.upper[:4].tolist()) == pytest.approx([0.25, 0.375, 0.45, 0.675])
     assert any("products of their bounds enclose" in text for text in warnings)
+
+
+def vertices(bounds: list[tuple[Fraction, Fraction]]) -> list[list[Fraction]]:
+    """The vertices of all distributions within bounds: all but one at an end of their intervals."""
+    found = []
+    for free in range(len(bounds)):
+        others = [pair for i, pair in enumerate(bounds) if i != free]
+        for ends in product(*others):
+            rest = 1 - sum(ends)
+            if bounds[free][0] <= rest <= bounds[free][1]:
+                found.append([*ends[:free], rest, *ends[free:]])
+    return found
+
+
+def test_products_of_narrowed_bounds_hold_all_products_of_distributions() -> None:
+    """Against the vertices of both commands, beside the products of the bounds as written."""
+    draw = random.Random(13)
+    narrower = 0
+    for _ in range(12):
+        commands = []
+        for _ in range(2):
+            centre = [draw.randint(1, 6) for _ in range(3)]
+            share = [Fraction(c, sum(centre)) for c in centre]
+            commands.append(
+                [
+                    (s * Fraction(draw.randint(2, 10), 10), s + (1 - s) * Fraction(draw.randint(0, 5), 10))
+                    for s in share
+                ]
+            )
+        updates = [" + ".join(f"[{a},{b}] : (v'={i})" for i, (a, b) in enumerate(c)) for c in commands]
+        first, second = (text.replace("v'", f"{name}'") for text, name in zip(updates, "xy", strict=True))
+        model = load_prism_text(
+            f"""mdp module m x : [0..3] init 3; [a] x=3 -> {first}; endmodule
+            module n y : [0..3] init 3; [a] y=3 -> {second}; endmodule""",
+            warn=lambda text: None,
+        )
+        assert isinstance(model, IntervalMDP)
+        x, y = (model.valuations[name][model.successor[:9]].tolist() for name in "xy")
+        for t, (i, j) in enumerate(zip(x, y, strict=True)):
+            (a, b), (c, d) = commands[0][i], commands[1][j]
+            products = [p[i] * q[j] for p in vertices(commands[0]) for q in vertices(commands[1])]
+            assert model.lower[t] <= min(products)
+            assert max(products) <= model.upper[t]
+            assert float(min(products)) == pytest.approx(model.lower[t]), "the bounds are attained"
+            assert float(max(products)) == pytest.approx(model.upper[t])
+            assert Fraction(float(model.lower[t])) >= a * c * (1 - Fraction(1, 2**50))
+            narrower += model.upper[t] < float(b * d) - 1e-9
+    assert narrower > 20
 
 
 # --- errors -----------------------------------------------------------------------------------------

@@ -2,9 +2,15 @@
 
 The sum of two intervals is the interval of the sums (capped at 1 above), a point times an interval
 scales its bounds. The product of two proper intervals, where two commands of a synchronisation have
-them, is the interval of the products, as in PRISM and Storm. The products of all distributions of
+them, is the interval of the products. The products of all distributions of
 two commands are no interval set, so this encloses them: bounds stay bounds, but nature may do a
 little more than the two commands allow. `is_outer` says that it happened, and the user is warned.
+
+Before they are multiplied, bounds are narrowed to what the distributions of their own command attain: l ≤ p_i
+may be raised to 1 − Σ of the other upper bounds, and u lowered to 1 − Σ of the other lower bounds. That
+leaves the set of the command as it is, so products of narrowed bounds enclose all products of distributions,
+too, and are never wider than those of the bounds as written (which PRISM and Storm take). Every number of the
+table therefore has two pairs of bounds, as written and narrowed; what does not synchronise keeps the first.
 
 What nature can do may hang on whether bounds sum to exactly 1. Upper bounds that do so, or exceed it, still
 do once rounded up. Lower bounds that do leave one distribution, which the command is then read as, likewise
@@ -46,14 +52,18 @@ class IntervalProbabilities(Probabilities):
         self._pairs = {operation: KeyIndex() for operation in Operation}
         self._results: dict[Operation, list[int]] = {operation: [] for operation in Operation}
         self._bounds: list[Bounds] = []
-        self._number: dict[Bounds, int] = {}
+        self._narrowed: list[Bounds] = []
+        self._number: dict[tuple[Bounds, Bounds], int] = {}
         self.intern((Fraction(0), Fraction(0)))
         self.intern((_ONE, _ONE))
 
-    def intern(self, bounds: Bounds) -> int:
-        number = self._number.setdefault(bounds, len(self._bounds))
+    def intern(self, bounds: Bounds, narrowed: Bounds | None = None) -> int:
+        """The number of bounds, with what is known of them beside that."""
+        both = bounds, narrowed or bounds
+        number = self._number.setdefault(both, len(self._bounds))
         if number == len(self._bounds):
-            self._bounds.append(bounds)
+            self._bounds.append(both[0])
+            self._narrowed.append(both[1])
         return number
 
     def lower(self) -> FloatArray:
@@ -79,14 +89,17 @@ class IntervalProbabilities(Probabilities):
         return np.array(result, dtype=np.int32)[pair]
 
     def _combined(self, operation: Operation, left: int, right: int) -> int:
-        low, high = self._bounds[left]
+        written, narrowed = self._bounds[left], self._narrowed[left]
         if operation is Operation.SHARE:
-            return self.intern((low / right, high / right))
-        other_low, other_high = self._bounds[right]
+            return self.intern(_scaled(written, Fraction(1, right)), _scaled(narrowed, Fraction(1, right)))
+        other, other_narrowed = self._bounds[right], self._narrowed[right]
         if operation is Operation.SUM:
-            return self.intern((low + other_low, min(_ONE, high + other_high)))
-        self.is_outer |= low != high and other_low != other_high
-        return self.intern((low * other_low, high * other_high))
+            return self.intern(_sum(written, other), _sum(narrowed, other_narrowed))
+        for one, (low, high) in ((left, other), (right, written)):
+            if low == high:
+                return self.intern(_scaled(self._bounds[one], low), _scaled(self._narrowed[one], low))
+        self.is_outer = True
+        return self.intern((narrowed[0] * other_narrowed[0], narrowed[1] * other_narrowed[1]))
 
 
 class IntervalDistribution(Distribution):
@@ -128,7 +141,10 @@ class IntervalDistribution(Distribution):
                 low = high = low if least == 1 else high
             elif tuple(high) not in self._told_apart:
                 self._tell_apart(high, frame.describe(row))
-            result[row] = [self._table.intern(pair) for pair in zip(low, high, strict=True)]
+            result[row] = [
+                self._table.intern((a, b), (max(a, 1 - sum(high) + b), min(b, 1 - sum(low) + a)))
+                for a, b in zip(low, high, strict=True)
+            ]
         return result
 
     def _tell_apart(self, upper: Sequence[Fraction], state: str) -> None:
@@ -147,3 +163,11 @@ class IntervalDistribution(Distribution):
                     "write bounds that sum to 1 exactly, or that stay below it by 1e-15 or more",
                 )
         self._told_apart.add(tuple(upper))
+
+
+def _scaled(bounds: Bounds, factor: Fraction) -> Bounds:
+    return bounds[0] * factor, bounds[1] * factor
+
+
+def _sum(left: Bounds, right: Bounds) -> Bounds:
+    return left[0] + right[0], min(_ONE, left[1] + right[1])

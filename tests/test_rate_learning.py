@@ -231,3 +231,27 @@ def test_storm_reads_what_is_exported(tmp_path: Path, capsys: pytest.CaptureFixt
     value = stormpy.model_checking(built, asked[0]).get_value(built.initial_states[0])
     ours = tr.answer(load_rates_text(FARM).instantiate(lam=0.3, mu=1), 'P=? [ F<=6 "down" ]').bounds
     assert ours is not None and ours[0] - 1e-6 <= value <= ours[1] + 1e-6
+
+
+def test_drn_files_of_chains_are_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, drn = tmp_path / "farm.sm", tmp_path / "farm.drn"
+    model.write_text(FARM)
+    asked = ("--prop", 'P=? [ F<=6 "down" ]', "--prop", 'R{"lost"}=? [ C<=2 ]', "--json")
+    assert run(["export", str(model), "--at", "lam=0.3,mu=1", "-o", str(drn)]) == 0
+    capsys.readouterr()
+    assert run(["check", str(model), "--at", "lam=0.3,mu=1", *asked]) == 0
+    first = json.loads(capsys.readouterr().out)["properties"]
+    assert run(["check", str(drn), *asked]) == 0
+    second = json.loads(capsys.readouterr().out)["properties"]
+    for one, other in zip(first, second, strict=True):
+        assert one["lower"] == pytest.approx(other["lower"], rel=1e-8)
+    parametric = tmp_path / "parametric.drn"
+    assert run(["export", str(model), "-o", str(parametric)]) == 0
+    again = tr.load(parametric, params={"lam": (0.1, 1), "mu": (0.1, 2)})
+    assert isinstance(again, ParametricCTMC)
+    assert again.instantiate(lam=0.3, mu=1).rate.tolist() == load_rates_text(FARM).instantiate(
+        lam=0.3, mu=1
+    ).rate.tolist()
+    drn.write_text(drn.read_text().replace("state 0 !0.9", "state 0 !1"))
+    assert run(["check", str(drn), *asked]) == 2
+    assert "behind transitions stand rates, not probabilities" in capsys.readouterr().err

@@ -4,7 +4,7 @@
 |---|---|
 | `file.prism`, `.nm`, `.pm`, `.sm` | a PRISM program |
 | `file.jani` | JANI, the exchange format of tools for quantitative models |
-| `file.drn` | Storm's explicit format |
+| `file.drn` | Storm's explicit format; also of chains in continuous time |
 | `file.prism.gz`, `file.drn.gz`, … | the same, compressed |
 | `file.umb` | the binary exchange format of model checkers (needs the package umbi) |
 | `file.tra`, or `file` where `file.tra` exists | PRISM's explicit files with that base name |
@@ -157,10 +157,15 @@ def read_model(
 
 
 def is_continuous(source: str) -> bool:
-    """Whether a model's name is that of a PRISM program in continuous time which is there."""
+    """Whether a model's name is that of a PRISM or DRN file in continuous time which is there."""
     path = Path(source)
-    if source.startswith(BENCHMARK) or plain_suffix(path) not in PRISM_SUFFIXES or not path.is_file():
+    kind = plain_suffix(path)
+    if source.startswith(BENCHMARK) or kind not in (*PRISM_SUFFIXES, ".drn") or not path.is_file():
         return False
+    if kind == ".drn":
+        from tightrope.formats.drn.read_continuous import is_ctmc
+
+        return is_ctmc(path)
     with reading(path) as file:
         text = _ASIDE.sub(" ", file.read())
     return _CONTINUOUS.search(text) is not None
@@ -174,6 +179,15 @@ def read_continuous(
 
     box = box_text(request.params)
     path = _existing(request.source)
+    if plain_suffix(path) == ".drn":
+        from tightrope.formats.drn.read_continuous import read_rates_drn
+        from tightrope.prism.load import PrismRates
+
+        if request.constants:
+            raise InputError(
+                f"`const` does not go with {path.name}: only PRISM and JANI models have constants"
+            )
+        return PrismRates(read_rates_drn(path, box, request.domain))
     return read_rates(path, request.constants, box, request.domain, progress, warn, request.boundary)
 
 

@@ -22,6 +22,7 @@ from tightrope.formats.row_checks import (
     first_wrong_sum,
 )
 from tightrope.formats.text_file import fail_at_nth
+from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.rewards import ParametricReward
@@ -29,7 +30,7 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 
 
-def assemble(body: Body) -> Model:
+def assemble(body: Body) -> Model | ParametricCTMC:
     """Checked, and with errors that point at the line where something is wrong."""
     return _Assembly(body).model()
 
@@ -45,7 +46,7 @@ class _Assembly:
         self.state_entry: IndexArray = np.frombuffer(body.state_entry, dtype=np.int32)
         self.choice_entry: IndexArray = np.frombuffer(body.choice_entry, dtype=np.int32)
 
-    def model(self) -> Model:
+    def model(self) -> Model | ParametricCTMC:
         self.check_counts()
         self.check_rows()
         labels = self.labels()

@@ -44,6 +44,8 @@ class Body:
         self.actions = {name: k for k, name in enumerate(notes.actions if notes else ())}
         self.state_entries: list[tuple[tuple[Amount, ...], tuple[int, ...]]] = []
         self.choice_entries: list[tuple[tuple[Amount, ...], int]] = []
+        self.exit_texts: dict[int, str] = {}
+        """Of chains in continuous time: the exit rates that are written behind states, by entry."""
         self.state_entry, self.choice_entry = array("i"), array("i")
         self.choice_start, self.transition_start = array("q"), array("q")
         self.successor, self.code = array("i"), array("i")
@@ -231,8 +233,11 @@ class Body:
                 rest = behind
             else:
                 word = rest.split(None, 1)[0]
-                self.check_label(word, rest)
-                names.append(word)
+                if word.startswith("!") and self.header.is_continuous:
+                    self.exit_texts[len(self.state_entries)] = word[1:]
+                else:
+                    self.check_label(word, rest)
+                    names.append(word)
                 rest = rest[len(word) :]
             if rest and not rest[0].isspace() and rest[0] not in '["':
                 self.fail(f"a space is missing before {shortened(rest.split()[0])}", rest)

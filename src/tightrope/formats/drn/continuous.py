@@ -85,6 +85,6 @@ def _exit_texts(model: Continuous) -> Sequence[str] | None:
         row = tuple(np.sort(model.expression[start[state] : start[state + 1]]).tolist())
         if row not in texts:
             total = sum((table.polynomial(e) for e in row), Polynomial({}))
-            texts[row] = drn_polynomial(total, model.parameters.names)
+            texts[row] = drn_polynomial(total, model.parameters.names).replace(" ", "")
         result.append(texts[row])
     return result

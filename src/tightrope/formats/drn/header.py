@@ -31,6 +31,8 @@ class Header:
     """Filled section by section; complete once `@model` is reached (`model_line`)."""
 
     is_chain: bool | None = None
+    is_continuous: bool = False
+    """Rates stand where probabilities stand in other models."""
     value_type: str | None = None
     parameters: tuple[str, ...] = ()
     placeholders: dict[str, tuple[str, int, str]] = field(default_factory=dict)
@@ -42,14 +44,14 @@ class Header:
     model_line: int = 0
 
 
-def read_header(path: Path, lines: Iterator[tuple[int, str]]) -> Header:
-    """Reads up to and including the line `@model`."""
-    return _HeaderReader(path, lines).read()
+def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool = False) -> Header:
+    """Reads up to and including the line `@model`; `continuous`: of a chain in continuous time."""
+    return _HeaderReader(path, lines, continuous).read()
 
 
 class _HeaderReader:
-    def __init__(self, path: Path, lines: Iterator[tuple[int, str]]):
-        self.path, self.lines = path, lines
+    def __init__(self, path: Path, lines: Iterator[tuple[int, str]], continuous: bool):
+        self.path, self.lines, self.continuous = path, lines, continuous
         self.header = Header()
         self.number, self.line = 0, ""
         self.seen: set[str] = set()
@@ -125,6 +127,9 @@ class _HeaderReader:
 
     def model_type(self, text: str) -> None:
         name = text.strip().lower()
+        if name == "ctmc" and self.continuous:
+            self.header.is_chain = self.header.is_continuous = True
+            return
         if name in _REFUSED_TYPES:
             self.fail(f"{_REFUSED_TYPES[name]}; tightrope reads MDP and DTMC", text.strip())
         if name not in ("mdp", "dtmc"):

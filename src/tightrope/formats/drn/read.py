@@ -10,6 +10,7 @@ from tightrope.formats.drn.body import Body, Progress
 from tightrope.formats.drn.header import Header, read_header
 from tightrope.formats.drn.values import ExactValues, Model, Values
 from tightrope.formats.number_values import NumberValues
+from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.parameters import Parameters
 from tightrope.model.region_text import parse_box, parse_domain
 from tightrope.numerics.text_reading import reading
@@ -33,7 +34,9 @@ def read_drn(
         header = read_header(path, lines)
         body = Body(path, header, _values(path, header, box, domain))
         body.read(lines, progress)
-    return assemble(body)
+    found = assemble(body)
+    assert not isinstance(found, ParametricCTMC)
+    return found
 
 
 def _values(path: Path, header: Header, box: str | None, domain: str | None) -> Values:

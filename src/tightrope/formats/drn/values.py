@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from tightrope.formats.polynomial_text import parse_function, parse_polynomial
+from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
@@ -44,7 +45,7 @@ class Values(Protocol):
         """A reward: a number, or a polynomial where there are parameters."""
         ...
 
-    def model(self, structure: Structure, codes: IndexArray) -> Model: ...
+    def model(self, structure: Structure, codes: IndexArray) -> Model | ParametricCTMC: ...
 
 
 class ExactValues:

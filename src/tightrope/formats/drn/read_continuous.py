@@ -1,0 +1,140 @@
+"""Reading chains in continuous time from DRN files (`@type: CTMC`), as Storm writes them.
+
+The number behind a transition is its rate, exact where it is written as a fraction or decimal, and a
+polynomial where there are parameters. The exit rate behind a state (`!2.5`) must be the sum of its rates: a
+file that holds probabilities instead is refused. Rewards of states are earned per unit of time, those of
+actions whenever the state is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from tightrope.errors import InputError, Location
+from tightrope.formats.drn.assemble import assemble
+from tightrope.formats.drn.body import Body
+from tightrope.formats.drn.header import read_header
+from tightrope.formats.number_text import exact_number, nearest_double
+from tightrope.formats.polynomial_text import parse_polynomial
+from tightrope.model.continuous import LARGEST_RATE, ParametricCTMC
+from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.parameters import Parameters
+from tightrope.model.polynomial import Polynomial
+from tightrope.model.region_text import parse_box, parse_domain
+from tightrope.model.rewards import ParametricReward, RewardStructure
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import IndexArray
+from tightrope.numerics.text_reading import reading
+
+_HEADER_LINES = 40
+_CLOSE = Fraction(1, 10**6)
+
+
+def is_ctmc(path: Path) -> bool:
+    """Whether a DRN file says that it holds a chain in continuous time."""
+    with reading(path) as file:
+        head = [line.strip().lower() for _, line in zip(range(_HEADER_LINES), file, strict=False)]
+    inline = any(line.replace(" ", "") == "@type:ctmc" for line in head)
+    return inline or any(a == "@type" and b == "ctmc" for a, b in pairwise(head))
+
+
+def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None = None) -> ParametricCTMC:
+    """The chain in a DRN file; parameters lie in [0, 1000] unless `box` or `domain` says otherwise."""
+    path = Path(path)
+    with reading(path) as file:
+        lines = enumerate(file, 1)
+        header = read_header(path, lines, continuous=True)
+        names = header.parameters
+        parameters = Parameters.box(**dict.fromkeys(names, (0, LARGEST_RATE)))
+        if box is not None:
+            parameters = parse_box(box, names, base=parameters)
+        if domain is not None:
+            parameters = parse_domain(domain, names, base=parameters)
+        body = Body(path, header, RateValues(parameters))
+        body.read(lines, None)
+    found = assemble(body)
+    assert isinstance(found, ParametricCTMC)
+    _check_exits(found, body)
+    return found
+
+
+class RateValues:
+    """Rates: numbers, or polynomials in the parameters."""
+
+    def __init__(self, parameters: Parameters):
+        self.parameters = parameters
+        self.index = {name: k for k, name in enumerate(parameters.names)}
+        self.table = ExpressionTable(parameters.names)
+
+    def code(self, text: str) -> int:
+        if text.lstrip().startswith("["):
+            raise ValueError("an interval: intervals of rates are not read")
+        return self.table.add(self.rate(text))
+
+    def rate(self, text: str) -> Polynomial:
+        """The number or polynomial of a text."""
+        if self.index:
+            return parse_polynomial(text, self.index)
+        return Polynomial.constant(exact_number(text))
+
+    def reward(self, text: str) -> float:
+        return nearest_double(text)
+
+    def model(self, structure: Structure, codes: IndexArray) -> ParametricCTMC:
+        expressions, expression = self.table.freeze(codes)
+        alone = ParametricCTMC(replace(structure, rewards={}), expression, expressions, self.parameters)
+        earned = {name: _per_time(reward, name, alone) for name, reward in structure.rewards.items()}
+        states = {
+            name: RewardStructure(np.zeros(structure.states) if reward.state is None else reward.state)
+            for name, reward in structure.rewards.items()
+        }
+        return ParametricCTMC(
+            replace(structure, rewards=states), expression, expressions, self.parameters, earned
+        )
+
+
+def _per_time(reward: RewardStructure, name: str, chain: ParametricCTMC) -> ParametricReward:
+    """What states earn per unit of time, and what leaving them earns at their exit rates."""
+    table = ExpressionTable(chain.parameters.names)
+    known: dict[tuple[float, float, tuple[int, ...]], int] = {}
+    numbers: IndexArray = np.zeros(chain.states, dtype=np.int32)
+    start = chain.transition_start
+    for state in range(chain.states):
+        held = 0.0 if reward.state is None else float(reward.state[state])
+        left = 0.0 if reward.choice is None else float(reward.choice[state])
+        row = tuple(chain.expression[start[state] : start[state + 1]].tolist()) if left else ()
+        key = (held, left, row)
+        if key not in known:
+            exit_rate = sum((chain.expressions.polynomial(e) for e in row), Polynomial({}))
+            gained = exit_rate * Polynomial.constant(Fraction(left))
+            known[key] = table.add(gained + Polynomial.constant(Fraction(held)))
+        numbers[state] = known[key]
+    return ParametricReward(name, *table.freeze(numbers))
+
+
+def _check_exits(chain: ParametricCTMC, body: Body) -> None:
+    """Refuse files whose exit rates are not the sums of their rates."""
+    values, start = body.values, chain.transition_start
+    assert isinstance(values, RateValues)
+    seen: set[tuple[int, tuple[int, ...]]] = set()
+    for state, entry in enumerate(body.state_entry):
+        row = tuple(chain.expression[start[state] : start[state + 1]].tolist())
+        if entry not in body.exit_texts or (entry, row) in seen:
+            continue
+        seen.add((entry, row))
+        said = values.rate(body.exit_texts[entry])
+        total = sum((chain.expressions.polynomial(e) for e in row), Polynomial({}))
+        missed = (said - total).terms.values()
+        size = max((abs(c) for c in total.terms.values()), default=Fraction(1))
+        if any(abs(c) > _CLOSE * size for c in missed):
+            raise InputError(
+                f"state {state}: the exit rate is {body.exit_texts[entry]}, but the rates of its transitions "
+                f"sum to {total.text(chain.parameters.names)}",
+                Location(str(body.path)),
+                "behind transitions stand rates, not probabilities",
+            )

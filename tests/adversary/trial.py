@@ -36,7 +36,8 @@ def _one_of_each_kind(names: tuple[str, ...], number: int) -> tuple[str, ...]:
         model, kind, *sets = name.split("/")
         alike = model in ("walk", "spread") and sets[0] in ("tied", "parameter", "expression", "rectangular")
         kinds.setdefault(kind if alike else name, []).append(name)
-    return tuple(found[number % len(found)] for found in kinds.values())
+    first, *others = kinds.values()  # the first one is also tried in rationals, which is quick for that one
+    return (first[0], *(found[number % len(found)] for found in others))
 
 
 def try_attack(attack: Attack, on: str, place: Path) -> None:

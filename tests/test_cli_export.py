@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import tightrope as tr
 from same_model import assert_same_model
 from storm import MODELS
 from tightrope.cli.app import run
+from tightrope.errors import InputError
 from tightrope.formats.drn import read_drn
 from tightrope.formats.explicit import read_explicit
 from tightrope.model.mdp import MDP
@@ -45,6 +47,28 @@ def test_one_format_to_another(tmp_path: Path) -> None:
     assert run(["export", str(tmp_path / "a.drn"), "-o", str(tmp_path / "b")]) == 0
     assert run(["export", str(tmp_path / "b.tra"), "-o", str(tmp_path / "c.drn")]) == 0
     assert_same_model(load_prism(grid), read_drn(tmp_path / "c.drn"))
+
+
+@pytest.mark.parametrize("interval", [False, True])
+def test_rewards_of_branches_in_umb_files_are_expectations(interval: bool, tmp_path: Path) -> None:
+    """umbi adds rewards of branches to a file of ours: 1 + ¼·8 + ¾·4 = 6, and 1 + 3 where all are alike."""
+    import umbi.umb
+
+    half = (0.25, 0.75) if interval else None
+    rows = [(0, "go", {0: half or 0.25, 1: half or 0.75}), (1, "stay", {1: 1})]
+    model = tr.build_from_rows(rows, choice_rewards={"cost": [1, 0]})
+    tr.write_umb(model if interval else model.instantiate(), tmp_path / "m.umb")
+    archive = umbi.umb.read(tmp_path / "m.umb")
+    assert archive.annotations is not None
+    for earned, expected in (([3, 3, 0], 4.0), ([8, 4, 0], 6.0)):
+        archive.annotations["rewards"]["cost"]["branches"] = [float(value) for value in earned]
+        archive.index.annotations["rewards"]["cost"].applies_to = ["choices", "branches"]
+        umbi.umb.write(archive, tmp_path / "branches.umb")
+        if interval and expected == 6.0:
+            with pytest.raises(InputError, match="differ between branches of choice 0, and the model has"):
+                tr.load(tmp_path / "branches.umb")
+        else:
+            assert tr.load(tmp_path / "branches.umb").rewards["cost"].choice.tolist() == [expected, 0.0]
 
 
 def test_umb_files_and_directories_of_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

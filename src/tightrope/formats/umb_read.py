@@ -3,8 +3,9 @@
 The package `umbi` (an optional extra) unpacks the archive and checks its index. A model of discrete time
 with at most one player becomes an `MDP`, or an `IntervalMDP` where its branches carry intervals. Atomic
 propositions are labels, reward annotations of states and choices are rewards, and states keep their
-valuations. What has no place in such a model (time, several players, rewards of branches) is refused, never
-dropped.
+valuations. Where the branches of a choice earn rewards it earns their expectation, on which alone values
+depend; that of an interval model depends on what nature picks, and is refused unless all branches earn the
+same. What has no place in such a model (time, several players) is refused, never dropped.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from tightrope.model.structure import UNLABELLED, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.rationals import RationalArray
 
-REWARD_PLACES = ("states", "choices")
+REWARD_PLACES = ("states", "choices", "branches")
 
 
 def read_umb(path: str | Path) -> MDP | IntervalMDP:
@@ -79,9 +81,7 @@ def _structure(archive: Any, path: str | Path) -> Structure:
     for label, values in _annotations(archive, "aps", ("states",), path):
         labels[label] = np.array(values["states"], np.bool_)
     rewards = {
-        title: RewardStructure(
-            *(np.array(values[place], np.float64) if place in values else None for place in REWARD_PLACES)
-        )
+        title: _rewards(archive, title, values, branches)
         for title, values in _annotations(archive, "rewards", REWARD_PLACES, path)
     }
     return Structure(
@@ -96,6 +96,29 @@ def _structure(archive: Any, path: str | Path) -> Structure:
         _valuations(archive),
         declared_mdp=system.num_players == 1,
     )
+
+
+def _rewards(archive: Any, title: str, values: dict[str, list[Any]], starts: list[int]) -> RewardStructure:
+    """Rewards of states and choices, those of branches as expectations of their choice, rounded once."""
+    state, choice = (np.array(values[at], np.float64) if at in values else None for at in REWARD_PLACES[:2])
+    if "branches" not in values:
+        return RewardStructure(state, choice)
+    probability = archive.branch_to_probability or [1] * len(values["branches"])
+    expected = []
+    for number, (begin, end) in enumerate(pairwise(starts)):
+        earned = [Fraction(value) for value in values["branches"][begin:end]]
+        total = Fraction(0) if choice is None else Fraction(float(choice[number]))
+        if len(set(earned)) == 1:
+            expected.append(float(total + earned[0]))
+        elif hasattr(probability[begin], "left"):
+            raise InputError(
+                f"the rewards '{title}' differ between branches of choice {number}, and the model has "
+                "intervals: what the choice earns depends on nature"
+            )
+        else:
+            weights = [Fraction(value) for value in probability[begin:end]]
+            expected.append(float(total + sum(p * r for p, r in zip(weights, earned, strict=True))))
+    return RewardStructure(state, np.array(expected, np.float64))
 
 
 def _model(archive: Any, structure: Structure) -> MDP | IntervalMDP:

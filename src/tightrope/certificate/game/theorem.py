@@ -73,20 +73,17 @@ def _averages(game: Game, gain: Vector, bias: Vector, upward: bool) -> Check:
 
     Where nature owns the bound, one of the two is asked of her best p and the other one of every p.
     """
-    owner, side = ("MIN", "upper") if upward else ("MAX", "lower")
+    owner, side, sign = ("MIN", "upper", 1) if upward else ("MAX", "lower", -1)
     state = np.repeat(np.arange(game.states), np.diff(game.choice_start))
     slack = game.n.error(1, abs(gain.number) + abs(bias.number))
-    total = gain.number + bias.number - (slack if upward else -slack)
+    total = gain.number + bias.number - sign * slack
     game.n.require_finite(total)
     anyway = replace(game, objective=replace(game.objective, nature="ANY"))
     holds = np.zeros(len(state), dtype=np.bool_)
     for one, other in ((game, anyway), (anyway, game)):
         kept = replace(one, reward=game.n.zeros(len(state))).choices(gain, upward).number
         earned = other.choices(bias, upward).number
-        if upward:
-            holds |= (kept <= gain.number[state]) & (earned <= total[state])
-        else:
-            holds |= (kept >= gain.number[state]) & (earned >= total[state])
+        holds |= (sign * kept <= sign * gain.number[state]) & (sign * earned <= sign * total[state])
     if game.agent_owns(owner):
         assert game.witness is not None
         wrong = ~holds[game.witness]

@@ -226,7 +226,7 @@ def test_bounds_contain_matrix_exponentials(time: float) -> None:
     assert until.upper[0] - until.lower[0] <= 1e-6 * until.upper[0]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_chains_agree_with_matrix_exponentials_and_storm(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     rates = np.round(rng.exponential(2, (5, 5)) * (rng.random((5, 5)) < 0.5), 3) + 0.001

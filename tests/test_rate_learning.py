@@ -124,7 +124,7 @@ def test_coverage_benchmark_in_small() -> None:
     assert spec is not None and spec.loader is not None
     module: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    row = module.measure(60, 0.05, 3)
+    row = module.measure(40, 0.05, 2)
     assert row["missed_rates"] <= 0.1 and row["missed_values"] == 0.0 and 0 < row["mean_width"] < 0.6
 
 

@@ -70,8 +70,11 @@ class System:
 
     @cached_property
     def arrays(self) -> SystemArrays:
+        """Rewards are read-only whoever made them: loops are compiled for one kind of array, not for two."""
+        reward = self.reward.view()
+        reward.setflags(write=False)
         return SystemArrays(
-            self.reward,
+            reward,
             self.discount,
             self.mode,
             self.leader,

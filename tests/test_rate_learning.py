@@ -249,9 +249,10 @@ def test_drn_files_of_chains_are_read_back(tmp_path: Path, capsys: pytest.Captur
     assert run(["export", str(model), "-o", str(parametric)]) == 0
     again = tr.load(parametric, params={"lam": (0.1, 1), "mu": (0.1, 2)})
     assert isinstance(again, ParametricCTMC)
-    assert again.instantiate(lam=0.3, mu=1).rate.tolist() == load_rates_text(FARM).instantiate(
-        lam=0.3, mu=1
-    ).rate.tolist()
+    assert (
+        again.instantiate(lam=0.3, mu=1).rate.tolist()
+        == load_rates_text(FARM).instantiate(lam=0.3, mu=1).rate.tolist()
+    )
     drn.write_text(drn.read_text().replace("state 0 !0.9", "state 0 !1"))
     assert run(["check", str(drn), *asked]) == 2
     assert "behind transitions stand rates, not probabilities" in capsys.readouterr().err

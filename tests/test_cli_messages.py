@@ -106,13 +106,20 @@ def walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_hint_of_a_nominal_confidence_helps(
     command: list[str], options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = [command[0], *QUESTION, *command[1:], *options]
-    assert app.run(asked) == 0
+    asked = [command[0], *QUESTION, *command[1:]]
+    assert app.run([*asked, *options]) == 0
     said = capsys.readouterr().err
     assert "nominal" in said
     advised = re.search(r"hint: (--.*) holds for them", said)
     assert advised is not None
-    assert app.run([*asked, *advised[1].split()]) == 0
+    changed = advised[1].split()
+    kept = [
+        word
+        for flag, value in zip(options[::2], options[1::2], strict=True)
+        if flag not in changed
+        for word in (flag, value)
+    ]
+    assert app.run([*asked, *kept, *changed]) == 0
     assert "nominal" not in capsys.readouterr().err
 
 

@@ -474,7 +474,6 @@ CLASSES: dict[str, Callable[[random.Random], Case]] = {
     "reward of one moment": reward_of_one_moment,
     "averages": averages,
     "steady state": steady_state,
-    "LTL": ltl,
     "bounds on what is earned": bounds_on_what_is_earned,
     "conditional": conditional,
     "quantiles": quantiles,
@@ -483,6 +482,7 @@ CLASSES: dict[str, Callable[[random.Random], Case]] = {
     "CTL": ctl,
     "operators inside": operators_inside,
     "filters, arithmetic": filters_and_arithmetic,
+    "LTL": ltl,  # last: behind many automata, bounds on rewards end Storm's process
 }
 
 

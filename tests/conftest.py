@@ -40,3 +40,11 @@ def empty_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
     monkeypatch.setattr(Figure, "draw", draw_nothing)
+
+
+@pytest.fixture
+def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that are not compiled yet run in Python, as in `check`: for tests on models of few states."""
+    from tightrope.numerics import jit
+
+    monkeypatch.setattr(jit, "_allowance", 1 << 40)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -255,3 +256,20 @@ def test_rewards_until_a_co_safe_path_is_satisfied() -> None:
         quietly(model, 'R=? [ G "a" ]')
     with pytest.raises(tr.InputError, match="until a path formula is satisfied are not supported here"):
         tr.Problem(model, 'R=? [ (F "a") & (F "b") ]')
+
+
+def test_several_initial_states_have_the_least_and_the_greatest_value() -> None:
+    rows: Rows = [
+        (0, "", {2: "1/4", 3: "3/4"}),
+        (1, "", {2: "1/2", 3: "1/2"}),
+        (2, "", {2: 1}),
+        (3, "", {3: 1}),
+    ]
+    made = tr.build_from_rows(rows, labels={"a": [2]})
+    assert isinstance(made, tr.ParametricMDP)
+    plain = made.instantiate()
+    model = tr.MDP(replace(plain.structure, initial_states=np.array([0, 1])), plain.probability)
+    found = quietly(model, 'P=? [ X (G (F "a")) ]')
+    assert found.bounds == pytest.approx((0.25, 0.5), abs=1e-6) and found.is_certified
+    assert quietly(model, 'P>=0.3 [ X (G (F "a")) ]').verdict == "false"
+    assert quietly(model, 'P>=0.2 [ X (G (F "a")) ]').verdict == "true"

@@ -17,6 +17,8 @@ from tightrope.automata.lifting import lifted
 from tightrope.cli.app import run
 from tightrope.model.graph.support import Support
 
+pytestmark = pytest.mark.usefixtures("in_python")
+
 STATES = 7
 LAST = STATES - 2
 

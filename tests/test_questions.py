@@ -14,6 +14,8 @@ import pytest
 import tightrope as tr
 from benchmark_script import run_benchmark
 
+pytestmark = pytest.mark.usefixtures("in_python")
+
 Rows = list[tuple[int, str, dict[int, Any]]]
 
 

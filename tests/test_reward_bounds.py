@@ -12,6 +12,8 @@ import stormpy
 
 import tightrope as tr
 
+pytestmark = pytest.mark.usefixtures("in_python")
+
 STATES = 6
 
 

@@ -95,6 +95,8 @@ def test_tails_of_costs(two_ways: Any) -> None:
     # A tenth of all plays: those of 5 and more (1/16, with mean 6), the rest of those of 4.
     assert value(chain, 'CVaR{"cost",0.9}=? [ F "end" ]') == about((6 / 16 + 4 * 0.0375) / 0.1)
     assert value(chain, "CVaR{0}=? [ C ]") == about(2)
+    idle = tr.build_from_rows([(0, "x", {0: 1}), (0, "y", {0: 1})], state_rewards={"cost": [0]})
+    assert value(idle, "CVaR{0.25}max=? [ C<=1 ]") == value(idle, "CVaR{0.5}min=? [ C<=2 ]") == (0, 0)
     assert value(two_ways, 'CVaR{"cost",0.5}min=? [ C<=3 ]') == about(2)
     assert value(two_ways, 'CVaR{"cost",0.5}max=? [ C<=3 ]') == about(5)  # gambles: 2, 4, 6, 6 in quarters
     assert value(two_ways, 'CVaR{"cost",0.5}min=? [ F "known" ]') == about(6)

@@ -135,7 +135,8 @@ def bound_largest_tail(
             return float(found.lower[0]), float(found.upper[0])
 
         convex = Convex(value, 1 - 1 / (1 - level))
-        lower[start], upper[start] = low, high = convex.minimum(precision)
+        low, high = convex.minimum(precision)
+        lower[start], upper[start] = low, high = max(low, 0.0), high  # costs are not negative
         missed |= low < high and not high - low <= precision * max(1.0, abs(low))
     return Tail(Bounds(lower, upper), problem.iterations, missed or not problem.is_certified)
 

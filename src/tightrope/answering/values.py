@@ -85,7 +85,10 @@ class Bounds:
             ends = [a / b for a in (self.lower, self.upper) for b in (other.lower, other.upper)]
             low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
         unit = self.unit / other.size if other.size else 0.0
-        return _known(np.where(nonzero, down(low), -np.inf), np.where(nonzero, up(high), np.inf), unit)
+        low, high = down(low), up(high)
+        low = np.where((self.lower >= 0) & (other.lower > 0), np.maximum(low, 0.0), low)  # signs are exact
+        high = np.where((self.upper <= 0) & (other.lower > 0), np.minimum(high, 0.0), high)
+        return _known(np.where(nonzero, low, -np.inf), np.where(nonzero, high, np.inf), unit)
 
     def smaller(self, other: Bounds) -> Bounds:
         return Bounds(np.minimum(self.lower, other.lower), np.minimum(self.upper, other.upper))

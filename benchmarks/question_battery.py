@@ -22,6 +22,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import sys
 import warnings
 from collections import Counter
@@ -33,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import stormpy
 from scipy.optimize import linprog
 
 import tightrope as tr
@@ -41,6 +43,8 @@ STATES = 5
 SLACK = 1e-12
 LOOSE = 2e-5
 """Where Storm answers with doubles."""
+PATIENCE = 10
+"""Seconds for a question that Storm may not come to an end with."""
 
 Rows = list[tuple[int, str, dict[int, Any]]]
 
@@ -135,11 +139,12 @@ def storm(subject: Subject, rows: Rows, text: str, everywhere: bool = False) -> 
     """Storm's value of the first state (or of all), and how far it may be off."""
     if '{"cost"}<=' not in text:
         return storm_here(subject, rows, text, everywhere)
-    # Bounds on rewards end Storm's process at times: a process of its own.
+    # With bounds on rewards Storm's process ends at times, or does not end: one of its own, for some seconds.
     receive, send = os.pipe()
     child = os.fork()
     if child == 0:
         found: Any = None
+        signal.alarm(PATIENCE)
         try:
             found = storm_here(subject, rows, text, everywhere)
         except AttributeError:  # a curve without points: no bound is large enough
@@ -159,8 +164,6 @@ def storm(subject: Subject, rows: Rows, text: str, everywhere: bool = False) -> 
 
 def storm_here(subject: Subject, rows: Rows, text: str, everywhere: bool) -> tuple[Any, float]:
     """The same in this process."""
-    import stormpy
-
     made = subject.model([(s, n, {t: Fraction(p) for t, p in ends.items()}) for s, n, ends in rows])
     for model, slack in ((made, SLACK), (made.instantiate(), LOOSE)):
         try:
@@ -296,6 +299,8 @@ def quantiles(rng: random.Random) -> Case:
     level = rng.choice(["0.3", "0.55", "0.9"])
     text = f'quantile(min k, P@>{level} [ F{{"cost"}}<=k "a" ])'
     subject, agent, nature = draw(rng, Kind())
+    if not subject.is_interval and len(subject.rows) == STATES:
+        raise UnansweredError  # of a chain Storm said 4 where 1 - (3/4)^9 > 0.9 makes it 27
     value, slack = by_storm(subject, agent, nature, text)
     return Case(subject.ours, asked(text, subject, agent, nature), value, slack)
 

@@ -39,7 +39,7 @@ from tightrope.certificate.format.archive import load as load_certificate
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.errors import TightropeError
 from tightrope.learning.domain import over_domain
 from tightrope.learning.learn import learn
@@ -52,7 +52,7 @@ from tightrope.proof.certificate_file import save_certificate
 from tightrope.proof.learned import certificate_of, domain_certificate
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.studies.instance import Instance
-from tightrope.studies.suite import listed, load, parse_bench, question
+from tightrope.studies.suite import list_instances, load, parse_bench, question
 
 DELTA = 0.01
 REGIONS = ("polytope", "l1", "likelihood", "slab", "ellipsoid")
@@ -116,7 +116,7 @@ class Case:
     @staticmethod
     def of(instance: Instance, model: ParametricMDP, episodes: int) -> Case:
         objective = question(instance, model.structure).objective
-        stop, truth = decided_states(objective, model.states), model.instantiate(instance.truth)
+        stop, truth = find_decided_states(objective, model.states), model.instantiate(instance.truth)
         simulator = Simulator(truth, None, stop, instance.episode_cap, model.hash(), threads=1)
         return Case(instance.name, model, objective, simulator.episodes(episodes, 1))
 
@@ -190,7 +190,7 @@ def _instances(asked: argparse.Namespace) -> list[Instance]:
     """Those named, or all listed ones, the smaller ones first."""
     if asked.instances or asked.smoke:
         return [parse_bench(name) for name in asked.instances or SMOKE]
-    return sorted(listed(), key=lambda instance: instance.sizes.transitions if instance.sizes else 0)
+    return sorted(list_instances(), key=lambda instance: instance.sizes.transitions if instance.sizes else 0)
 
 
 def _region_name(what: What) -> str:

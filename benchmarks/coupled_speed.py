@@ -24,7 +24,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tightrope.coupled import CoupledLimits, CoupledStatus, coupled_value
+from tightrope.coupled import CoupledLimits, CoupledStatus, bound_coupled_value
 from tightrope.coupled.value import rectangular_solutions
 from tightrope.data.simulator import Simulator
 from tightrope.region.build import build_region
@@ -111,7 +111,7 @@ def measure(name: str, regions: tuple[str, ...], episodes: int, seconds: float) 
         solutions = rectangular_solutions(sets, objective, policy, 1e-9)
         middle = time.process_time()
         limits = CoupledLimits(seconds=seconds)
-        value = coupled_value(sets, objective, policy, rectangular=solutions, limits=limits)
+        value = bound_coupled_value(sets, objective, policy, rectangular=solutions, limits=limits)
         end = time.process_time()
         expression_width = float(wide[1].upper[model.initial] - wide[0].lower[model.initial])
         rectangular_width = value.rectangular_upper - value.rectangular_lower

@@ -34,7 +34,7 @@ from scipy.stats import beta
 
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.learning.learn import Learner
 from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import MDP
@@ -92,7 +92,7 @@ class World:
         return Problem(self.model, self.objective)
 
     def data(self, seed: int, episodes: int, draws: int) -> Iterator[tuple[str, Counts]]:
-        stop = decided_states(self.objective, self.model.states)
+        stop = find_decided_states(self.objective, self.model.states)
         simulator = Simulator(self.truth, None, stop, self.cap, self.model.hash(), threads=1)
         yield TRAJECTORIES, simulator.episodes(episodes, seed)
         yield FIXED, simulator.generative(draws, seed)

@@ -21,7 +21,7 @@ import tightrope as tr
 from tightrope.formats.jani import write_jani
 from tightrope.prism.load import read_program
 from tightrope.studies.instance import Instance
-from tightrope.studies.suite import listed, load, parse_bench
+from tightrope.studies.suite import list_instances, load, parse_bench
 
 SMOKE = ("betting(5)", "parallel(3)")
 
@@ -109,7 +109,7 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, help="a file of rows, one JSON object each")
     options = parser.parse_args()
     names = options.instances or (SMOKE if options.smoke else ())
-    instances = [parse_bench(f"bench:{name}") for name in names] or list(listed())
+    instances = [parse_bench(f"bench:{name}") for name in names] or list(list_instances())
     done = set()
     if options.output is not None and options.output.exists():
         known = [json.loads(line) for line in options.output.read_text().splitlines()]

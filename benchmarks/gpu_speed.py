@@ -42,7 +42,7 @@ from tightrope.solver.equations.reduction import equations_of
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solve import solve
 from tightrope.solver.workspace import Workspace
-from tightrope.studies.suite import listed, load, question
+from tightrope.studies.suite import list_instances, load, question
 
 INTERVAL_GOAL, POLYGON_GOAL = 0.60, 0.30
 SIZES = (1_000_000, 10_000_000, 100_000_000, 200_000_000)
@@ -163,7 +163,7 @@ def solve_row(name: str, transitions: int, with_cpu: bool) -> Row:
 def suite_rows(name: str, most: int) -> list[Row]:
     """Every case study on the device and on the CPU: a point, and intervals around it with both natures."""
     rows = []
-    for instance in listed():
+    for instance in list_instances():
         model = load(instance)
         if model.transitions > most:
             continue

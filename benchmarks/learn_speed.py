@@ -37,7 +37,7 @@ from typing import Any
 from tightrope.data.counts import Counts
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.data.writing import write_counts
 from tightrope.formats.policy import Policy
 from tightrope.learning.learn import learn
@@ -148,7 +148,7 @@ class World:
         return World(instance, model, truth, objective, best.policy, value)
 
     def counts(self, episodes: int, seed: int = 1) -> Counts:
-        stop = decided_states(self.objective, self.model.states)
+        stop = find_decided_states(self.objective, self.model.states)
         simulator = Simulator(self.truth, None, stop, self.instance.episode_cap, self.model.hash())
         return simulator.episodes(episodes, seed)
 

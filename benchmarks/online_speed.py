@@ -32,7 +32,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.learning.learn import learn
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, Truth
@@ -156,7 +156,7 @@ def _run(case: Case, sums: Sums | None) -> int:
     model = load(instance)
     objective = question(instance, model.structure).objective
     mdp = model.instantiate(instance.truth)
-    stop = decided_states(objective, model.states)
+    stop = find_decided_states(objective, model.states)
     simulator = Simulator(mdp, None, stop, instance.episode_cap, model.hash(), threads=1)
     online = OnlineLearner(Problem(model, objective), sets=case.sets, region=case.region)
     source = SimulatedEpisodes(simulator, 1)

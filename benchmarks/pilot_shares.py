@@ -26,7 +26,7 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.region.build import likelihood_region
 from tightrope.region.value_cuts import cut_along, wants_value_cuts
@@ -46,7 +46,7 @@ def widths(name: str, seed: int, episodes: int) -> list[float]:
     model = load(instance)
     objective = question(instance, model.structure).objective
     truth = model.instantiate(instance.truth)
-    stop = decided_states(objective, model.states)
+    stop = find_decided_states(objective, model.states)
     counts = Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
     gradient = BetPolicy(model, objective, solve(truth, objective).policy)
     design = replace(counts.design, kind=SamplingKind.ADAPTIVE)

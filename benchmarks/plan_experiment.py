@@ -39,7 +39,7 @@ import numpy as np
 import tightrope as tr
 from tightrope.data.planned_draws import PlannedDraws
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.learning.online.exploration import Explore
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, Truth
@@ -123,7 +123,7 @@ class World:
 def world(name: str) -> World:
     bench = tr.benchmark(name)
     model = bench.model
-    stop = decided_states(bench.problem.objective, model.states)
+    stop = find_decided_states(bench.problem.objective, model.states)
     truth = Simulator(bench.at_truth.model, None, stop, bench.episode_cap, model.hash(), threads=1)
     return World(bench.problem, truth, bench.episode_cap)
 
@@ -315,7 +315,7 @@ def coverage(replications: int, first: int = 0) -> Row:
     model, objective = problem.model, problem.objective
     assert isinstance(model, tr.ParametricMDP)
     plain = model.instantiate(COVERAGE_TRUTH)
-    stop = decided_states(objective, model.states)
+    stop = find_decided_states(objective, model.states)
     simulator = Simulator(plain, None, stop, 100, model.hash(), threads=1)
     best = float(solve(plain, objective, precision=1e-9).lower[model.initial])
     truth, missed, updates = Truth(plain, objective), 0, 0

@@ -40,7 +40,7 @@ import numpy as np
 import tightrope as tr
 from tightrope.data.appending import append_episodes
 from tightrope.data.batches import batch_ends
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 
 DELTA = 0.001
 SEEDS = (1, 2, 3)
@@ -72,7 +72,7 @@ def instance(name: str) -> tr.Benchmark:
 
 def simulator(name: str, policy: tr.Policy | None = None) -> tr.Simulator:
     bench = instance(name)
-    stop = decided_states(bench.problem.objective, bench.model.states)
+    stop = find_decided_states(bench.problem.objective, bench.model.states)
     return tr.Simulator(
         bench.at_truth.model, policy, stop, bench.episode_cap, model_hash=bench.model.hash(), threads=1
     )

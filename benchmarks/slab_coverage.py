@@ -46,7 +46,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta
 
-from tightrope.coupled import coupled_policy, coupled_value
+from tightrope.coupled import bound_coupled_value, find_coupled_policy
 from tightrope.data.batches import Batches, batch_ends
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
@@ -277,9 +277,9 @@ class Setting:
             return True
         sets = rectangular(region, self.model)
         if self.stream.given:
-            found = coupled_value(sets, self.objective, self.policy, gap=COUPLED_GAP)
+            found = bound_coupled_value(sets, self.objective, self.policy, gap=COUPLED_GAP)
             return not found.lower - 1e-9 <= self.value <= found.upper + 1e-9
-        robust = coupled_policy(sets, self.objective, gap=COUPLED_GAP)
+        robust = find_coupled_policy(sets, self.objective, gap=COUPLED_GAP)
         attained = solve(self.truth, self.objective, policy=robust.policy, precision=1e-12)
         return robust.guarantee > float(attained.upper[self.model.initial]) + 1e-9
 

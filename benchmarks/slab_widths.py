@@ -33,7 +33,7 @@ from pathlib import Path
 
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.learning.learn import learn
 from tightrope.problem import Problem
 from tightrope.solver.solution import Solution
@@ -80,7 +80,7 @@ def data_of(name: str, seed: int, episodes: int) -> tuple[Problem, Counts, Solut
     model = load(instance)
     objective = question(instance, model.structure).objective
     truth = model.instantiate(instance.truth)
-    stop = decided_states(objective, model.states)
+    stop = find_decided_states(objective, model.states)
     counts = Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
     return Problem(model, objective), counts, solve(truth, objective)
 

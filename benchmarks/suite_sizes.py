@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tightrope.solver.solve import solve
 from tightrope.studies.instance import Instance
-from tightrope.studies.suite import listed, load, parse_bench, question
+from tightrope.studies.suite import list_instances, load, parse_bench, question
 
 QUICK = 50_000
 LIMITS = {"rover(125,125)": (30.0, 3 * 1024), "parallel(20)": (30.0, None)}
@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/suite_sizes.json"))
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    instances = [parse_bench(name) for name in options.names] or list(listed())
+    instances = [parse_bench(name) for name in options.names] or list(list_instances())
     if options.here:
         print(json.dumps(measure(instances[0])))
         return

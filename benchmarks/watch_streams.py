@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.load import load_prism_text
 from tightrope.studies.suite import load, parse_bench, question
@@ -103,7 +103,7 @@ class Jump:
         moved = list(instance.truth)
         fits = moved[parameter] + width <= bounds.upper[parameter]
         moved[parameter] += width if fits else -width
-        stop = decided_states(question(instance, model.structure).objective, model.states)
+        stop = find_decided_states(question(instance, model.structure).objective, model.states)
         both = [
             Simulator(model.instantiate(point), None, stop, instance.episode_cap, model.hash(), threads=1)
             for point in (instance.truth, tuple(moved))

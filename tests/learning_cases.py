@@ -7,7 +7,7 @@ from functools import cache
 
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.formats.policy import Policy
 from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import MDP
@@ -57,7 +57,7 @@ class Case:
         return float(0.5 * (solution.lower + solution.upper)[self.model.initial])
 
     def _simulator(self) -> Simulator:
-        stop = decided_states(self.objective, self.model.states)
+        stop = find_decided_states(self.objective, self.model.states)
         return Simulator(self.truth, None, stop, self.instance.episode_cap, self.model.hash(), threads=1)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from learning_cases import Case, case
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import Truth
 from tightrope.learning.online.sources import SimulatedEpisodes
@@ -22,7 +22,7 @@ def learner(name: str, **asked: Any) -> OnlineLearner:
 
 
 def simulator(problem: Case) -> Simulator:
-    stop = decided_states(problem.objective, problem.model.states)
+    stop = find_decided_states(problem.objective, problem.model.states)
     return Simulator(problem.truth, None, stop, problem.instance.episode_cap, problem.model.hash(), threads=1)
 
 

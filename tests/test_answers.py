@@ -14,7 +14,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.answering.evaluate import UndecidedError
-from tightrope.answering.values import Bounds, Truth, rounded
+from tightrope.answering.values import Bounds, Truth, round_half_up
 from tightrope.cli.app import run
 from tightrope.model.graph import branching
 from tightrope.model.graph.support import Support
@@ -295,7 +295,13 @@ def test_interval_arithmetic_encloses_exact_results() -> None:
     wide = Bounds(np.array([-1.0, 1.0]), np.array([2.0, 3.0]))
     assert wide.times(wide).lower.tolist() == pytest.approx([-2, 1])
     assert np.isneginf(wide.divided_by(wide).lower[0]) and wide.divided_by(wide).upper[1] >= 3
-    assert rounded(np.array([0.5, 0.49999999999999994, -0.5, 1.5, np.inf])).tolist() == [1, 0, 0, 2, np.inf]
+    assert round_half_up(np.array([0.5, 0.49999999999999994, -0.5, 1.5, np.inf])).tolist() == [
+        1,
+        0,
+        0,
+        2,
+        np.inf,
+    ]
     third = Bounds(np.array([1 / 3]), np.array([1 / 3]))
     assert third.meets(">=", Fraction(1, 3)).fails.tolist() == [True]  # the double below a third
     assert third.meets("<", Fraction(1, 3)).holds.tolist() == [True]

@@ -9,7 +9,7 @@ from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.studies.cell_data import simulate, solve_truth
-from tightrope.studies.cell_measure import TINY, certified_interval
+from tightrope.studies.cell_measure import TINY, measure_certified_interval
 from tightrope.studies.cells import (
     QUICK_INSTANCES,
     Cell,
@@ -24,7 +24,7 @@ from tightrope.studies.cells import (
 )
 from tightrope.studies.families import FAMILIES
 from tightrope.studies.methods import METHODS, choose_methods
-from tightrope.studies.published import published_results
+from tightrope.studies.published import read_published_results
 from tightrope.studies.suite import load
 from tightrope.uncertainty.sets import SetsKind
 
@@ -32,7 +32,7 @@ from tightrope.uncertainty.sets import SetsKind
 def test_by_default_all_rows_of_the_papers_tables() -> None:
     instances = choose_instances(())
     assert len(instances) == 18
-    rows = {(row.family, row.arguments) for row in published_results()}
+    rows = {(row.family, row.arguments) for row in read_published_results()}
     assert {(i.family, i.arguments) for i in instances} == rows
 
 
@@ -44,7 +44,9 @@ def test_instances_by_name_and_family() -> None:
 
 
 def test_every_method_of_the_paper_is_there_and_runs_as_it_describes() -> None:
-    assert {row.method for row in published_results()} <= {m.name for m in METHODS.values() if m.in_paper}
+    assert {row.method for row in read_published_results()} <= {
+        m.name for m in METHODS.values() if m.in_paper
+    }
     for method in METHODS.values():
         options = method.options()
         assert options.sets is SetsKind(method.sets)
@@ -101,7 +103,7 @@ def test_cells_over_slabs_bet_on_the_policy_that_is_evaluated() -> None:
         cell = Cell("betting(3)", method, 1)
         model = load(cell.problem)
         counts, truth = simulate(cell, model, 2000), solve_truth(cell, model)
-        found[method] = certified_interval(cell, model, counts, truth, 60.0, lambda what: None)
+        found[method] = measure_certified_interval(cell, model, counts, truth, 60.0, lambda what: None)
         assert found[method]["covers"] and found[method]["holds"]
     gap = {method: float(str(fields["relative_gap"])) for method, fields in found.items()}
     assert gap["coupled/slab"] < 0.95 * gap["coupled/likelihood"]

@@ -15,7 +15,7 @@ import pytest
 import campaign_child as child
 from dask_cluster import cluster, mute_listener, scheduler, worker
 from tightrope.cli.app import run
-from tightrope.data.cluster import connected, parse_place
+from tightrope.data.cluster import connect, parse_place
 from tightrope.errors import CannotCertify, InputError
 from tightrope.studies.campaign import Campaign
 from tightrope.studies.cells import Cell, CellLimits
@@ -156,6 +156,6 @@ def test_what_is_no_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     with (
         mute_listener() as port,
         pytest.raises(InputError, match=rf"no Dask scheduler answers at tcp://127.0.0.1:{port}"),
-        connected(parse_place("dask", f"127.0.0.1:{port}"), 1),
+        connect(parse_place("dask", f"127.0.0.1:{port}"), 1),
     ):
         pass

@@ -12,7 +12,7 @@ from effort import repeats
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.problem import Data, Domain, Graph, Problem
 from tightrope.certificate.region.coordinates import Space
-from tightrope.certificate.region.polynomials import added, multiplied, polynomial_range
+from tightrope.certificate.region.polynomials import add, multiply, polynomial_range
 from tightrope.certificate.statistics.balls import Balls
 from tightrope.certificate.statistics.intervals import Intervals
 from tightrope.certificate.statistics.likelihood import Predictor, pilot_of
@@ -106,7 +106,7 @@ def test_intervals_that_make_no_sense_are_unproved():
 P = {((0, 1),): Fraction(1)}
 
 
-REST = added({(): Fraction(1)}, P, -1)
+REST = add({(): Fraction(1)}, P, -1)
 
 
 def outcomes_of(starts, expression, counts, polynomials):
@@ -160,14 +160,14 @@ def domain_of(lower, upper, *constraints):
 def test_coordinates_follow_from_the_domain():
     """No file says which parameters are free: an index of −1 once made any relation follow."""
     q = {((1, 1),): Fraction(1)}
-    space = Space(domain_of(["0", "0"], ["1", "1"], (["1", "1"], "1", True)), [multiplied(P, q)])
+    space = Space(domain_of(["0", "0"], ["1", "1"], (["1", "1"], "1", True)), [multiply(P, q)])
     assert space.free == [0] and space.substitution == [{((0, 1),): 1}, {((0, 1),): -1, (): 1}]
     assert space.products == [(0, 0)]
-    assert space.affine(multiplied(P, q)) == ([Fraction(1), Fraction(-1)], Fraction(0))
+    assert space.affine(multiply(P, q)) == ([Fraction(1), Fraction(-1)], Fraction(0))
     assert space.contains([Fraction(1, 3)])
     assert not space.contains([Fraction(4, 3)])
-    fixed = Space(domain_of(["0", "1/4"], ["1", "1/4"]), [multiplied(P, q)])
-    assert fixed.free == [0] and fixed.affine(multiplied(P, q)) == ([Fraction(1, 4)], Fraction(0))
+    fixed = Space(domain_of(["0", "1/4"], ["1", "1/4"]), [multiply(P, q)])
+    assert fixed.free == [0] and fixed.affine(multiply(P, q)) == ([Fraction(1, 4)], Fraction(0))
     alone = Space(domain_of(["1/2"], ["1/2"]), [P])
     assert alone.free == [0]  # one parameter always stays free
 
@@ -226,7 +226,7 @@ def test_estimates_are_inside_and_smoothed():
 def test_ranges_of_polynomials():
     q = {((1, 1),): Fraction(1)}
     low, high = [Fraction(1, 4), Fraction(0)], [Fraction(3, 4), Fraction(1, 2)]
-    assert polynomial_range(multiplied(P, q), low, high) == (0, Fraction(3, 8))
+    assert polynomial_range(multiply(P, q), low, high) == (0, Fraction(3, 8))
     assert polynomial_range(REST, low, high) == (Fraction(1, 4), Fraction(3, 4))
-    bent = multiplied(P, REST)  # p(1 − p): between 3/16 and the Bernstein bound 5/16 ≥ 1/4
+    bent = multiply(P, REST)  # p(1 − p): between 3/16 and the Bernstein bound 5/16 ≥ 1/4
     assert polynomial_range(bent, low, high) == (Fraction(3, 16), Fraction(5, 16))

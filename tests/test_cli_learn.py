@@ -18,7 +18,7 @@ import pytest
 from learning_cases import case, counts_of
 from tightrope.cli.app import run
 from tightrope.cli.learn_run import require_certified
-from tightrope.cli.learn_table import BAR, bar, certified_facts, print_result
+from tightrope.cli.learn_table import BAR, bar, list_certified_facts, print_result
 from tightrope.errors import CannotCertify
 from tightrope.learning.learn import learn
 from tightrope.learning.result import Interval
@@ -257,7 +257,7 @@ def test_certificates_that_prove_less_are_shown(capsys: pytest.CaptureFixture[st
     name = MODEL.removeprefix("bench:")
     result = learn(case(name).problem, counts_of(name), delta=0.05, sets="tied")
     own = result.robust.interval
-    assert certified_facts(result, {"robust policy": own}) == []
+    assert list_certified_facts(result, {"robust policy": own}) == []
     wider = Interval(own.lower - 0.25, own.upper)
     print_result("title", result, None, None, {"robust policy": wider})
     assert f"proves [{wider.lower:.9g}, {wider.upper:.9g}]" in capsys.readouterr().out

@@ -11,7 +11,7 @@ import gymnasium
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.cli.online_display import ROWS, chosen_records
+from tightrope.cli.online_display import ROWS, choose_records
 from tightrope.data.environments import SteppedEnvironment
 from tightrope.formats.policy import read_policy
 from tightrope.learning.online.journal import Journal
@@ -219,7 +219,7 @@ def test_a_failed_start_leaves_nothing_behind(
 
 def test_the_table_shows_the_first_record_and_the_last() -> None:
     records = [{"episode": episode} for episode in (*range(50), 300, 2000, 2500, 2600)]
-    shown = chosen_records(records)
+    shown = choose_records(records)
     assert shown[0]["episode"] == 0 and shown[-1]["episode"] == 2600
     assert len(shown) <= ROWS + 1 and len({record["episode"] for record in shown}) == len(shown)
-    assert chosen_records(records[:4]) == records[:4]
+    assert choose_records(records[:4]) == records[:4]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tightrope.cli.options import parse_constants
-from tightrope.cli.output import grouped, print_facts, print_json, print_table, warn
+from tightrope.cli.output import group, print_facts, print_json, print_table, warn
 from tightrope.cli.progress import build_progress
 from tightrope.errors import InputError
 
@@ -95,7 +95,7 @@ def test_tables_keep_within_the_terminal_and_print_brackets_as_they_are(
 def test_messages_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     warn("one deadlock")
     assert capsys.readouterr() == ("", "warning: one deadlock\n")
-    assert grouped(1234567) == "1,234,567"
+    assert group(1234567) == "1,234,567"
 
 
 class Terminal:

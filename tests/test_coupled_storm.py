@@ -15,7 +15,7 @@ import stormpy.pars
 from stormpy.pars import OptimizationDirection as Direction
 
 from tightrope.cli.model_source import load_model
-from tightrope.coupled import CoupledStatus, coupled_value
+from tightrope.coupled import CoupledStatus, bound_coupled_value
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.properties.resolve import ask
 from tightrope.region.build import domain_region
@@ -85,7 +85,7 @@ def test_parameter_lifting_finds_the_same_range(
     model = loaded.model
     assert isinstance(model, ParametricMDP) and model.choices == model.states
     objective = ask(text, model.structure).objective
-    value = coupled_value(
+    value = bound_coupled_value(
         rectangular(domain_region(model), model), objective, np.zeros(model.states, dtype=np.int64)
     )
     assert value.status in (CoupledStatus.EXACT, CoupledStatus.CERTIFIED)

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from coupled_cases import KINDS, Case, brute_force, random_case, value_at
 from learning_cases import case as benchmark
 from learning_cases import counts_of
-from tightrope.coupled import CoupledLimits, CoupledStatus, CoupledValue, coupled_policy, coupled_value
+from tightrope.coupled import (
+    CoupledLimits,
+    CoupledStatus,
+    CoupledValue,
+    bound_coupled_value,
+    find_coupled_policy,
+)
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -31,7 +37,7 @@ def sets_of(case: Case) -> Sets:
 
 
 def check(case: Case, seed: int) -> CoupledValue:
-    value = coupled_value(sets_of(case), case.objective, case.policy)
+    value = bound_coupled_value(sets_of(case), case.objective, case.policy)
     low, high = brute_force(case, seed, 60)
     slack = 1e-12 * max(1.0, abs(low), abs(high))
     assert value.lower <= low + slack and high - slack <= value.upper
@@ -82,7 +88,7 @@ def test_the_same_coin_twice_cannot_show_both_faces_at_its_best() -> None:
     (p,) = parameters.symbols()
     model = built(parameters, [{1: p, 2: ONE - p}, {3: ONE - p, 2: p}, {2: ONE}, {3: ONE}])
     sets = rectangular(domain_region(model), model)
-    value = coupled_value(sets, reach(4), np.zeros(model.states, np.int64))
+    value = bound_coupled_value(sets, reach(4), np.zeros(model.states, np.int64))
     assert value.rectangular_lower == pytest.approx(0.02, abs=1e-9)
     assert value.rectangular_upper == pytest.approx(0.72, abs=1e-9)
     assert value.lower <= 0.09 <= value.lower + 0.0016 and value.upper - 0.0016 <= 0.25 <= value.upper
@@ -98,7 +104,7 @@ def test_a_play_that_may_never_stop_is_not_assumed_to() -> None:
     model = built(parameters, [{1: p, 0: ONE - p}, {1: ONE}])
     sets = rectangular(domain_region(model), model)
     limits = CoupledLimits(cells=60)
-    value = coupled_value(sets, reach(2), np.zeros(model.states, np.int64), limits=limits)
+    value = bound_coupled_value(sets, reach(2), np.zeros(model.states, np.int64), limits=limits)
     assert value.lower == 0.0 and value.upper == 1.0
     assert value.status in (CoupledStatus.CELL_LIMIT, CoupledStatus.RECTANGULAR)
 
@@ -115,7 +121,7 @@ def test_a_reward_that_is_infinite_whatever_the_parameters_is_left_to_the_rectan
         ObjectiveKind.REACH_REWARD, Direction.MIN, Direction.MAX, target=target, reward=reward
     )
     sets = rectangular(domain_region(model), model)
-    value = coupled_value(sets, objective, np.zeros(model.states, np.int64))
+    value = bound_coupled_value(sets, objective, np.zeros(model.states, np.int64))
     assert value.lower == value.upper == np.inf
     assert value.status is CoupledStatus.RECTANGULAR and "infinite" in value.reason
 
@@ -126,7 +132,7 @@ def test_a_reward_that_is_infinite_whatever_the_parameters_is_left_to_the_rectan
 def test_benchmarks_are_inside_the_rectangular_interval_and_contain_the_truth(name: str) -> None:
     case = benchmark(name)
     region = build_region(RegionKind.POLYTOPE, case.model, counts_of(name), 0.001)
-    value = coupled_value(rectangular(region, case.model), case.objective, case.policy)
+    value = bound_coupled_value(rectangular(region, case.model), case.objective, case.policy)
     assert value.rectangular_lower <= value.lower <= case.optimum * (1 + 1e-6)
     assert case.optimum * (1 - 1e-6) <= value.upper <= value.rectangular_upper
     assert value.status in (CoupledStatus.EXACT, CoupledStatus.CERTIFIED) and value.gap <= 0.02
@@ -143,7 +149,7 @@ def test_the_best_policy_is_within_reach_of_the_limit() -> None:
     rows = [(0, "a", {1: p, 2: ONE - p}), (0, "b", {1: ONE - p, 2: p}), (1, "a", {2: p, 3: ONE - p})]
     model = build_from_rows([*rows, (2, "a", {2: ONE}), (3, "a", {3: ONE})], parameters)
     assert isinstance(model, ParametricMDP)
-    found = coupled_policy(rectangular(domain_region(model), model), reach(4))
+    found = find_coupled_policy(rectangular(domain_region(model), model), reach(4))
     # "a": p(1−p) ≥ 0.21, attained at both ends; "b": (1−p)² ≥ 0.09.
     assert found.policy.choice[0] == 0
     assert found.guarantee <= 0.21 <= found.guarantee + 0.001
@@ -155,8 +161,8 @@ def test_the_best_policy_is_within_reach_of_the_limit() -> None:
 def test_what_cannot_be_done_is_refused_with_the_way_out() -> None:
     case = random_case(1, "bounded", cyclic=False, products=False)
     with pytest.raises(InputError, match="depends on the step"):
-        coupled_policy(sets_of(case), case.objective)
+        find_coupled_policy(sets_of(case), case.objective)
     with pytest.raises(InputError, match="half-spaces"):
-        coupled_value(expression(domain_region(case.model), case.model), case.objective, case.policy)
+        bound_coupled_value(expression(domain_region(case.model), case.model), case.objective, case.policy)
     with pytest.raises(InputError, match="gap"):
-        coupled_value(sets_of(case), case.objective, case.policy, gap=0.0)
+        bound_coupled_value(sets_of(case), case.objective, case.policy, gap=0.0)

@@ -14,7 +14,7 @@ from tightrope.cli.app import run
 from tightrope.data.design import SamplingKind
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.formats.policy import Policy
 from tightrope.formats.policy_write import write_policy
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -124,7 +124,7 @@ def test_a_benchmark_brings_its_point_property_and_cap(capsys: pytest.CaptureFix
     said = sampled(capsys, "bench:rover(10,10)", "--episodes", "300", "--seed", "2", "-o", "r.parquet")
     instance = parse_bench("rover(10,10)")
     model = load(instance)
-    stop = decided_states(question(instance, model.structure).objective, model.states)
+    stop = find_decided_states(question(instance, model.structure).objective, model.states)
     mdp = model.instantiate(instance.truth)
     simulator = Simulator(mdp, stop=stop, cap=instance.episode_cap, model_hash=model.hash())
     counts = read_data("r.parquet", model).counts

@@ -156,7 +156,7 @@ def small_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def digest(package: Path) -> str:
     kernel_cache._contents.cache_clear()
-    kernel_cache._imported.cache_clear()
+    kernel_cache._find_imported.cache_clear()
     return kernel_cache.source_digest(package / "kernels.py")
 
 

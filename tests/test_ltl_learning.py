@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.answering.product_problem import steered
-from tightrope.automata.lifting import lifted
+from tightrope.answering.product_problem import steer
+from tightrope.automata.lifting import lift_model
 from tightrope.cli.app import run
 from tightrope.data.steered_simulator import SteeredSimulator
 from tightrope.model.graph.support import Support
@@ -66,7 +66,7 @@ def random_model(rng: random.Random, states: int = 8) -> tr.ParametricMDP:
 def value_under(model: tr.MDP, controller: tr.Controller, asked: str) -> tuple[float, float]:
     """Of the chain that a controller leaves of an MDP, by the evaluation of formulas."""
     product, policy = controller.beside(model, Support.of(model))
-    beside = lifted(model, product)
+    beside = lift_model(model, product)
     rows = []
     for s, c in enumerate(policy.choice):
         span = range(*beside.transition_start[c : c + 2])
@@ -391,7 +391,7 @@ def test_steered_problems_keep_constants_of_the_property(shuttle: tr.ParametricM
             shuttle, 'const int k; Pmax=? [ (F<=k "a") & (F "home") ]', const={"k": 3}
         )
     counts = tr.Simulator(shuttle.instantiate(p=0.5), model_hash=shuttle.hash()).generative(50, seed=1)
-    asked, policy, up = steered(problem, tr.Policy(shuttle, {0: "left", 2: "back"}), counts)
+    asked, policy, up = steer(problem, tr.Policy(shuttle, {0: "left", 2: "back"}), counts)
     assert policy.structure is asked.model.structure and up.steps == counts.steps
 
 
@@ -412,7 +412,7 @@ def test_check_writes_the_controller_of_a_temporal_formula(
     controller = tr.read_controller(out, model.structure)
     mdp = model.instantiate()
     product, policy = controller.beside(mdp, Support.of(mdp))
-    assert tr.solve(lifted(mdp, product), "Pmax=? [ F s=1 ]", policy=policy).lower[0] == pytest.approx(
+    assert tr.solve(lift_model(mdp, product), "Pmax=? [ F s=1 ]", policy=policy).lower[0] == pytest.approx(
         0.5, abs=1e-5
     )
     assert run([*asked, "--overwrite"]) == 0 and run(asked) == 0  # a controller of ours may be replaced

@@ -13,7 +13,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.best_fit import BestFit
 from tightrope.monitoring.compensation import POWERS, Compensation
 from tightrope.monitoring.drift import log_weight
-from tightrope.monitoring.joint_bound import JointTerms, weighed
+from tightrope.monitoring.joint_bound import JointTerms, weigh_terms
 from tightrope.monitoring.predicting import log_chances
 from tightrope.prism.load import load_prism_text
 from tightrope.statistics.outcomes import Outcomes
@@ -142,7 +142,7 @@ def test_a_sum_of_terms_is_bounded_from_below_and_closely(model: ParametricMDP) 
     terms = JointTerms(fit, past, before, since, closed)
     base = np.array([[-150.0, -80.0, -60.0], [-149.0, -81.0, -59.0]])
     shares, most, _ = terms.bound(base, base, fit.centre)
-    found = weighed(shares, base, most)
+    found = weigh_terms(shares, base, most)
     assert shares.sum() == pytest.approx(1.0)
     values = []
     for p, q in itertools.product(np.linspace(0.1, 0.9, 41), np.linspace(0.05, 0.45, 41)):

@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import linprog
 
 import tightrope as tr
-from tightrope.automata.lifting import lifted
+from tightrope.automata.lifting import lift_model
 from tightrope.cli.app import run
 from tightrope.model.graph.support import Support
 
@@ -123,7 +123,7 @@ def test_best_values_are_those_of_linear_programs(number: int) -> None:
 
 def value_under(model: tr.MDP, controller: tr.Controller, asked: str) -> float:
     product, policy = controller.beside(model, Support.of(model))
-    beside = lifted(model, product)
+    beside = lift_model(model, product)
     return float(tr.solve(beside, asked.replace("P=", "Pmax="), policy=policy).lower[0])
 
 
@@ -185,7 +185,7 @@ def test_what_happens_for_ever_beside_what_all_policies_attain() -> None:
             assert (beyond <= 1e-5).all(), (choice, high, low)
         for controller, point in zip(found.achieved.controllers, found.achieved.points, strict=True):
             product, policy = controller.beside(model, Support.of(model))
-            assert values(induced(lifted(model, product), policy.choice)) == pytest.approx(
+            assert values(induced(lift_model(model, product), policy.choice)) == pytest.approx(
                 point.tolist(), abs=1e-4
             )
 

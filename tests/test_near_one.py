@@ -23,7 +23,7 @@ from tightrope.model.graph.support import Support, can_stay, must_enter
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.structure import Structure
-from tightrope.numerics.unit_sums import distilled
+from tightrope.numerics.unit_sums import distil
 from tightrope.prism.load import load_prism_text
 from tightrope.prism.properties.resolve import PropertyOptions, ask
 from tightrope.proof.problem import to_problem
@@ -106,7 +106,7 @@ def poured(row: Row, x: list[float], maximise: bool) -> list[Fraction]:
 @given(st.lists(st.sampled_from([*NEAR, *(-x for x in NEAR)]), min_size=1, max_size=8))
 def test_a_distilled_sum_has_the_sign_of_the_sum(terms: list[float]) -> None:
     total = sum(map(Fraction, terms), Fraction(0))
-    found = Fraction(distilled(terms[0], np.array(terms[1:]), len(terms) - 1))
+    found = Fraction(distil(terms[0], np.array(terms[1:]), len(terms) - 1))
     assert (found > 0) == (total > 0) and (found < 0) == (total < 0)
     assert abs(found - total) <= abs(total) * Fraction(1, 2**52)
 

@@ -21,8 +21,14 @@ from tightrope.studies.online_cells import (
     online_cells,
 )
 from tightrope.studies.online_page import online_section
-from tightrope.studies.online_records import ONLINE_FILE, OnlineRecord, read_online, thinned
-from tightrope.studies.online_tables import groups, kept_table, reached_table, soon_table, summary_lines
+from tightrope.studies.online_records import ONLINE_FILE, OnlineRecord, read_online, thin
+from tightrope.studies.online_tables import (
+    groups,
+    make_kept_table,
+    make_reached_table,
+    soon_table,
+    summary_lines,
+)
 
 RECORDED = Path(__file__).parent.parent / "docs" / "results" / ONLINE_FILE
 
@@ -104,7 +110,7 @@ def test_records_are_thinned_to_the_last_update_of_each_cell() -> None:
         }
         for episode in range(2000)
     ]
-    columns = thinned(records)
+    columns = thin(records)
     assert columns["episode"][:3].tolist() == [0, 1, 2] and columns["episode"][-1] == 1999
     assert len(columns["episode"]) < 90 and np.all(np.diff(columns["episode"]) > 0)
     record = OnlineRecord(OnlineCell("rover(10,10)", "tied", 1, 2000), columns, {"maximises": False})
@@ -126,11 +132,11 @@ def test_tables_say_how_soon_and_whether_guarantees_were_kept() -> None:
     idle = groups([made("tied", [0.2, 0.2, 0.2]), made("expression", [0.2, 0.2, 0.4])])
     (row,) = soon_table(idle).rows
     assert row[1:] == ("beyond 0.2", "–", "never", "–", "100", "–", "–", "–")
-    kept = {row[0]: row[1:] for row in kept_table(shown).rows}
+    kept = {row[0]: row[1:] for row in make_kept_table(shown).rows}
     assert kept["expression"][:5] == ("3", "12", "1", "1", "0.003")
     assert kept["tied"][2:4] == ("0", "0")
     assert "in 1 of the runs" in summary_lines(shown)[0]
-    assert reached_table(shown).rows[1][2:4] == ("0.52", "0.51 – 0.53")
+    assert make_reached_table(shown).rows[1][2:4] == ("0.52", "0.51 – 0.53")
     section = online_section(records, "images/x.svg")
     assert "](images/x.svg)" in section and "1,000 episodes of rover(10,10)" in section
     assert "| `rover(10,10)` | 0.52 |" in section

@@ -13,7 +13,7 @@ import pytest
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.formats.manifest import MANIFEST, Manifest, read_manifest
-from tightrope.formats.output_directory import added_file, claim
+from tightrope.formats.output_directory import add_file, claim
 
 pytestmark = pytest.mark.usefixtures("empty_pictures")
 MODEL = "bench:betting(8)"
@@ -182,17 +182,17 @@ def test_files_are_added_beside_a_run(tmp_path: Path) -> None:
     out = tmp_path / "out"
     fill(out, result="1")
     for text in ("one", "two"):
-        with added_file(out / "report.html") as place:
+        with add_file(out / "report.html") as place:
             place.write_text(text)
     known = read_manifest(out)
     assert known is not None and set(known.added) == {"report.html"} and not known.replacing
     with (
         pytest.raises(InputError, match="is part of what"),
-        added_file(out / "result"),
+        add_file(out / "result"),
     ):
         raise AssertionError
     (out / "report.html").write_text("edited")
-    with pytest.raises(InputError, match="changed since"), added_file(out / "report.html"):
+    with pytest.raises(InputError, match="changed since"), add_file(out / "report.html"):
         raise AssertionError
     (out / "report.html").unlink()
     fill(out, result="2")

@@ -18,10 +18,10 @@ from tightrope.cli.app import run
 from tightrope.data.appending import append_episodes
 from tightrope.data.batches import batch_ends
 from tightrope.data.mixed_episodes import MixedEpisodes
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.formats.documents.coding import read_document
 from tightrope.formats.documents.plan import PlanDocument
-from tightrope.learning.plan.answer import rounded
+from tightrope.learning.plan.answer import round_forecast
 from tightrope.planning.directions import Directions, expression_directions, find_directions
 from tightrope.planning.forecast import Corrected, Curve, Gap, Past, episodes_until, smallest
 from tightrope.planning.information import Information
@@ -42,7 +42,7 @@ def bench() -> tr.Benchmark:
 
 @cache
 def simulator(policy: tr.Policy | None = None) -> tr.Simulator:
-    stop = decided_states(bench().problem.objective, bench().model.states)
+    stop = find_decided_states(bench().problem.objective, bench().model.states)
     return tr.Simulator(bench().at_truth.model, policy, stop, model_hash=bench().model.hash(), threads=1)
 
 
@@ -430,7 +430,7 @@ def test_the_command(
     assert run(["report", "plan"]) == 0
     page = (tmp_path / "plan" / "report.html").read_text()
     assert "This is a forecast, not a guarantee" in page and "<svg" in page and "http" not in _links(page)
-    assert f"<td>{rounded(planned().episodes)}</td>" in page and "0.06" in page
+    assert f"<td>{round_forecast(planned().episodes)}</td>" in page and "0.06" in page
     capsys.readouterr()
     assert run(["report", "plan/plan.json", "--figures", "drawn"]) == 2 and not (tmp_path / "drawn").exists()
     assert "is a plan" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from tightrope.learning.online.safety import Safety
 from tightrope.planning.episodes import Episodes
 from tightrope.planning.information import Information
 from tightrope.planning.oracle import best_episodes
-from tightrope.planning.priced import Cost, priced
+from tightrope.planning.priced import Cost, price_oracle
 from tightrope.planning.safe import Bounded, careful, entering
 from tightrope.region.bounds import parameter_box
 
@@ -64,7 +64,7 @@ def test_the_best_rate_is_that_of_the_best_policy(walk: Any, setting: Any, seed:
     reward = np.random.default_rng(seed).random(walk.choices)
     cost = Cost(0.5, 0.1, (("a", 0.7),))
     price = cost.per_choice(walk.structure)
-    answer = priced(best_episodes(setting[1]), cost, walk.structure)(reward)
+    answer = price_oracle(best_episodes(setting[1]), cost, walk.structure)(reward)
     best = max(float(o @ reward) / (0.5 + float(o @ price)) for o in occupancies(walk, setting[1]))
     assert answer.value == pytest.approx(best, rel=1e-9)
     assert best <= answer.upper <= best * (1 + 1e-4)

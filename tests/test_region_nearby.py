@@ -14,7 +14,7 @@ from tightrope.data.until_doubled import simulate_until_doubled
 from tightrope.formats.policy import Policy
 from tightrope.region.build import polytope_region
 from tightrope.region.halfspaces import Halfspaces
-from tightrope.region.nearby import Nearby, tightened_nearby
+from tightrope.region.nearby import Nearby, tighten_nearby
 from tightrope.region.polytope import Polytope
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, event_intervals
 
@@ -79,16 +79,16 @@ def square(low: float, high: float) -> Halfspaces:
 
 def test_a_frame_that_may_cut_something_off_is_no_answer() -> None:
     near = Nearby(np.full(2, 0.4), np.full(2, 0.6), np.full(2, 0.5))
-    inside = tightened_nearby(square(0.45, 0.58), near)
+    inside = tighten_nearby(square(0.45, 0.58), near)
     assert inside is not None
     system = inside[0].system
     np.testing.assert_allclose([system.lower, system.upper], [[0.45] * 2, [0.58] * 2], atol=1e-14)
     assert np.all(system.lower <= 0.45) and np.all(system.upper >= 0.58)
-    assert tightened_nearby(square(0.45, 0.7), near) is None, "it reaches out of the frame"
-    assert tightened_nearby(square(0.3, 0.58), near) is None
-    assert tightened_nearby(square(0.51, 0.58), near) is None, "the point is no longer inside"
-    assert tightened_nearby(square(0.6, 0.4), near) is None, "it is empty"
+    assert tighten_nearby(square(0.45, 0.7), near) is None, "it reaches out of the frame"
+    assert tighten_nearby(square(0.3, 0.58), near) is None
+    assert tighten_nearby(square(0.51, 0.58), near) is None, "the point is no longer inside"
+    assert tighten_nearby(square(0.6, 0.4), near) is None, "it is empty"
     everywhere = replace(near, lower=np.full(2, -1.0), upper=np.full(2, 2.0))
-    whole = tightened_nearby(square(-0.5, 1.5), everywhere)
+    whole = tighten_nearby(square(-0.5, 1.5), everywhere)
     assert whole is not None, "faces of the domain are no cuts"
     np.testing.assert_allclose([whole[0].system.lower, whole[0].system.upper], [[0.0] * 2, [1.0] * 2])

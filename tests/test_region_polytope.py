@@ -18,12 +18,12 @@ from tightrope.region.bounds import expression_bounds, parameter_box
 from tightrope.region.build import polytope_region
 from tightrope.region.conflict import irreducible
 from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
-from tightrope.region.lazy_program import programmed_bounds
+from tightrope.region.lazy_program import bound_by_programs
 from tightrope.region.polytope import Polytope
 from tightrope.region.region import RegionKind, Relaxation
 from tightrope.region.tightening import tighten
-from tightrope.region.vertices import EnclosingVertices, proved_vertices
-from tightrope.region.walk import walked_bounds
+from tightrope.region.vertices import EnclosingVertices, prove_vertices
+from tightrope.region.walk import bound_by_walks
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.events import Budget
@@ -282,8 +282,8 @@ def test_linear_programs_agree_with_the_walk() -> None:
         bound = 0.4 * np.linalg.norm(matrix, axis=1) * (1 + 0.2 * rng.random(rows))
         system = ScaledHalfspaces(matrix, bound, np.ones(rows), np.zeros(size), np.ones(size))
         directions = rng.normal(size=(40, size)) * 10.0 ** rng.integers(-6, 6, size=(40, 1))
-        walked, reached = walked_bounds(system, directions)
-        programmed = programmed_bounds(system, directions)
+        walked, reached = bound_by_walks(system, directions)
+        programmed = bound_by_programs(system, directions)
         assert reached.all()
         assert np.allclose(walked, programmed, rtol=1e-9, atol=0)
         points = rng.normal(size=(4000, size))
@@ -297,7 +297,7 @@ def test_walk_without_a_common_point_is_stuck_but_safe() -> None:
     system = ScaledHalfspaces(
         np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([-0.5, -0.5]), np.ones(2), np.zeros(2), np.ones(2)
     )
-    bounds, reached = walked_bounds(system, np.array([[1.0, 0.0], [0.0, 1.0]]))
+    bounds, reached = bound_by_walks(system, np.array([[1.0, 0.0], [0.0, 1.0]]))
     assert not reached.any()
     assert np.all(bounds >= -1.0)
 
@@ -311,17 +311,17 @@ def test_an_incomplete_list_of_vertices_is_not_accepted() -> None:
     bound = np.ones(30)
     hull = ConvexHull(matrix, qhull_options="Qt")
     simplices, neighbours = hull.simplices.astype(np.int64), hull.neighbors.astype(np.int64)
-    whole = proved_vertices(matrix, bound, simplices, neighbours)
+    whole = prove_vertices(matrix, bound, simplices, neighbours)
     assert isinstance(whole, EnclosingVertices) and len(whole.points) == len(simplices)
     doubled = simplices.copy()
     doubled[-1] = doubled[0]
-    assert proved_vertices(matrix, bound, doubled, neighbours) == "failed"
+    assert prove_vertices(matrix, bound, doubled, neighbours) == "failed"
     astray = neighbours.copy()
     astray[0] = np.roll(astray[0], 1)
-    assert proved_vertices(matrix, bound, simplices, astray) == "failed"
+    assert prove_vertices(matrix, bound, simplices, astray) == "failed"
     gone = len(simplices) - 1
     kept = np.where(neighbours[:gone] == gone, 0, neighbours[:gone])
-    assert proved_vertices(matrix, bound, simplices[:gone], kept) == "failed"
+    assert prove_vertices(matrix, bound, simplices[:gone], kept) == "failed"
     flat = matrix.copy()
     flat[simplices[0, 0]] = flat[simplices[0, 1]]
-    assert proved_vertices(flat, bound, simplices, neighbours) == "failed"
+    assert prove_vertices(flat, bound, simplices, neighbours) == "failed"

@@ -15,7 +15,7 @@ from tightrope.data.batches import batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.data.generator import draw, mix, seed_generator, stream_key
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import absorbing_states, can_repeat_choice, decided_states, deciding_steps
+from tightrope.data.stopping import absorbing_states, can_repeat_choice, deciding_steps, find_decided_states
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
 from tightrope.model.mdp import MDP
@@ -339,16 +339,16 @@ def test_what_decides_an_objective() -> None:
     target = np.array([False, False, True, False])
     allowed = np.array([True, False, True, True])
     until = objective(ObjectiveKind.UNTIL, target=target, allowed=allowed)
-    assert decided_states(until, 4).tolist() == [False, True, True, False]
+    assert find_decided_states(until, 4).tolist() == [False, True, True, False]
     assert deciding_steps(until) is None
     late = objective(ObjectiveKind.UNTIL, target=target, allowed=allowed, lower_steps=3, upper_steps=9)
-    assert decided_states(late, 4).tolist() == [False, True, False, False]
+    assert find_decided_states(late, 4).tolist() == [False, True, False, False]
     assert deciding_steps(late) == 9
     reward = RewardStructure(state=np.ones(4))
     reach = objective(ObjectiveKind.REACH_REWARD, target=target, reward=reward)
-    assert decided_states(reach, 4).tolist() == [False, False, True, False]
+    assert find_decided_states(reach, 4).tolist() == [False, False, True, False]
     cumulative = objective(ObjectiveKind.CUMULATIVE, reward=reward, upper_steps=5)
-    assert decided_states(cumulative, 4).tolist() == [False] * 4
+    assert find_decided_states(cumulative, 4).tolist() == [False] * 4
     assert deciding_steps(cumulative) == 5
     assert deciding_steps(objective(ObjectiveKind.NEXT, target=target)) == 1
     total = objective(ObjectiveKind.TOTAL, reward=reward)

@@ -19,13 +19,13 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.model.polynomial import Polynomial
-from tightrope.numerics.betting import GRID, Table, shortened, with_the_domains_help
+from tightrope.numerics.betting import GRID, Table, shorten, with_the_domains_help
 from tightrope.region.bounds import expression_bounds
 from tightrope.region.build import slab_region
 from tightrope.region.slab_rows import line_below, row_of
 from tightrope.statistics.bet_schedule import schedule
 from tightrope.statistics.bets import Ends
-from tightrope.statistics.coordinates import Coordinates, _substituted
+from tightrope.statistics.coordinates import Coordinates, _substitute
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.scales import allowance, best_shares, scales
@@ -71,9 +71,7 @@ def exact_slopes(maximiser, model, t, h):
     for e in range(len(model.expressions)):
         terms = Polynomial({})
         for monomial, coefficient in model.expressions.polynomial(e).terms.items():
-            terms = terms + _substituted(monomial, coordinates.substitution) * Polynomial.constant(
-                coefficient
-            )
+            terms = terms + _substitute(monomial, coordinates.substitution) * Polynomial.constant(coefficient)
         total = Fraction(0)
         for term, coefficient in terms.terms.items():
             for index, exponent in term:
@@ -274,7 +272,7 @@ def test_the_domain_helps_where_a_face_is_near():
 
 def test_components_of_bets_have_few_bits():
     draw = np.random.default_rng(1).normal(size=200) * 10.0 ** np.arange(-10, 10).repeat(10)
-    short = shortened(draw)
+    short = shorten(draw)
     assert np.all(np.abs(short - draw) <= 2.0**-12 * np.abs(draw))
     mantissa, _ = np.frexp(short)
     assert np.array_equal(np.ldexp(mantissa, 12), np.rint(np.ldexp(mantissa, 12)))

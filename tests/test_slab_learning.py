@@ -24,7 +24,7 @@ from tightrope.learning.online.run import OnlineRun
 from tightrope.learning.options import LearnOptions
 from tightrope.problem import Problem
 from tightrope.proof.learned import certificate_of
-from tightrope.statistics.bet_schedule import planned_episodes, schedule
+from tightrope.statistics.bet_schedule import count_planned_episodes, schedule
 from tightrope.statistics.scales import scales
 
 NAME, DELTA = "betting(8)", 0.01
@@ -163,7 +163,7 @@ def test_plans_of_data_that_are_looked_at_fix_no_pilot():
     sizes = np.array([float(count.sum()) for _, count in watched.batches])
     plan = schedule(watched, sizes)
     assert (plan.planned, plan.middle, plan.pilot) == (None, 3000.0, 10)
-    assert planned_episodes(watched) is None
+    assert count_planned_episodes(watched) is None
     every = scales(plan.planned, plan.middle)
     middle = next(scale for scale in every if scale.amount == 3000.0)
     assert middle.weight == 0.5 and sum(scale.weight for scale in every) <= 1.0

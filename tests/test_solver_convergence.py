@@ -18,7 +18,7 @@ from tightrope.solver import Limits, Solution, Status, solve
 from tightrope.solver.equations.reduction import equations_of
 from tightrope.solver.equations.system import Block, Rows, longest_choices
 from tightrope.solver.iteration import budget, margins, rounds
-from tightrope.solver.kernels.answered import answered_sweeps
+from tightrope.solver.kernels.answered import sweep_answered
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "solve_speed.py"
@@ -90,7 +90,7 @@ def test_evaluation_from_below_never_overshoots() -> None:
         kernel.sweep(equations.system, block, values, still, 1e-300, rows, workspace)
         for _ in range(5):
             before = values.copy()
-            answered_sweeps(equations.system, block, rows, still, values, 1e-300, 1, 0.1)
+            sweep_answered(equations.system, block, rows, still, values, 1e-300, 1, 0.1)
             assert np.all(values >= before * (1 - 1e-14)) and np.any(values > before)
             assert np.all(values <= exact)
 

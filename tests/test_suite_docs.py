@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tightrope.studies.families import FAMILIES
-from tightrope.studies.overview import implied_optima, sizes_table
+from tightrope.studies.overview import infer_optima, sizes_table
 from tightrope.studies.published import NOTES
 from tightrope.studies.suite import parse_bench
 
@@ -32,9 +32,9 @@ def test_every_family_has_its_section_and_property() -> None:
 
 def test_implied_optima_keep_tables_apart_that_do_not_meet() -> None:
     def groups(name: str) -> int:
-        return len(implied_optima(parse_bench(name)))
+        return len(infer_optima(parse_bench(name)))
 
     assert [groups(f"betting({n})") for n in (25, 50, 100, 135)] == [0, 1, 1, 2]
     assert groups("glider(51,47)") == 2
-    (low, high), *_ = implied_optima(parse_bench("rover(50,50)"))
+    (low, high), *_ = infer_optima(parse_bench("rover(50,50)"))
     assert 0.499 < low < high < 0.504

@@ -19,12 +19,12 @@ from tightrope.studies.published import (
     SIZES_TABLES,
     PublishedResult,
     disagreements,
-    published_results,
-    published_sizes,
+    read_published_results,
+    read_published_sizes,
     results_of,
     sizes_of,
 )
-from tightrope.studies.suite import listed, parse_bench
+from tightrope.studies.suite import list_instances, parse_bench
 
 TOTAL, SPLIT, BIG = RESULT_TABLES
 CHECKSUMS = {
@@ -44,10 +44,12 @@ def test_the_data_are_unchanged(name: str) -> None:
 
 
 def test_the_tables_are_complete() -> None:
-    assert Counter(row.table for row in published_sizes()) == dict(zip(SIZES_TABLES, (18, 6), strict=True))
-    assert Counter(r.table for r in published_results()) == {TOTAL: 18 * 4, SPLIT: 18 * 4, BIG: 18 * 6}
+    assert Counter(row.table for row in read_published_sizes()) == dict(
+        zip(SIZES_TABLES, (18, 6), strict=True)
+    )
+    assert Counter(r.table for r in read_published_results()) == {TOTAL: 18 * 4, SPLIT: 18 * 4, BIG: 18 * 6}
     for table, methods in ((TOTAL, 4), (SPLIT, 4), (BIG, 6)):
-        rows = [r for r in published_results() if r.table == table]
+        rows = [r for r in read_published_results() if r.table == table]
         assert {(r.row, r.method) for r in rows} == {
             (row, method) for row in range(1, 19) for method in {r.method for r in rows}
         }
@@ -55,12 +57,12 @@ def test_the_tables_are_complete() -> None:
 
 
 def test_every_published_row_is_one_of_our_instances() -> None:
-    known = {(i.family, i.arguments) for i in listed()}
-    assert {(r.family, r.arguments) for r in published_sizes()} == known
-    assert {(r.family, r.arguments) for r in published_results()} <= known
+    known = {(i.family, i.arguments) for i in list_instances()}
+    assert {(r.family, r.arguments) for r in read_published_sizes()} == known
+    assert {(r.family, r.arguments) for r in read_published_results()} <= known
 
 
-@pytest.mark.parametrize("instance", listed(), ids=lambda i: i.name)
+@pytest.mark.parametrize("instance", list_instances(), ids=lambda i: i.name)
 def test_our_sizes_are_the_papers_but_for_the_glider(instance) -> None:
     paper = sizes_of(instance)
     assert paper is not None
@@ -100,22 +102,22 @@ def test_spot_values() -> None:
 
 
 def test_time_outs() -> None:
-    count = Counter(r.table for r in published_results() if r.timed_out)
+    count = Counter(r.table for r in read_published_results() if r.timed_out)
     assert count == {TOTAL: 6, SPLIT: 6, BIG: 8}
-    assert all((r.lower is None) == r.timed_out for r in published_results())
+    assert all((r.lower is None) == r.timed_out for r in read_published_results())
 
 
 def test_bounds_are_in_order() -> None:
-    for result in published_results():
+    for result in read_published_results():
         if not result.timed_out:
             assert result.lower is not None and result.upper is not None
             assert 0 <= result.lower < result.upper
 
 
 def test_the_two_parts_add_up_to_the_total_where_nothing_is_noted() -> None:
-    parts = {(r.family, r.arguments, r.method): r for r in published_results() if r.table == SPLIT}
+    parts = {(r.family, r.arguments, r.method): r for r in read_published_results() if r.table == SPLIT}
     off = set()
-    for result in (r for r in published_results() if r.table == TOTAL and not r.timed_out):
+    for result in (r for r in read_published_results() if r.table == TOTAL and not r.timed_out):
         part = parts[result.family, result.arguments, result.method]
         assert (
             result.seconds is not None and part.build_seconds is not None and part.solve_seconds is not None

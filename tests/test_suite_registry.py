@@ -13,9 +13,9 @@ import pytest
 from tightrope.errors import InputError
 from tightrope.studies.families import FAMILIES, rover_tries
 from tightrope.studies.instance import Instance, decimal_text
-from tightrope.studies.suite import listed, parse_bench
+from tightrope.studies.suite import list_instances, parse_bench
 
-LISTED = listed()
+LISTED = list_instances()
 
 
 def test_six_families_of_four_instances() -> None:

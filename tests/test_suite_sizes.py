@@ -10,14 +10,14 @@ import pytest
 
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.studies.instance import Instance
-from tightrope.studies.suite import listed, load, parse_bench, question
+from tightrope.studies.suite import list_instances, load, parse_bench, question
 
-IN_TESTS = [i for i in listed() if i.sizes and i.sizes.transitions <= 60_000]
+IN_TESTS = [i for i in list_instances() if i.sizes and i.sizes.transitions <= 60_000]
 SMALLEST = {"aircraft(20,10)", "betting(25)", "engagement(50)", "rover(10,10)", "glider(11,9)", "parallel(5)"}
 
 
 def test_only_the_largest_are_left_to_the_benchmark() -> None:
-    assert {i.name for i in listed()} - {i.name for i in IN_TESTS} == {
+    assert {i.name for i in list_instances()} - {i.name for i in IN_TESTS} == {
         "aircraft(50,10)",
         "aircraft(100,20)",
         "aircraft(200,40)",

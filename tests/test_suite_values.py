@@ -9,9 +9,9 @@ import pytest
 
 from tightrope.solver.solve import Limits, solve
 from tightrope.studies.instance import Instance
-from tightrope.studies.suite import listed, load, question
+from tightrope.studies.suite import list_instances, load, question
 
-IN_TESTS = [i for i in listed() if i.sizes and i.sizes.transitions <= 40_000]
+IN_TESTS = [i for i in list_instances() if i.sizes and i.sizes.transitions <= 40_000]
 
 
 @pytest.mark.parametrize("instance", IN_TESTS, ids=lambda i: i.name)

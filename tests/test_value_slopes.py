@@ -13,7 +13,7 @@ from tightrope.formats.policy import Policy
 from tightrope.learning.bet_policy import question_of
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, ObjectiveKind
-from tightrope.numerics.question import layers_of, reached
+from tightrope.numerics.question import find_reached, layers_of
 from tightrope.numerics.value_slopes import best_policy, value_slopes
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import Coordinates
@@ -98,4 +98,4 @@ def test_ways_through_a_graph():
     origin, successor = np.array([0, 0, 1, 3]), np.array([1, 2, 2, 1])
     assert layers_of(4, origin, successor).tolist() == [2, 1, 0, 2]
     assert layers_of(4, np.append(origin, 2), np.append(successor, 0)) is None
-    assert reached(4, origin, successor, np.array([1])).tolist() == [False, True, True, False]
+    assert find_reached(4, origin, successor, np.array([1])).tolist() == [False, True, True, False]

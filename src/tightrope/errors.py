@@ -124,7 +124,7 @@ class ReadingWarning(UserWarning):
     """
 
 
-def checked_words(function: str, known: type, given: Mapping[str, object]) -> dict[str, Any]:
+def check_keywords(function: str, known: type, given: Mapping[str, object]) -> dict[str, Any]:
     """Keyword arguments that a function shares with others, refused where it has no such argument."""
     names = list(known.__annotations__)
     for name in given:
@@ -135,7 +135,7 @@ def checked_words(function: str, known: type, given: Mapping[str, object]) -> di
     return dict(given)
 
 
-def described(value: object) -> str:
+def describe(value: object) -> str:
     """What something is, in a few words for messages: `a str`, `an MDP`, `None`."""
     if value is None:
         return "None"
@@ -146,7 +146,7 @@ def described(value: object) -> str:
 def check_type(argument: str, value: object, kinds: Any, what: str) -> None:
     """Refuse what is of another type than these; `what` says what was wanted."""
     if (isinstance(value, bool) and kinds is not bool) or not isinstance(value, kinds):
-        raise InputError(f"`{argument}` is {described(value)}, not {what}")
+        raise InputError(f"`{argument}` is {describe(value)}, not {what}")
 
 
 def check_number(argument: str, value: object, low: float = -inf, high: float = inf) -> None:
@@ -158,7 +158,7 @@ def check_number(argument: str, value: object, low: float = -inf, high: float = 
         raise InputError(f"`{argument}` is {value}, not {wanted}")
 
 
-def chosen(option: str, kinds: type[E], value: object) -> E:
+def choose(option: str, kinds: type[E], value: object) -> E:
     """The choice that an argument names; the choice itself is accepted as well."""
     try:
         return kinds(value)

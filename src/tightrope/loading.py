@@ -23,7 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from tightrope.errors import InputError, check_type, described
+from tightrope.errors import InputError, check_type, describe
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters
 from tightrope.model.region_text import Ranges, box_text, parse_box, parse_domain
@@ -78,7 +78,7 @@ def load(
         check_type("domain", domain, str, "a text such as 'p+q<=1'")
     if progress is not None:
         check_type("progress", progress, Callable, "a function of the numbers of states and transitions")
-    request = ModelRequest(_named(source), constant_texts(const), params, domain)
+    request = ModelRequest(_name_of(source), constant_texts(const), params, domain)
     if is_continuous(request.source):
         return read_continuous(request, progress, _warn).model
     return read_model(request, progress, _warn).model
@@ -237,7 +237,7 @@ def benchmark(
     >>> bench.model.states, bench.problem.text
     (225, 'Rmax=? [ F "done" ]')
     """
-    source = name if _named(name).startswith(BENCHMARK) else f"{BENCHMARK}{name}"
+    source = name if _name_of(name).startswith(BENCHMARK) else f"{BENCHMARK}{name}"
     read = read_model(ModelRequest(source, {}, params, domain), progress, _warn)
     instance = read.benchmark
     assert instance is not None
@@ -246,11 +246,11 @@ def benchmark(
     return Benchmark(instance.name, problem, truth, instance.episode_cap)
 
 
-def _named(source: Any) -> str:
+def _name_of(source: Any) -> str:
     try:
         name = os.fspath(source)
     except TypeError:
-        raise InputError(f"`source` is {described(source)}, not the name of a model", hint=ACCEPTED) from None
+        raise InputError(f"`source` is {describe(source)}, not the name of a model", hint=ACCEPTED) from None
     return name if isinstance(name, str) else os.fsdecode(name)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tightrope.errors import InputError, ReadingWarning, described
+from tightrope.errors import InputError, ReadingWarning, describe
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number, number_text
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -59,7 +59,7 @@ class Problem(Record):
         discount: float | None = None,
         terminal_reward: str | None = None,
     ):
-        object.__setattr__(self, "model", checked_model(model))
+        object.__setattr__(self, "model", require_model(model))
         asked = _question(self.model, property, const, discount, terminal_reward)
         object.__setattr__(self, "question", asked)
         if asked.reading is not None and not isinstance(property, Question):
@@ -109,7 +109,7 @@ class Problem(Record):
         return self.question.answer(lower, upper)
 
 
-def checked_model(model: Any) -> Model:
+def require_model(model: Any) -> Model:
     """The model, or an error that says what was given instead."""
     if isinstance(model, MODELS):
         return model
@@ -117,7 +117,7 @@ def checked_model(model: Any) -> Model:
         raise InputError(f"`model` is the text {model!r}, not a model", hint=f"read it: tr.load({model!r})")
     if isinstance(model, Problem):
         raise InputError("`model` is a problem, which has a model and a property already")
-    raise InputError(f"`model` is {described(model)}, not a model", hint="tr.load reads one")
+    raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
 
 
 def problem_of(problem: Any, property: Any = None) -> Problem:
@@ -132,7 +132,7 @@ def problem_of(problem: Any, property: Any = None) -> Problem:
     if isinstance(problem, MODELS) and property is None:
         raise InputError("no property is given", hint=f"make a problem of it: tr.Problem(model, {EXAMPLE})")
     if not isinstance(problem, MODELS):
-        shown = f"the text {problem!r}" if isinstance(problem, str) else described(problem)
+        shown = f"the text {problem!r}" if isinstance(problem, str) else describe(problem)
         raise InputError(
             f"`problem` is {shown}, neither a problem nor a model", hint=f"tr.Problem(model, {EXAMPLE})"
         )
@@ -144,7 +144,7 @@ def learnable(problem: Problem | Any) -> Problem:
     found = problem_of(problem)
     if not isinstance(found.model, ParametricMDP):
         raise InputError(
-            f"learning is about the parameters of a model, and {described(found.model)} has none",
+            f"learning is about the parameters of a model, and {describe(found.model)} has none",
             hint="`solve` computes the values of such a model",
         )
     if found.objective.kind is ObjectiveKind.CUMULATIVE and found.objective.terminal is not None:
@@ -176,7 +176,7 @@ def _question(
         return Question(property, None, None, property.kind.value, None)
     if not isinstance(property, str):
         raise InputError(
-            f"`property` is {described(property)}, not a property's text", hint=f"write it as {EXAMPLE}"
+            f"`property` is {describe(property)}, not a property's text", hint=f"write it as {EXAMPLE}"
         )
     options = PropertyOptions(
         constants=constant_texts(const),
@@ -201,5 +201,5 @@ def constant_texts(const: Any) -> dict[str, str]:
     if const is None:
         return {}
     if not isinstance(const, Mapping):
-        raise InputError(f"`const` is {described(const)}, not a mapping", hint='write const={"n": 50}')
+        raise InputError(f"`const` is {describe(const)}, not a mapping", hint='write const={"n": 50}')
     return {str(name): number_text(value, f"`const`: {name}") for name, value in const.items()}

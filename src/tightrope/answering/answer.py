@@ -16,7 +16,7 @@ from tightrope.answering.multi import Achieved
 from tightrope.answering.operators import Effort
 from tightrope.answering.timed import TimedEvaluation
 from tightrope.answering.values import Bounds, Truth
-from tightrope.errors import InputError, ReadingWarning, check_number, check_type, checked_words
+from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
 from tightrope.formats.controller import Controller
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC
 from tightrope.model.initial_values import InitialValues, verdict_of
@@ -31,7 +31,7 @@ from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Filter, Multi, Property, PropertyFile, ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Expression
 from tightrope.prism.properties.resolve import PropertyOptions, pick
-from tightrope.problem import Model, checked_model, constant_texts
+from tightrope.problem import Model, constant_texts, require_model
 from tightrope.solver.solution import width
 from tightrope.solver.solve import Limits
 
@@ -172,11 +172,11 @@ def answer(
     >>> tr.answer(model, 'filter(count, P>=0.4 [ X "end" ])').bounds
     (2.0, 2.0)
     """
-    words = checked_words("answer", AnswerWords, options)
+    words = check_keywords("answer", AnswerWords, options)
     check_type("property", property, str, "a property's text")
     check_number("precision", precision, 0, 1)
     check_type("relative", relative, bool, "True or False")
-    known = model if isinstance(model, Continuous) else checked_model(model)
+    known = model if isinstance(model, Continuous) else require_model(model)
     plain = _without_parameters(known)
     parsed = parse_properties(property, "`property`")
     read = PropertyOptions(
@@ -254,7 +254,7 @@ def answer_property(
         upper=upper,
         holds=holds,
         fails=fails,
-        listed=None if value is None else _listed(formula, value, evaluation),
+        listed=None if value is None else _select_listed(formula, value, evaluation),
         readings=tuple(found.readings),
         missed=tuple(found.missed),
         gap=gap,
@@ -288,7 +288,7 @@ def _computes(formula: Expression) -> bool:
     return isinstance(formula, Binary | Call | Filter)
 
 
-def _listed(formula: Expression, value: Truth | Bounds, evaluation: Evaluation) -> BoolArray | None:
+def _select_listed(formula: Expression, value: Truth | Bounds, evaluation: Evaluation) -> BoolArray | None:
     """`print` lists the states that may have another value than 0 or false, `printall` all of them."""
     if not isinstance(formula, Filter) or formula.kind not in ("print", "printall", "argmin", "argmax"):
         return None

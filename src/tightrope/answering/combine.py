@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from tightrope.answering.values import Bounds, Truth, rounded
+from tightrope.answering.values import Bounds, Truth, round_half_up
 from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.expand.check import check_arity
 from tightrope.prism.expand.traverse import children
@@ -15,10 +15,14 @@ from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Conditional, Expression, Unary
 
-_WHOLE: dict[str, Callable[[FloatArray], FloatArray]] = {"floor": np.floor, "ceil": np.ceil, "round": rounded}
+_WHOLE: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": round_half_up,
+}
 
 
-def combined(expression: Expression, values: Sequence[Truth | Bounds]) -> Truth | Bounds:
+def combine_values(expression: Expression, values: Sequence[Truth | Bounds]) -> Truth | Bounds:
     """The value of an expression, from those of its parts."""
     parts = children(expression)
     if isinstance(expression, Unary):

@@ -15,9 +15,9 @@ from functools import reduce
 
 import numpy as np
 
-from tightrope.answering.combine import as_number, as_truth, combined
+from tightrope.answering.combine import as_number, as_truth, combine_values
 from tightrope.answering.conditional import decide_branching
-from tightrope.answering.filters import filtered
+from tightrope.answering.filters import apply_filter
 from tightrope.answering.multi_question import MultiAnswer, answer_multi
 from tightrope.answering.operators import Effort, Operators
 from tightrope.answering.quantile import find_quantile, read_threshold
@@ -39,7 +39,7 @@ from tightrope.prism.parse.property_syntax import (
     Quantile,
     ValueOperator,
 )
-from tightrope.prism.parse.spelling import spelled
+from tightrope.prism.parse.spelling import spell
 from tightrope.prism.parse.syntax import Call, Expression, Type
 from tightrope.prism.properties.resolve import PropertyOptions, formulas_of
 from tightrope.prism.properties.shape import has_operators
@@ -123,7 +123,7 @@ class Evaluation:
             return Truth.of(self._formulas.states(expression))
         if isinstance(expression, Call) and expression.function == "pow":
             return self._power(expression)
-        return combined(expression, [self._value(part) for part in children(expression)])
+        return combine_values(expression, [self._value(part) for part in children(expression)])
 
     def _power(self, expression: Call) -> Bounds:
         check_arity("pow", len(expression.arguments), expression.position)
@@ -147,7 +147,7 @@ class Evaluation:
             restricted = np.ones(self.structure.states, np.bool_)
             if expression.states is not None:
                 restricted = self._formulas.states(expression.states)
-            return filtered(expression, self._value(expression.operand), restricted)
+            return apply_filter(expression, self._value(expression.operand), restricted)
         if isinstance(expression, Quantile):
             return self._quantile(expression)
         bounds, threshold = self._bounds(expression, self.effort.precision)
@@ -205,7 +205,7 @@ class Evaluation:
         if not value.is_open.any():
             return value.holds
         state = int(np.argmax(value.is_open))
-        text, where = spelled(expression, self.file), self.structure.state_name(state)
+        text, where = spell(expression, self.file), self.structure.state_name(state)
         more = int(np.count_nonzero(value.is_open))
         raise UndecidedError(
             f"{text} is not decided in {more:,} state{'s' if more > 1 else ''}, such as {where}: the "

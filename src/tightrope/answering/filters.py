@@ -19,7 +19,7 @@ _OF_TRUTH = frozenset(["forall", "exists", "count"])
 _OF_NUMBERS = frozenset(["min", "max", "sum", "avg", "range", "argmin", "argmax"])
 
 
-def filtered(asked: Filter, operand: Truth | Bounds, states: BoolArray) -> Truth | Bounds:
+def apply_filter(asked: Filter, operand: Truth | Bounds, states: BoolArray) -> Truth | Bounds:
     """The value in every state: the same everywhere, or where states are listed, that of each state."""
     kind = asked.kind
     if not states.any():
@@ -52,10 +52,10 @@ def _of_truth(kind: str, operand: Truth, states: BoolArray) -> Truth | Bounds:
     if kind == "count":
         return _constant(float(holds.sum()), float((~fails).sum()), size)
     if kind == "forall":
-        return _settled(bool(holds.all()), bool(fails.any()), size)
+        return _settle(bool(holds.all()), bool(fails.any()), size)
     if kind == "exists":
-        return _settled(bool(holds.any()), bool(fails.all()), size)
-    return _settled(bool(holds[0]), bool(fails[0]), size)  # first, and the only one of `state`
+        return _settle(bool(holds.any()), bool(fails.all()), size)
+    return _settle(bool(holds[0]), bool(fails[0]), size)  # first, and the only one of `state`
 
 
 def _of_numbers(kind: str, operand: Bounds, states: BoolArray) -> Truth | Bounds:
@@ -96,5 +96,5 @@ def _constant(lower: float, upper: float, size: int) -> Bounds:
     return Bounds(np.full(size, lower), np.full(size, upper))
 
 
-def _settled(holds: bool, fails: bool, size: int) -> Truth:
+def _settle(holds: bool, fails: bool, size: int) -> Truth:
     return Truth(np.full(size, holds), np.full(size, fails))

@@ -15,7 +15,7 @@ import numpy as np
 from tightrope.answering.conditional import MOST_STARTS, Both, bound_beginning_anew, bound_quotient
 from tightrope.answering.cumulative import bound_window
 from tightrope.answering.long_run import bound_average
-from tightrope.answering.reward_bounds import bound_rewarded, require_whole, reward_bounded
+from tightrope.answering.reward_bounds import bound_rewarded, expand_reward_bound, require_whole
 from tightrope.answering.solving import Directions, Solve
 from tightrope.answering.tail import TailProblem, bound_largest_tail, bound_least_tail
 from tightrope.answering.temporal import PathBounds, Steered, Translator, bound_path, bound_reward
@@ -28,7 +28,7 @@ from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import PropertyFile, RewardFormula, RewardOperator, ValueOperator
-from tightrope.prism.parse.spelling import spelled
+from tightrope.prism.parse.spelling import spell
 from tightrope.prism.parse.syntax import Expression, Type
 from tightrope.prism.properties.paths import steps_of
 from tightrope.prism.properties.resolve import (
@@ -136,7 +136,7 @@ class Operators:
         if operator.condition is not None:
             return self._conditional
         if not isinstance(path, RewardFormula):
-            if reward_bounded(path, self._formulas, self.structure) is not None:
+            if expand_reward_bound(path, self._formulas, self.structure) is not None:
                 return self._rewarded
             return self._plain if is_simple_path(path) else self._temporal
         if path.operator is RewardOperator.LONG_RUN:
@@ -175,7 +175,7 @@ class Operators:
 
     def _rewarded(self, asked: Asked) -> Bounds:
         assert isinstance(asked.operator.path, Expression)
-        earned = reward_bounded(asked.operator.path, self._formulas, self.structure)
+        earned = expand_reward_bound(asked.operator.path, self._formulas, self.structure)
         assert earned is not None
         found = bound_rewarded(
             self.model, earned, asked.directions, asked.starts, self._solver(asked.precision)
@@ -187,7 +187,7 @@ class Operators:
         path = asked.operator.path
         assert isinstance(path, Expression)
         check_is_path(path)
-        self.tell(f"the path is read as  {spelled(path, self.file)}")
+        self.tell(f"the path is read as  {spell(path, self.file)}")
         translator = Translator(self._formulas)
         found = bound_path(
             self.model,
@@ -211,7 +211,7 @@ class Operators:
         assert path is not None
         check_is_path(path)
         reward = reward_structure_of(asked.operator, self.structure)
-        self.tell(f"the path is read as  {spelled(path, self.file)}")
+        self.tell(f"the path is read as  {spell(path, self.file)}")
         translator = Translator(self._formulas)
         formula, _ = translator.both_ways(path)
         if not is_co_safe(formula):
@@ -244,7 +244,7 @@ class Operators:
         operator = asked.operator
         assert operator.condition is not None and isinstance(operator.path, Expression)
         check_is_path(operator.path)
-        path, given = spelled(operator.path, self.file), spelled(operator.condition, self.file)
+        path, given = spell(operator.path, self.file), spell(operator.condition, self.file)
         self.tell(f"the path is read as  {path}  and the condition as  {given}")
         translator = Translator(self._formulas)
         both = translator.both_ways(operator.path), translator.both_ways(operator.condition)

@@ -17,14 +17,14 @@ import numpy as np
 
 from tightrope.answering.temporal import Reachability, Translator, reach_by_progression, sought_formula
 from tightrope.automata.hoa_write import hoa_text
-from tightrope.automata.lifting import every_transition, first_copy, lifted, lifted_reward
+from tightrope.automata.lifting import every_transition, first_copy, lift_model, lift_reward
 from tightrope.automata.product import Letters, Product, product_of
 from tightrope.automata.strategy import controller_rows
 from tightrope.automata.translation import is_co_safe
 from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, ReadingWarning
-from tightrope.formats.controller import Controller, reached
+from tightrope.formats.controller import Controller, restrict_to_reached
 from tightrope.formats.policy import Policy
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP
@@ -42,7 +42,7 @@ from tightrope.prism.parse.property_syntax import (
     RewardFormula,
     ValueOperator,
 )
-from tightrope.prism.parse.spelling import spelled
+from tightrope.prism.parse.spelling import spell
 from tightrope.prism.properties.question import Question
 from tightrope.prism.properties.resolve import (
     PropertyOptions,
@@ -107,7 +107,7 @@ class ProductProblem(Problem):
         letters: Letters | None = None,
         asked: Asked | None = None,
     ):
-        super().__init__(lifted(base, product), question)
+        super().__init__(lift_model(base, product), question)
         fields = {"base": base, "product": product, "needs_support": needs_support}
         for name, value in {**fields, "reach": reach, "letters": letters, "asked": asked}.items():
             object.__setattr__(self, name, value)
@@ -166,7 +166,7 @@ class ProductProblem(Problem):
             self.product, self.reach.automaton, self.letters, policy.choice, self.reach.won
         )
         found = Controller(self.base.structure, rows.state, rows.memory, rows.choice, rows.following)
-        return reached(found, Support.of(every_transition(self.base.structure)))
+        return restrict_to_reached(found, Support.of(every_transition(self.base.structure)))
 
 
 def temporal_problem(
@@ -214,7 +214,7 @@ def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | 
         formula, _ = translator.both_ways(asked.path)
     except Complaint as complaint:
         raise complaint.in_source(source) from None
-    names = [spelled(atom, parsed) for atom in translator.written]
+    names = [spell(atom, parsed) for atom in translator.written]
     return hoa_text(formula, len(translator.atoms), names)
 
 
@@ -278,10 +278,10 @@ def product_problem(
         letters=letters,
         asked=Asked(property_, file, options),
     )
-    return made, f"the path is read as  {spelled(operator.path, file)}"
+    return made, f"the path is read as  {spell(operator.path, file)}"
 
 
-def steered(
+def steer(
     problem: Problem, steering: Policy | Controller, counts: Counts
 ) -> tuple[ProductProblem, Policy, Counts]:
     """The same question about a given policy or controller: a problem whose model has its memory, the
@@ -290,7 +290,7 @@ def steered(
     assert isinstance(base, ParametricMDP)
     if isinstance(steering, Controller):
         product, follows = steering.beside(base, Support.of(every_transition(base.structure)))
-        question = replace(problem.question, objective=_lifted_objective(problem, product))
+        question = replace(problem.question, objective=_lift_objective(problem, product))
         beside = ProductProblem(base, product, question)
         counts, policy = beside.lift(counts), Policy(beside.model, follows.probability)
         if not isinstance(problem, ProductProblem):
@@ -334,13 +334,13 @@ def _among_all(reach: Reachability, whole: Product, states: int) -> Reachability
     return replace(reach, product=whole, target=target, allowed=allowed, won=[])
 
 
-def _lifted_objective(problem: Problem, product: Product) -> Objective:
+def _lift_objective(problem: Problem, product: Product) -> Objective:
     """Of a plain problem; a temporal one is asked anew on the model beside the controller's memory."""
     objective = problem.objective
     if isinstance(problem, ProductProblem):
         return replace(objective, target=np.zeros(product.structure.states, np.bool_), allowed=None)
     reward, terminal = objective.reward, objective.terminal
-    earned = None if reward is None else lifted_reward(reward, product)
+    earned = None if reward is None else lift_reward(reward, product)
     return replace(
         objective,
         target=None if objective.target is None else objective.target[product.state],

@@ -42,7 +42,9 @@ class RewardBounded:
     complement: bool
 
 
-def reward_bounded(path: Expression, formulas: StateFormulas, structure: Structure) -> RewardBounded | None:
+def expand_reward_bound(
+    path: Expression, formulas: StateFormulas, structure: Structure
+) -> RewardBounded | None:
     """The problem of such a path; None where a path has no bound on a reward."""
     inner, negated = without_negation(path)
     if not isinstance(inner, PathFormula) or inner.bound is None or inner.bound.reward is None:

@@ -32,7 +32,7 @@ from tightrope.automata.product import Letters, Product, product_of
 from tightrope.automata.strategy import Won, controller_rows
 from tightrope.automata.translation import is_co_safe, is_safe, progression, refuse_large
 from tightrope.automata.winning import states_meeting, winning_states
-from tightrope.formats.controller import Controller, reached
+from tightrope.formats.controller import Controller, restrict_to_reached
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective
@@ -71,7 +71,7 @@ class PathBounds:
             self.reach.product, self.reach.automaton, self.letters, policy.choice, self.reach.won
         )
         found = Controller(model.structure, rows.state, rows.memory, rows.choice, rows.following)
-        return Steered(reached(found, Support.of(model)), attained(self.solution, policy))
+        return Steered(restrict_to_reached(found, Support.of(model)), attained(self.solution, policy))
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,14 +274,14 @@ class Translator:
         if operator is PathOperator.GLOBALLY:
             left = FALSE if holds else TRUE
         if path.bound is not None:
-            return self._bounded(operator, left, right, holds, path)
+            return self._write_out_steps(operator, left, right, holds, path)
         if operator in (PathOperator.UNTIL, PathOperator.EVENTUALLY):
             return ltl.until(left, right) if holds else ltl.release(left, right)
         if operator is PathOperator.WEAK_UNTIL:
             return ltl.weak_until(left, right) if holds else ltl.strong_release(left, right)
         return ltl.release(left, right) if holds else ltl.until(left, right)
 
-    def _bounded(
+    def _write_out_steps(
         self, operator: PathOperator, left: Formula, right: Formula, holds: bool, path: PathFormula
     ) -> Formula:
         """Steps written out: a U[l,u] b is b at one of the steps l..u, and a at all steps before that one."""

@@ -34,7 +34,7 @@ from tightrope.automata.formula import Formula
 from tightrope.automata.product import Letters, product_of
 from tightrope.automata.translation import progression
 from tightrope.errors import InputError
-from tightrope.formats.controller import Controller, reached
+from tightrope.formats.controller import Controller, restrict_to_reached
 from tightrope.formats.policy import Policy
 from tightrope.model.graph.end_components import maximal_end_components
 from tightrope.model.graph.support import Support
@@ -121,15 +121,15 @@ class TradeOffs:
             bound = float(np.nextafter(np.nextafter(spared, np.inf) - solution.lower[0], np.inf))
         else:
             bound = float(solution.upper[0])
-        return bound, Point(np.array([self._attained(i, policy) for i in range(self.count)]), policy.choice)
+        return bound, Point(np.array([self._evaluate(i, policy) for i in range(self.count)]), policy.choice)
 
     def controller(self, point: Point) -> Controller:
         """The policy of a point, with what it does where it rests."""
         rows = self.resting.rows(point.policy, self.automaton, self.letters)
         found = Controller(self.base.structure, rows.state, rows.memory, rows.choice, rows.following)
-        return reached(found, Support.of(self.base))
+        return restrict_to_reached(found, Support.of(self.base))
 
-    def _attained(self, number: int, policy: Policy) -> float:
+    def _evaluate(self, number: int, policy: Policy) -> float:
         solution = self._solve(self.model, self._objective(self._parts[number]), policy)
         if self.sums is not Sums.COSTS:
             return float(solution.lower[0])

@@ -68,7 +68,7 @@ class Bounds:
 
     def plus(self, other: Bounds) -> Bounds:
         unit = max(self.unit, other.unit, self.size, other.size)
-        return _known(_sum(self.lower, other.lower, False), _sum(self.upper, other.upper, True), unit)
+        return _enclose(_sum(self.lower, other.lower, False), _sum(self.upper, other.upper, True), unit)
 
     def times(self, other: Bounds) -> Bounds:
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
@@ -76,7 +76,7 @@ class Bounds:
         low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)  # a NaN stays one
         simple = _is_simple(self) | _is_simple(other)
         unit = max(self.unit * other.size, other.unit * self.size)
-        return _known(np.where(simple, low, down(low)), np.where(simple, high, up(high)), unit)
+        return _enclose(np.where(simple, low, down(low)), np.where(simple, high, up(high)), unit)
 
     def divided_by(self, other: Bounds) -> Bounds:
         """Where the divisor may be 0 nothing is known."""
@@ -88,7 +88,7 @@ class Bounds:
         low, high = down(low), up(high)
         low = np.where((self.lower >= 0) & (other.lower > 0), np.maximum(low, 0.0), low)  # signs are exact
         high = np.where((self.upper <= 0) & (other.lower > 0), np.minimum(high, 0.0), high)
-        return _known(np.where(nonzero, low, -np.inf), np.where(nonzero, high, np.inf), unit)
+        return _enclose(np.where(nonzero, low, -np.inf), np.where(nonzero, high, np.inf), unit)
 
     def smaller(self, other: Bounds) -> Bounds:
         return Bounds(np.minimum(self.lower, other.lower), np.minimum(self.upper, other.upper))
@@ -125,7 +125,7 @@ class Bounds:
         return Truth(self.upper <= below, self.lower > below)
 
 
-def rounded(values: FloatArray) -> FloatArray:
+def round_half_up(values: FloatArray) -> FloatArray:
     """To the nearest whole number, halves upward, as PRISM rounds."""
     whole = np.floor(values)
     with np.errstate(invalid="ignore"):
@@ -150,5 +150,5 @@ def _is_simple(bounds: Bounds) -> BoolArray:
     return simple
 
 
-def _known(lower: FloatArray, upper: FloatArray, unit: float) -> Bounds:
+def _enclose(lower: FloatArray, upper: FloatArray, unit: float) -> Bounds:
     return Bounds(np.where(np.isnan(lower), -np.inf, lower), np.where(np.isnan(upper), np.inf, upper), unit)

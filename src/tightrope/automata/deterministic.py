@@ -46,10 +46,10 @@ def beside(automata: Sequence[Automaton], letters: Sequence[int]) -> tuple[Autom
     def step(states: tuple[int, ...], letter: int) -> tuple[int, ...]:
         return tuple(int(a.successor[q, place[letter]]) for a, q in zip(automata, states, strict=True))
 
-    return explored((0,) * len(automata), letters, step)
+    return explore((0,) * len(automata), letters, step)
 
 
-def explored(first: S, letters: Sequence[int], step: Callable[[S, int], S]) -> tuple[Automaton, list[S]]:
+def explore(first: S, letters: Sequence[int], step: Callable[[S, int], S]) -> tuple[Automaton, list[S]]:
     """The automaton of all that `step` reaches from `first`, and what its states stand for."""
     number: dict[S, int] = {first: 0}
     found, rows = [first], []

@@ -63,45 +63,45 @@ def both(*formulas: Formula) -> Formula:
 
 def next_(formula: Formula) -> Formula:
     """X formula"""
-    return formula if formula in (TRUE, FALSE) else _made("X", formula)
+    return formula if formula in (TRUE, FALSE) else _make("X", formula)
 
 
 def eventually(formula: Formula) -> Formula:
     """F formula"""
-    return formula if formula in (TRUE, FALSE) else _made("F", formula)
+    return formula if formula in (TRUE, FALSE) else _make("F", formula)
 
 
 def globally(formula: Formula) -> Formula:
     """G formula"""
-    return formula if formula in (TRUE, FALSE) else _made("G", formula)
+    return formula if formula in (TRUE, FALSE) else _make("G", formula)
 
 
 def until(left: Formula, right: Formula) -> Formula:
     """left U right"""
     if right in (TRUE, FALSE) or left in (FALSE, right):
         return right
-    return eventually(right) if left == TRUE else _made("U", left, right)
+    return eventually(right) if left == TRUE else _make("U", left, right)
 
 
 def weak_until(left: Formula, right: Formula) -> Formula:
     """left W right"""
     if right == TRUE or left in (TRUE, FALSE) or left == right:
         return TRUE if left == TRUE else right
-    return globally(left) if right == FALSE else _made("W", left, right)
+    return globally(left) if right == FALSE else _make("W", left, right)
 
 
 def release(left: Formula, right: Formula) -> Formula:
     """left R right"""
     if right in (TRUE, FALSE) or left in (TRUE, right):
         return right
-    return globally(right) if left == FALSE else _made("R", left, right)
+    return globally(right) if left == FALSE else _make("R", left, right)
 
 
 def strong_release(left: Formula, right: Formula) -> Formula:
     """left M right"""
     if right == FALSE or left in (TRUE, FALSE) or left == right:
         return FALSE if left == FALSE else right
-    return eventually(left) if right == TRUE else _made("M", left, right)
+    return eventually(left) if right == TRUE else _make("M", left, right)
 
 
 BUILD: dict[str, Callable[..., Formula]] = {
@@ -156,7 +156,7 @@ def _single(part: Elementary) -> Formula:
     return frozenset([frozenset([part])])
 
 
-def _made(operator: str, *parts: Formula) -> Formula:
+def _make(operator: str, *parts: Formula) -> Formula:
     return _single(Elementary(operator, parts, key=hash((operator, parts))))
 
 

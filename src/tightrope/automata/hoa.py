@@ -62,7 +62,7 @@ class _Reader:
         self._next = 2
         start, disjuncts = self._header()
         states = self._body()
-        return _restricted(states, start, disjuncts, letters, self._error)
+        return _restrict(states, start, disjuncts, letters, self._error)
 
     def _header(self) -> tuple[int, list[Disjunct]]:
         starts: list[int] = []
@@ -91,7 +91,7 @@ class _Reader:
     def _body(self) -> dict[int, _State]:
         states: dict[int, _State] = {}
         while self._take("State:", "--END--") == "State:":
-            common = self._bracketed()
+            common = self._read_bracketed()
             number = self._number()
             if number in states or number > MOST_STATES:
                 raise self._error(f"state {number} is given twice, or is beyond {MOST_STATES:,}")
@@ -99,7 +99,7 @@ class _Reader:
                 self._take()
             of_state, state = self._marks(), _State()
             while self._peek() not in ("State:", "--END--"):
-                own = self._bracketed()
+                own = self._read_bracketed()
                 target = self._number()
                 state.edges.append(_Edge(own or common, target, of_state | self._marks()))
             states[number] = state
@@ -116,7 +116,7 @@ class _Reader:
             self._take()
         return frozenset(found)
 
-    def _bracketed(self) -> Reads | None:
+    def _read_bracketed(self) -> Reads | None:
         if self._peek() != "[":
             return None
         self._take()
@@ -221,7 +221,7 @@ class _Reader:
         return InputError(message, Location(self._source), hint)
 
 
-def _restricted(
+def _restrict(
     states: dict[int, _State],
     start: int,
     disjuncts: list[Disjunct],
@@ -233,7 +233,7 @@ def _restricted(
     for name in order:
         if name not in states:
             raise error(f"state {name} is not described")
-        taken = [_taken(states[name], letter, name, error) for letter in letters]
+        taken = [_find_edge(states[name], letter, name, error) for letter in letters]
         for edge in taken:
             if edge is not None and edge.target not in number:
                 number[edge.target] = len(order)
@@ -259,7 +259,7 @@ def _restricted(
     return Automaton(successor), pairs
 
 
-def _taken(state: _State, letter: int, name: int, error: Callable[[str], InputError]) -> _Edge | None:
+def _find_edge(state: _State, letter: int, name: int, error: Callable[[str], InputError]) -> _Edge | None:
     if state.edges and all(edge.reads is None for edge in state.edges):
         raise error(f"state {name} has edges without labels, which are not supported: translate with labels")
     fitting = [edge for edge in state.edges if edge.reads is not None and edge.reads(letter)]

@@ -24,14 +24,16 @@ STATE = "state"
 
 
 @overload
-def lifted(model: ParametricMDP, product: Product) -> ParametricMDP: ...
+def lift_model(model: ParametricMDP, product: Product) -> ParametricMDP: ...
 @overload
-def lifted(model: MDP, product: Product) -> MDP: ...
+def lift_model(model: MDP, product: Product) -> MDP: ...
 @overload
-def lifted(model: IntervalMDP, product: Product) -> IntervalMDP: ...
-def lifted(model: ParametricMDP | MDP | IntervalMDP, product: Product) -> ParametricMDP | MDP | IntervalMDP:
+def lift_model(model: IntervalMDP, product: Product) -> IntervalMDP: ...
+def lift_model(
+    model: ParametricMDP | MDP | IntervalMDP, product: Product
+) -> ParametricMDP | MDP | IntervalMDP:
     """The product with all that the model carries: probabilities, labels, rewards, variables."""
-    structure, which = _lifted_structure(model.structure, product), product.transition
+    structure, which = _lift_structure(model.structure, product), product.transition
     if isinstance(model, ParametricMDP):
         return ParametricMDP(structure, model.expression[which], model.expressions, model.parameters)
     if isinstance(model, MDP):
@@ -39,7 +41,7 @@ def lifted(model: ParametricMDP | MDP | IntervalMDP, product: Product) -> Parame
     return IntervalMDP(structure, model.lower[which], model.upper[which])
 
 
-def lifted_reward(reward: RewardStructure, product: Product) -> RewardStructure:
+def lift_reward(reward: RewardStructure, product: Product) -> RewardStructure:
     """A reward of the model, on the states and choices of the product."""
     if isinstance(reward, ParametricReward):
         return ParametricReward(reward.name, reward.expressions, reward.expression[product.choice])
@@ -62,7 +64,7 @@ def every_transition(structure: Structure) -> MDP:
     return MDP(structure, np.repeat(1.0 / sizes, sizes))
 
 
-def _lifted_structure(base: Structure, product: Product) -> Structure:
+def _lift_structure(base: Structure, product: Product) -> Structure:
     state, built = product.state, product.structure
     variables = {name: column[state] for name, column in base.valuations.items()} or {STATE: state}
     memory = MEMORY
@@ -75,7 +77,7 @@ def _lifted_structure(base: Structure, product: Product) -> Structure:
         action=built.action_of_choice,
         action_names=built.action_names,
         labels={name: members[state] for name, members in base.labels.items()},
-        rewards={name: lifted_reward(reward, product) for name, reward in base.rewards.items()},
+        rewards={name: lift_reward(reward, product) for name, reward in base.rewards.items()},
         valuations={**variables, memory: product.memory},
         declared_mdp=base.declared_mdp,
         definitions=base.definitions,

@@ -22,7 +22,7 @@ from itertools import combinations
 
 import numpy as np
 
-from tightrope.automata.deterministic import Automaton, RabinPair, explored
+from tightrope.automata.deterministic import Automaton, RabinPair, explore
 from tightrope.automata.formula import (
     BANS,
     BUILD,
@@ -59,7 +59,7 @@ def is_safe(formula: Formula) -> bool:
 
 def progression(formula: Formula, letters: Sequence[int]) -> tuple[Automaton, list[Formula]]:
     """The automaton whose states are what is left of a formula."""
-    return explored(formula, letters, after)
+    return explore(formula, letters, after)
 
 
 def refuse_large(formula: Formula) -> None:
@@ -81,8 +81,8 @@ def guesses(formula: Formula) -> Iterator[Guess]:
     for kept in _subsets(promises):
         for lasting in _subsets(bans):
             guess = kept, lasting
-            if all(promised(part, lasting) != FALSE for part in kept) and all(
-                banned(part, kept) != FALSE for part in lasting
+            if all(assume_bans(part, lasting) != FALSE for part in kept) and all(
+                assume_promises(part, kept) != FALSE for part in lasting
             ):
                 yield guess
 
@@ -98,8 +98,8 @@ def suffix_automaton(
 ) -> tuple[Automaton, RabinPair] | None:
     """The three parts for one guess, as one automaton; None where the first one can never hold."""
     kept, lasting = guess
-    goals = tuple(sorted({eventually(promised(part, lasting)) for part in kept}, key=repr_key))
-    rules = tuple(sorted({globally(banned(part, kept)) for part in lasting}, key=repr_key))
+    goals = tuple(sorted({eventually(assume_bans(part, lasting)) for part in kept}, key=repr_key))
+    rules = tuple(sorted({globally(assume_promises(part, kept)) for part in lasting}, key=repr_key))
     goals = tuple(goal for goal in goals if goal != TRUE)
     rules = tuple(rule for rule in rules if rule != TRUE)
     State = tuple[Formula, Formula, tuple[Formula, ...], tuple[Formula, ...]]
@@ -116,7 +116,7 @@ def suffix_automaton(
         )
 
     first: State = (formula, _read_by(formula, kept), goals, rules)
-    automaton, states = explored(first, letters, step)
+    automaton, states = explore(first, letters, step)
     avoided = np.array([reading == FALSE or FALSE in bans for _, reading, _, bans in states])
     if avoided.all():
         return None
@@ -129,12 +129,12 @@ def suffix_automaton(
     return automaton, RabinPair(wide(avoided), tuple(wide(mask) for mask in repeated))
 
 
-def promised(part: Elementary, lasting: frozenset[Elementary]) -> Formula:
+def assume_bans(part: Elementary, lasting: frozenset[Elementary]) -> Formula:
     """A promise with bans read by Y: it only promises then."""
     return _rewritten(part, lasting, keeps=False)
 
 
-def banned(part: Elementary, kept: frozenset[Elementary]) -> Formula:
+def assume_promises(part: Elementary, kept: frozenset[Elementary]) -> Formula:
     """A ban with promises read by X: it only bans then."""
     return _rewritten(part, kept, keeps=True)
 

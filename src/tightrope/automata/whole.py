@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tightrope.automata.deterministic import Automaton, RabinPair, explored
+from tightrope.automata.deterministic import Automaton, RabinPair, explore
 from tightrope.automata.formula import FALSE, TRUE, Formula
 from tightrope.automata.translation import (
     can_begin,
@@ -49,7 +49,7 @@ def whole_automaton(formula: Formula, letters: Sequence[int]) -> tuple[Automaton
         at = place[letter]
         return tuple(int(part.successor[state, at]) for (part, _), state in zip(parts, states, strict=True))
 
-    together, states = explored((0,) * len(parts), letters, step)
+    together, states = explore((0,) * len(parts), letters, step)
     columns = np.array(states, np.int64).reshape(len(states), len(parts))
     pairs = [
         RabinPair(pair.avoided[columns[:, i]], tuple(mask[columns[:, i]] for mask in pair.repeated))

@@ -55,7 +55,7 @@ def winning_states(
         if len(members) > 1 or key not in single:
             seen = [left[q] for q in np.unique(memory[members])]
             part = part_of(model, members, components.internal)
-            met = _met(part, left[memory[start]], seen, here, suffixes)
+            met = _satisfy(part, left[memory[start]], seen, here, suffixes)
             if len(members) == 1:  # one letter for ever
                 single[key] = met
         else:
@@ -88,7 +88,7 @@ class _Suffixes:
         return self._found[key]
 
 
-def _met(
+def _satisfy(
     model: MDP | IntervalMDP,
     formula: Formula,
     seen: list[Formula],

@@ -87,7 +87,7 @@ def _run(certificate: Certificate, n: Arithmetic, learned: Learned | None, check
         checks.append(found)
     for number, claim in enumerate(certificate.claims):
         if all(one.passed for one in checks):
-            proofs = _proved(certificate, number, boxes, learned)
+            proofs = _prove(certificate, number, boxes, learned)
             checks += [replace(one, name=f"{claim.name}: {one.name}") for one in proofs]
 
 
@@ -101,7 +101,7 @@ def _in_product(certificate: Certificate, boxes: Boxes) -> tuple[Certificate, Bo
     return replace(certificate, problem=product.problem), product.lift(boxes), product.check
 
 
-def _proved(certificate: Certificate, number: int, boxes: Boxes, learned: Learned | None) -> list[Check]:
+def _prove(certificate: Certificate, number: int, boxes: Boxes, learned: Learned | None) -> list[Check]:
     problem, claim, hints = certificate.problem, certificate.claims[number], certificate.values[number]
     found: list[Check] = []
     ends: list[_End] = []
@@ -115,7 +115,7 @@ def _proved(certificate: Certificate, number: int, boxes: Boxes, learned: Learne
     if learned is not None and problem is learned.problem and all(one.passed for one in found):
         coupled, (low, high) = learned.coupled(number, (low, high))
         found += coupled
-    return [*found, _claimed(claim, low, high, problem.objective.complement)]
+    return [*found, _compare_claim(claim, low, high, problem.objective.complement)]
 
 
 def _sums_at_the_point(problem: Problem) -> list[Check]:
@@ -136,7 +136,7 @@ def _at(vector: Vector, state: int) -> _End:
     return float("inf") if vector.infinite[state] else as_fraction(vector.number[state])
 
 
-def _claimed(claim: Claim, low: _End, high: _End, complement: bool) -> Check:
+def _compare_claim(claim: Claim, low: _End, high: _End, complement: bool) -> Check:
     """Is what the claim says no more than what was proved? Compared exactly."""
     if complement:
         low, high = 1 - high, 1 - low

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate.format.fields import (
-    declared,
     first_difference,
     integers,
     is_offsets,
+    list_fields,
     part,
     parts,
     real,
@@ -271,7 +271,7 @@ def misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
     """Why a claim and its hints do not fit the problem."""
     start, objective = problem.graph.choice_start, problem.objective
     size = {"states": problem.graph.states, "choices": problem.graph.choices}
-    held = [(getattr(one, name), name, spec) for one in (claim, hints) for name, spec in declared(one)]
+    held = [(getattr(one, name), name, spec) for one in (claim, hints) for name, spec in list_fields(one)]
     for value, name, spec in held:
         if spec.is_array and value is not None and len(value) != size[spec.shape[0]]:
             return f"'{name}' has another length"

@@ -31,7 +31,7 @@ from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import BasisTable, Rows
 from tightrope.certificate.region.nature import RegionBoxes
 from tightrope.certificate.region.polynomials import is_constant
-from tightrope.certificate.region.projection import Bounds, proved_by_bases, shrunk_box
+from tightrope.certificate.region.projection import Bounds, prove_by_bases, shrunk_box
 from tightrope.certificate.region.projection import Ends as ProvedEnds
 from tightrope.certificate.region.rows import Ends, Origin, Sources, Writer
 from tightrope.certificate.statistics.balls import Balls
@@ -261,7 +261,7 @@ class Learned:
             stages = len(region.box_basis) // (2 * space.size)
             box = shrunk_box(writer, early, region)
             rows = writer.rows(early, box)
-            bases = proved_by_bases(rows, space, self.polynomials, region)
+            bases = prove_by_bases(rows, space, self.polynomials, region)
         bounds = self.bounds(bases, box if stages else None)
         lower, upper = self._derive(bounds)
         if region is not None:

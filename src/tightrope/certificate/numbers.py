@@ -54,7 +54,7 @@ class Arithmetic:
     def array(self, values: Any) -> Numbers:
         """Doubles and integers as they are, fractions to the nearest number (relative error ≤ epsilon)."""
         given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-        return self._held(_nearest, given) if given.dtype == object else given.astype(np.longdouble)
+        return self._apply(_nearest, given) if given.dtype == object else given.astype(np.longdouble)
 
     def zeros(self, shape: int | tuple[int, ...]) -> Numbers:
         return np.zeros(shape, dtype=self.dtype)
@@ -124,7 +124,7 @@ class Arithmetic:
         value = value + units * self.epsilon * (np.abs(value) + 1)
         return value
 
-    def _held(self, function: Callable[[Any], Any], array: Numbers) -> Numbers:
+    def _apply(self, function: Callable[[Any], Any], array: Numbers) -> Numbers:
         """What a function makes of every number."""
         result = np.empty(np.size(array), dtype=self.dtype)
         result[:] = [function(value) for value in np.asarray(array).reshape(-1).tolist()]
@@ -138,7 +138,7 @@ class _Rational(Arithmetic):
 
     def array(self, values: Any) -> Numbers:
         given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-        return self._held(_exactly, given)
+        return self._apply(_exactly, given)
 
     def zeros(self, shape: int | tuple[int, ...]) -> Numbers:
         return np.full(shape, _rational(0), dtype=object)
@@ -149,7 +149,7 @@ class _Rational(Arithmetic):
 
     def trim(self, array: Numbers, upward: bool | None = None) -> Numbers:
         """At most 128 bits of mantissa, so that long products and many steps stay short."""
-        return self._each(array, lambda value: _trimmed(value, upward))
+        return self._each(array, lambda value: _trim(value, upward))
 
     def root_up(self, array: Numbers) -> Numbers:
         return self._each(array, _root_up)
@@ -161,7 +161,7 @@ class _Rational(Arithmetic):
         return self._each(array, lambda value: -_log_up(1 / value if value else value))
 
     def _each(self, array: Numbers, function: Callable[[Fraction], Fraction]) -> Numbers:
-        return self._held(lambda value: _exactly(function(as_fraction(value))), array)
+        return self._apply(lambda value: _exactly(function(as_fraction(value))), array)
 
 
 LONGDOUBLE: Arithmetic = Arithmetic()
@@ -188,12 +188,12 @@ def _nearest(value: Any) -> np.longdouble:
     if isinstance(value, float | np.longdouble):
         return np.longdouble(value)
     exact = as_fraction(value)
-    mantissa, shift = _scaled(abs(exact), 128)
+    mantissa, shift = _scale(abs(exact), 128)
     near: np.longdouble = np.ldexp(np.longdouble(mantissa), -shift)
     return -near if exact < 0 else near
 
 
-def _scaled(value: Fraction, bits: int) -> tuple[int, int]:
+def _scale(value: Fraction, bits: int) -> tuple[int, int]:
     """(⌊value·2^shift⌋, shift) with about so many bits."""
     if value == 0:
         return 0, 0
@@ -209,10 +209,10 @@ def _to_double(value: Fraction) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def _trimmed(value: Fraction, upward: bool | None) -> Fraction:
+def _trim(value: Fraction, upward: bool | None) -> Fraction:
     if value.numerator.bit_length() + value.denominator.bit_length() <= 320:
         return value
-    mantissa, shift = _scaled(abs(value), 128)
+    mantissa, shift = _scale(abs(value), 128)
     if upward is not None and upward == (value > 0):
         mantissa += 1
     short = Fraction(mantissa) / Fraction(2) ** shift

@@ -99,7 +99,7 @@ def build_app(chosen: str | None) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_root)
     for command in COMMANDS:
-        function = command.load() if command.name == chosen else _not_loaded
+        function = command.load() if command.name == chosen else _stand_in
         app.command(command.name, help=_help(function), short_help=command.summary)(function)
     return app
 
@@ -114,9 +114,9 @@ def load_group(chosen: str | None) -> Any:
     """The app as what parses arguments; its help shows texts as they are written, brackets included."""
     group: Any = get_command(build_app(chosen))
     for command in (group, *group.commands.values()):
-        command.help = _escaped(command.help)
+        command.help = _escape(command.help)
         for parameter in command.params:
-            parameter.help = _escaped(getattr(parameter, "help", None))
+            parameter.help = _escape(getattr(parameter, "help", None))
         command.get_params = _with_conversions(command.get_params)
         command.make_parser = _refusing_repetition(command.make_parser)
     return group
@@ -180,7 +180,7 @@ def _converting(parameter: Any) -> Callable[[Any, Any], Any]:
     return process
 
 
-def _escaped(text: str | None) -> str | None:
+def _escape(text: str | None) -> str | None:
     """Text that rich shows as it is: '[gpu]' would be a style and vanish."""
     return None if text is None else re.sub(r"\[(?=[a-zA-Z/@#])", r"\\[", text)
 
@@ -203,7 +203,7 @@ def _root(
         typer.echo(context.get_help())
 
 
-def _not_loaded() -> None:
+def _stand_in() -> None:
     """Stands for the commands that are only listed."""
 
 

@@ -53,7 +53,7 @@ def show_tables(directory: Path, output: Path | None, as_json: bool, overwrite: 
         return
     from tightrope.formats.atomic import atomic_write
 
-    text = _rendered(records, online, directory, claimed)
+    text = _render(records, online, directory, claimed)
     claimed.check()
     with atomic_write(claimed.path) as file:
         file.write(text)
@@ -65,8 +65,8 @@ def print_online(online: list[OnlineRecord]) -> None:
     from tightrope.cli.output import print_table
     from tightrope.studies.online_tables import (
         groups,
-        kept_table,
-        reached_table,
+        make_kept_table,
+        make_reached_table,
         soon_table,
         summary_lines,
     )
@@ -74,15 +74,15 @@ def print_online(online: list[OnlineRecord]) -> None:
     shown = groups(online)
     for title, table in (
         ("Episodes to the guarantee that tied sets end with", soon_table(shown)),
-        ("Whether the guarantees were kept", kept_table(shown)),
-        ("After all episodes", reached_table(shown)),
+        ("Whether the guarantees were kept", make_kept_table(shown)),
+        ("After all episodes", make_reached_table(shown)),
     ):
         print_table(title, table.columns, [[cell.strip("`") for cell in row] for row in table.rows])
     for line in summary_lines(shown):
         typer.echo(line)
 
 
-def _rendered(records: list[Record], online: list[OnlineRecord], directory: Path, claimed: OutputFile) -> str:
+def _render(records: list[Record], online: list[OnlineRecord], directory: Path, claimed: OutputFile) -> str:
     """The tables in the format that the file's name asks for."""
     output = claimed.path
     from tightrope.studies.comparison import summary
@@ -94,7 +94,7 @@ def _rendered(records: list[Record], online: list[OnlineRecord], directory: Path
     shown = instance_tables(records, with_missing=True)
     match output.suffix:
         case ".md":
-            section = online_section(online, _drawn(online, claimed)) if online else None
+            section = online_section(online, _draw(online, claimed)) if online else None
             return results_page(records, directory.as_posix(), output.as_posix(), section)
         case ".tex" | ".txt" if not records:
             raise InputError(
@@ -110,7 +110,7 @@ def _rendered(records: list[Record], online: list[OnlineRecord], directory: Path
     )
 
 
-def _drawn(online: list[OnlineRecord], page: OutputFile) -> str:
+def _draw(online: list[OnlineRecord], page: OutputFile) -> str:
     """Draw the curves into `images` beside the page; where the page finds them."""
     from tightrope.report.campaign_curves import write_campaign_curves
     from tightrope.report.learning_curve import SUFFIXES

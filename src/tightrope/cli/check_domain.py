@@ -167,12 +167,12 @@ def _report(
     proved: tuple[float, float] | None,
     json: bool,
 ) -> None:
-    from tightrope.cli.learn_table import coupled_facts
-    from tightrope.learning.outcome import coupled_value_facts
+    from tightrope.cli.learn_table import list_coupled_facts
+    from tightrope.learning.outcome import describe_coupled_value
 
     interval = result.robust.interval
     names = result.model.parameters.names
-    coupled = coupled_value_facts(result.robust.coupled, names)
+    coupled = describe_coupled_value(result.robust.coupled, names)
     status = "certified" if result.is_certified else "limit"
     if json:
         synthesis = result.synthesis
@@ -202,7 +202,7 @@ def _report(
     shown = [
         ("policy", whose),
         ("value", f"[{interval.lower:.9g}, {interval.upper:.9g}] over the domain ({asked.sets.value} sets)"),
-        *coupled_facts(result),
+        *list_coupled_facts(result),
     ]
     if proved is not None:
         shown.append(("certificate", f"proves [{proved[0]:.9g}, {proved[1]:.9g}]"))

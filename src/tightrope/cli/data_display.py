@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tightrope.cli.output import grouped, print_facts, print_table
+from tightrope.cli.output import group, print_facts, print_table
 
 if TYPE_CHECKING:
     from tightrope.data.coverage import Coverage
@@ -44,38 +44,38 @@ def _facts(description: LogDescription) -> Iterator[tuple[str, str]]:
         yield "read as", line
     if len(reading.files) > 1:
         yield "files", f"{len(reading.files)}, from {reading.files[0]} to {reading.files[-1]}"
-    yield "rows", grouped(reading.rows)
-    yield "episodes", "not told" if design.episodes is None else grouped(design.episodes)
-    yield "transitions", f"{grouped(counts.steps)} counted"
+    yield "rows", group(reading.rows)
+    yield "episodes", "not told" if design.episodes is None else group(design.episodes)
+    yield "transitions", f"{group(counts.steps)} counted"
     if counts.costs is not None:
         costs = counts.costs
-        yield "costs", f"{grouped(costs.number)}, from {costs.least:g} to {costs.most:g}"
+        yield "costs", f"{group(costs.number)}, from {costs.least:g} to {costs.most:g}"
     if description.bytes is not None:
-        yield "bytes", grouped(description.bytes)
+        yield "bytes", group(description.bytes)
     yield "design", design.kind.value
     for line in reading.notes:
         yield "note", line
     for reason, rows in reading.dropped.items():
-        yield "left out", f"{grouped(rows)} {'row' if rows == 1 else 'rows'}: {reason}"
+        yield "left out", f"{group(rows)} {'row' if rows == 1 else 'rows'}: {reason}"
     if description.refused is not None:
         yield "learn says", description.refused
     for line in design.censored:
         yield "missing", f"{line}: the confidence is nominal"
     coverage = description.coverage
-    yield "states", f"in {grouped(coverage.states_visited)} of {grouped(coverage.states)} something was done"
-    several = f"{grouped(coverage.open_visited)} of the {grouped(coverage.open)} with more than one outcome"
-    yield "choices", f"{grouped(coverage.visited)} of {grouped(coverage.choices)} visited, {several}"
+    yield "states", f"in {group(coverage.states_visited)} of {group(coverage.states)} something was done"
+    several = f"{group(coverage.open_visited)} of the {group(coverage.open)} with more than one outcome"
+    yield "choices", f"{group(coverage.visited)} of {group(coverage.choices)} visited, {several}"
     for name, visits in coverage.fewest[:NAMED]:
-        yield "fewest visits", f"{grouped(visits)}: {name}"
+        yield "fewest visits", f"{group(visits)}: {name}"
     if coverage.never:
         shown = coverage.never[:NAMED]
         more = coverage.open - coverage.open_visited - len(shown)
-        yield "never visited", "; ".join(shown) + (f"; {grouped(more)} more" if more > 0 else "")
+        yield "never visited", "; ".join(shown) + (f"; {group(more)} more" if more > 0 else "")
 
 
 def _print_unknown(description: LogDescription) -> None:
     rows = [
-        (kind, entry.value, grouped(entry.rows))
+        (kind, entry.value, group(entry.rows))
         for kind, entries in description.unknown.items()
         for entry in entries
     ]
@@ -89,7 +89,7 @@ def _print_coverage(coverage: Coverage) -> None:
     rows: list[tuple[str, ...]] = []
     for action in coverage.actions[:MOST_ROWS]:
         size = 0 if most == 0 else max(int(action.visits > 0), round(SCALE * action.visits / most))
-        shares = (f"{grouped(action.visited)} of {grouped(action.choices)}", grouped(action.visits))
+        shares = (f"{group(action.visited)} of {group(action.choices)}", group(action.visits))
         rows.append((action.action or "unlabelled", *shares, (full * size).ljust(SCALE, empty)))
     _and_more(rows, len(coverage.actions), "more")
     print_table("visits by action", ("action", "choices visited", "visits", ""), rows)
@@ -108,7 +108,7 @@ def _print_estimates(estimates: PointEstimates) -> None:
     rows = []
     met = [e for e in estimates.expressions if e.visits]
     for e in sorted(met, key=lambda e: e.visits)[:MOST_ROWS]:
-        seen = f"{grouped(e.seen)} of {grouped(e.visits)}"
+        seen = f"{group(e.seen)} of {group(e.visits)}"
         bar = _bar(e.estimate, (e.lower, e.upper), (0.0, 1.0))
         rows.append((_short(e.expression), seen, _estimate(e.estimate, e.lower, e.upper), bar))
     _and_more(rows, len(met), "more")
@@ -148,7 +148,7 @@ def _short(text: str) -> str:
 
 def _and_more(rows: list[tuple[str, ...]], total: int, what: str) -> None:
     if total > len(rows):
-        rows.append((f"{grouped(total - len(rows))} {what}", "", "", "")[: len(rows[0]) if rows else 4])
+        rows.append((f"{group(total - len(rows))} {what}", "", "", "")[: len(rows[0]) if rows else 4])
 
 
 def _glyphs() -> Sequence[str]:

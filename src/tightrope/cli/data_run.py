@@ -15,7 +15,7 @@ from tightrope.formats.documents.answers import DataAnswer
 from tightrope.formats.documents.coding import from_plain, to_plain
 from tightrope.formats.output_file import claim_file
 from tightrope.formats.written_by import FIGURE
-from tightrope.learning.log_description import LogDescription, describe_log, described
+from tightrope.learning.log_description import LogDescription, describe_log, describe_reading
 from tightrope.statistics.estimates import check_delta
 
 
@@ -47,7 +47,7 @@ def run(asked: DataRequest) -> None:
     model = load_model(asked.model, asked.const, asked.param, asked.domain).model
     begin = time.perf_counter()
     if asked.log.minari is not None:
-        description = described(asked.log.read(model, files), model, asked.delta)
+        description = describe_reading(asked.log.read(model, files), model, asked.delta)
     else:
         with reading_progress() as progress:
             description = describe_log(files, model, asked.log.options, asked.delta, progress)

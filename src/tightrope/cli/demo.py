@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tightrope.cli.options import Json
-from tightrope.cli.output import grouped, print_json
+from tightrope.cli.output import group, print_json
 from tightrope.cli.phases import phase_progress
 
 MODEL = "bench:rover(10,10)"
@@ -41,7 +41,7 @@ def demo(
     """
     from tightrope.cli.learn_table import print_comparison
     from tightrope.data.simulator import Simulator
-    from tightrope.data.stopping import decided_states
+    from tightrope.data.stopping import find_decided_states
     from tightrope.data.writing import write_counts
     from tightrope.formats.documents.result import CertificateFacts
     from tightrope.formats.output_directory import claim
@@ -73,7 +73,7 @@ def demo(
         asked = question(instance, model.structure)
         progress("driving around")
         truth = model.instantiate(instance.truth)
-        stop = decided_states(asked.objective, model.states)
+        stop = find_decided_states(asked.objective, model.states)
         counts = Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
         about: dict[str, object] = {"source": MODEL, "seed": seed, "policy": "uniform"}
         results = learn_all(Problem(model, asked), counts, delta=DELTA, kinds=kinds, progress=progress)
@@ -119,9 +119,9 @@ def demo(
         print_json(facts)
     else:
         typer.echo(
-            f"model      {MODEL}: {grouped(model.states)} states, {grouped(model.transitions)} transitions, "
+            f"model      {MODEL}: {group(model.states)} states, {group(model.transitions)} transitions, "
             f"{len(model.parameters.names)} unknown weights\n"
-            f"data       {grouped(episodes)} random drives, {grouped(counts.steps)} steps (seed {seed})\n"
+            f"data       {group(episodes)} random drives, {group(counts.steps)} steps (seed {seed})\n"
             f"question   {asked.text}\n"
         )
         print_comparison("How safe is the robust policy?", ordered, optimum, str(results_at))

@@ -12,7 +12,7 @@ import typer
 from tightrope.cli.export_jani import JaniRequest, export_jani
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param
-from tightrope.cli.output import grouped, print_facts, print_json
+from tightrope.cli.output import group, print_facts, print_json
 from tightrope.errors import InputError
 from tightrope.formats.explicit.output import ExplicitOutput, claim_explicit
 from tightrope.formats.output_file import OutputFile, claim_file
@@ -72,7 +72,7 @@ def export(
         _export_rates(model, output, (const, param, domain, at), overwrite, json)
         return
     claimed = _claim(output, overwrite)
-    loaded = load_model(_learned(model), const, param, domain)
+    loaded = load_model(_find_learned(model), const, param, domain)
     begin = time.perf_counter()
     written = _write(_at_point(loaded, at, output.suffix != DRN), claimed)
     structure = loaded.model.structure
@@ -92,7 +92,7 @@ def export(
         print_facts(
             model,
             [
-                ("states, choices, transitions", ", ".join(grouped(size) for size in sizes)),
+                ("states, choices, transitions", ", ".join(group(size) for size in sizes)),
                 *(("written", str(file)) for file in written),
             ],
         )
@@ -133,11 +133,11 @@ def _export_rates(
             )
         )
         return
-    told = f"{grouped(model.states)}, {grouped(model.transitions)}"
+    told = f"{group(model.states)}, {group(model.transitions)}"
     print_facts(source, [("states, transitions", told), ("written", str(output))])
 
 
-def _learned(model: str) -> str:
+def _find_learned(model: str) -> str:
     """The learned model in a directory of results; any other name as it is."""
     from tightrope.learning.result_files import LEARNED, RESULT
 
@@ -147,7 +147,7 @@ def _learned(model: str) -> str:
     if (folder / f"{LEARNED}.drn").is_file():
         return str(folder / f"{LEARNED}.drn")
     kinds = sorted(inner.parent.name for inner in folder.glob(f"*/{LEARNED}.drn"))
-    if not kinds and _only_coupled(folder / RESULT):
+    if not kinds and _is_only_coupled(folder / RESULT):
         raise InputError(
             f"the results in {model} are over the coupled set: one parameter vector for the whole run, which "
             "no interval model can say",
@@ -164,7 +164,7 @@ def _learned(model: str) -> str:
     )
 
 
-def _only_coupled(result: Path) -> bool:
+def _is_only_coupled(result: Path) -> bool:
     """Whether all results of a directory are over the coupled set."""
     try:
         entries = json_text.loads(result.read_text(encoding="utf-8"))["results"]

@@ -56,10 +56,10 @@ def _option(match: re.Match[str]) -> str:
         return OPTIONS[name]
     if value.startswith("["):  # an option of its own for each
         return " ".join(f"{OPTIONS[name]} {entry}" for entry in _QUOTED.findall(value))
-    return f"{OPTIONS[name]} {_shown(value)}"
+    return f"{OPTIONS[name]} {_quote(value)}"
 
 
-def _shown(value: str) -> str:
+def _quote(value: str) -> str:
     """A value as it is typed in a shell."""
     if value.startswith("{"):
         return ",".join(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tightrope.cli.model_source import load_model
 from tightrope.cli.options import Const, Domain, Json, Model, Param
-from tightrope.cli.output import grouped, print_facts, print_json
+from tightrope.cli.output import group, print_facts, print_json
 from tightrope.cli.timed_model import load_timed
 from tightrope.formats.documents.answers import InfoAnswer
 from tightrope.loading import is_continuous
@@ -83,22 +83,22 @@ def _domain_text(parameters: Parameters) -> str:
 def _rows(facts: InfoAnswer) -> Iterator[tuple[str, str]]:
     """The facts as a person reads them."""
     yield "type", facts.type
-    yield "states", grouped(facts.states)
-    yield "choices", grouped(facts.choices)
-    yield "transitions", grouped(facts.transitions)
+    yield "states", group(facts.states)
+    yield "choices", group(facts.choices)
+    yield "transitions", group(facts.transitions)
     if facts.parameters:
         yield "parameters", ", ".join(facts.parameters)
         yield "domain", facts.domain
     if facts.expressions:
         detail = f", degree {facts.degree}" if facts.nonconstant_expressions else ""
-        nonconstant = f"{grouped(facts.nonconstant_expressions)} not constant{detail}"
+        nonconstant = f"{group(facts.nonconstant_expressions)} not constant{detail}"
         what = "rates" if "CTMC" in facts.type else "expressions"
-        yield what, f"{grouped(facts.expressions)} ({nonconstant})"
+        yield what, f"{group(facts.expressions)} ({nonconstant})"
     if facts.unproved_expressions:
-        yield "not proved", f"{grouped(facts.unproved_expressions)} expressions to stay within [0, 1]"
-    labels = ", ".join(f"{name} ({grouped(count)})" for name, count in facts.label_states.items())
+        yield "not proved", f"{group(facts.unproved_expressions)} expressions to stay within [0, 1]"
+    labels = ", ".join(f"{name} ({group(count)})" for name, count in facts.label_states.items())
     yield "labels", labels or "none"
     yield "rewards", ", ".join(name or "unnamed" for name in facts.rewards) or "none"
     if facts.deadlocks:
-        yield "deadlocks", f"{grouped(facts.deadlocks)} (each given a self-loop)"
+        yield "deadlocks", f"{group(facts.deadlocks)} (each given a self-loop)"
     yield "seconds", f"{facts.seconds:.3g}"

@@ -157,7 +157,7 @@ def run(asked: Request) -> None:
         )
     loaded, question = subject.loaded, subject.question
     with phase_progress() as progress:
-        given = _given_policy(subject, asked.policy, asked.at, progress)
+        given = _read_given_policy(subject, asked.policy, asked.at, progress)
         steering = None if given is None else given.policy
         if isinstance(steering, Controller) and asked.certificate is not None:
             raise InputError(
@@ -237,7 +237,7 @@ class _Given:
     true_value: Interval | None
 
 
-def _given_policy(
+def _read_given_policy(
     subject: Subject, policy: str | None, at: str | None, progress: PhaseProgress
 ) -> _Given | None:
     from tightrope.formats.controller import read_steering

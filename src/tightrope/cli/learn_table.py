@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tightrope.cli.output import grouped, memory_text, print_facts, print_table
+from tightrope.cli.output import group, memory_text, print_facts, print_table
 from tightrope.learning.policies import maximises
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.monitoring.model_fit import GROWING
@@ -35,8 +35,8 @@ def print_result(
     facts.append(("robust policy", f"value in {_interval(result.robust.interval)}"))
     if result.value is not None:
         facts.append(("given policy", f"value in {_interval(result.value.interval)}"))
-    facts += coupled_facts(result)
-    facts += certified_facts(result, certified or {})
+    facts += list_coupled_facts(result)
+    facts += list_certified_facts(result, certified or {})
     if true_value is not None:
         facts.append(("at the true point", f"{_number(true_value.lower)} is the best value"))
     facts.append(("optimistic", f"{_number(result.optimistic_value)}: no policy does better"))
@@ -61,7 +61,7 @@ def _why_nominal(result: LearningResult) -> str:
     return "the data were not collected as the method assumes"
 
 
-def coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
+def list_coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
     """What the coupled set took away, how the search ended, and the instantiations next to both ends."""
     shown = result.robust if result.value is None else result.value
     value = shown.coupled
@@ -86,7 +86,7 @@ def coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
     return facts
 
 
-def certified_facts(result: LearningResult, certified: Mapping[str, Interval]) -> list[tuple[str, str]]:
+def list_certified_facts(result: LearningResult, certified: Mapping[str, Interval]) -> list[tuple[str, str]]:
     """The certificate's own values, where they are wider than those of the result."""
     own = {"robust policy": result.robust.interval}
     if result.value is not None:
@@ -182,7 +182,7 @@ def _how(result: LearningResult) -> list[tuple[str, str]]:
     facts += [("ledger" if i == 0 else "", line) for i, line in enumerate(result.ledger.lines)]
     widths = result.widths
     known = f"mean {widths.mean:.3g}, largest {widths.largest:.3g}"
-    facts.append(("widths", f"{grouped(len(widths.nonconstant))} unknown expressions: {known}"))
+    facts.append(("widths", f"{group(len(widths.nonconstant))} unknown expressions: {known}"))
     low, high = widths.parameter_lower, widths.parameter_upper
     if low is not None and high is not None:
         names = result.model.parameters.names

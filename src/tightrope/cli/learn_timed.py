@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightrope.cli.options import parse_constants
-from tightrope.cli.output import grouped, memory_text, peak_memory, print_facts, print_json, print_table
+from tightrope.cli.output import group, memory_text, peak_memory, print_facts, print_json, print_table
 from tightrope.cli.phases import phase_progress
 from tightrope.cli.questions import read_properties
 from tightrope.cli.timed_model import TimedModel, load_timed
@@ -162,7 +162,7 @@ def _print(answer: RateAnswer) -> None:
             one.rate,
             f"{one.lower:.6g}",
             f"{one.upper:.6g}",
-            grouped(one.events),
+            group(one.events),
             f"{one.exposure:.6g}",
             "" if one.estimate is None else f"{one.estimate:.6g}",
         )
@@ -172,4 +172,4 @@ def _print(answer: RateAnswer) -> None:
 
 
 def _counted(number: int, what: str) -> str:
-    return f"{grouped(number)} {what}{'' if number == 1 else 's'}"
+    return f"{group(number)} {what}{'' if number == 1 else 's'}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tightrope.cli.output import grouped
+from tightrope.cli.output import group
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.state_form import StateForm, StateNames
 from tightrope.errors import InputError
@@ -157,7 +157,7 @@ def reading_progress() -> Iterator[Progress | None]:
 
 def progress_line(rows: int, read: int, total: int, seconds: float) -> str:
     """`reading: 1,200,000 rows, 30 of 120 MB, 12 s left`."""
-    line = f"reading: {grouped(rows)} rows, {read / 1e6:.0f} of {total / 1e6:.0f} MB"
+    line = f"reading: {group(rows)} rows, {read / 1e6:.0f} of {total / 1e6:.0f} MB"
     if 0 < read <= total and seconds > 0:
         line += f", {seconds * (total - read) / read:.0f} s left"
     return line

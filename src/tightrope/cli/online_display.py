@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from tightrope.cli.output import grouped, memory_text, print_facts, print_table
+from tightrope.cli.output import group, memory_text, print_facts, print_table
 from tightrope.cli.subject import Subject
 from tightrope.learning.result import LearningResult
 
@@ -70,21 +70,21 @@ def print_run(
     columns += [*(["performance"] if known else []), "optimistic", "seconds"]
     rows = [
         [
-            grouped(record["episode"]),
-            grouped(record["steps"]),
+            group(record["episode"]),
+            group(record["steps"]),
             _number(record["guarantee"]),
             *([_number(record.get("best_guarantee"))] if together else []),
             *([_number(record["performance"])] if known else []),
             _number(record["optimistic"]),
             f"{record['elapsed']:.3g}",
         ]
-        for record in chosen_records(records)
+        for record in choose_records(records)
     ]
     print_table(subject.question.text, columns, rows)
     robust = result.robust.interval
     last = records[-1]
     facts = [
-        ("updates", grouped(len(records))),
+        ("updates", group(len(records))),
         ("explored", explored),
         *((("gap", _gap(last)),) if "reached" in last else ()),
         ("memory", memory_text()),
@@ -92,7 +92,7 @@ def print_run(
         ("region", result.decisions.region.value if result.decisions.region else "none"),
         ("robust policy", f"[{_number(robust.lower)}, {_number(robust.upper)}]"),
         *((("best guarantee", _best(records)),) if records[-1].get("best_guarantee") is not None else ()),
-        *((("kept", _kept(records)),) if known else ()),
+        *((("kept", _count_kept(records)),) if known else ()),
         *((("drift", _drift(records)),) if "drift" in records[-1] else ()),
         *((("model fit", result.fit.text),) if result.fit is not None else ()),
         *(("why", reason) for reason in result.decisions.reasons),
@@ -102,7 +102,7 @@ def print_run(
     print_facts("", facts)
 
 
-def chosen_records(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def choose_records(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """At most `ROWS` of the records, evenly spread over the logarithm of the episodes."""
     if len(records) <= ROWS:
         return list(records)
@@ -125,7 +125,7 @@ def _best(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _gap(last: Mapping[str, Any]) -> str:
-    found = f"{_number(last['gap'])} after {grouped(last['episode'])} episodes"
+    found = f"{_number(last['gap'])} after {group(last['episode'])} episodes"
     return found if last["reached"] else f"{found}: more than was asked for"
 
 
@@ -141,7 +141,7 @@ def _drift(records: Sequence[Mapping[str, Any]]) -> str:
     return said
 
 
-def _kept(records: Sequence[Mapping[str, Any]]) -> str:
+def _count_kept(records: Sequence[Mapping[str, Any]]) -> str:
     broken = sum(record["holds"] is False for record in records)
     return f"{len(records) - broken} of {len(records)} guarantees, compared with the truth"
 

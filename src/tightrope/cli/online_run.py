@@ -19,7 +19,7 @@ from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import DEFAULT_CAP, Simulator
 from tightrope.data.state_form import StateForm
-from tightrope.data.stopping import decided_states, deciding_steps
+from tightrope.data.stopping import deciding_steps, find_decided_states
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.manifest import file_digest
 from tightrope.learning.document import Setting, document
@@ -138,7 +138,7 @@ def run(asked: Request) -> None:
         _warn_about(learner)
         if result is not None and not asked.json:
             kept = None if asked.output is None else str(asked.output)
-            print_run(subject, records, result, _explored(learner), kept)
+            print_run(subject, records, result, _describe_exploration(learner), kept)
             sys.stdout.flush()
         if asked.output is not None and result is not None:
             _write(asked, subject, learner, result, records)
@@ -162,7 +162,7 @@ def _source(asked: Request, subject: Subject) -> tuple[Source, Truth | None, int
     steps = deciding_steps(objective)
     if steps is not None:
         cap = max(1, min(cap, steps))
-    stop = decided_states(objective, model.states)
+    stop = find_decided_states(objective, model.states)
     if asked.env is not None:
         from tightrope.data.environments import SteppedEnvironment, load_named, make_environment
 
@@ -249,7 +249,7 @@ def _write(
         write_curve(folder, records, about)
 
 
-def _explored(learner: OnlineLearner) -> str:
+def _describe_exploration(learner: OnlineLearner) -> str:
     """Who collected, and what is said of it."""
     asked, found = learner.explore, learner.last_design
     words = [f"{asked.kind.value} policy"]

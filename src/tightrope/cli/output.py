@@ -80,6 +80,6 @@ def memory_text() -> str:
     return f"{peak_memory() / 2**20:,.0f} MiB at most"
 
 
-def grouped(number: int) -> str:
+def group(number: int) -> str:
     """1234567 as '1,234,567'."""
     return f"{number:,}"

@@ -18,7 +18,7 @@ from tightrope.errors import CannotCertify
 from tightrope.formats.documents.files import SignatureDraws
 from tightrope.formats.documents.plan import LABEL
 from tightrope.formats.policy import read_policy
-from tightrope.learning.plan.answer import GIVEN, Plan, PlanStatus, Strategy, rounded
+from tightrope.learning.plan.answer import GIVEN, Plan, PlanStatus, Strategy, round_forecast
 from tightrope.learning.plan.document import DRAWS_FILE, POLICY_FILE, plan_document
 from tightrope.learning.plan.files import claim_plan, write_plan
 from tightrope.learning.plan.plan import plan
@@ -146,16 +146,16 @@ def _row(found: Plan, one: Strategy) -> tuple[str, ...]:
     if found.unit == "draws":
         name, last = f"{one.name} draws", []
     else:
-        last = [rounded(one.total_steps) if math.isfinite(one.total_steps) else "–"]
+        last = [round_forecast(one.total_steps) if math.isfinite(one.total_steps) else "–"]
         if _has_prices(found):
-            last.append(rounded(one.total_cost) if math.isfinite(one.total_cost) else "–")
+            last.append(round_forecast(one.total_cost) if math.isfinite(one.total_cost) else "–")
     if found.target.aim is Aim.BUDGET:
         gap = one.curve(found.target.amount)
         return name, f"{gap.expected:.4g}", f"{gap.low:.3g} – {gap.high:.3g}", *last
     if not math.isfinite(one.low):
         return name, "beyond 10⁹", "", *last
-    high = rounded(one.high) if math.isfinite(one.high) else "10⁹ and more"
-    return name, rounded(one.episodes), f"{rounded(one.low)} – {high}", *last
+    high = round_forecast(one.high) if math.isfinite(one.high) else "10⁹ and more"
+    return name, round_forecast(one.episodes), f"{round_forecast(one.low)} – {high}", *last
 
 
 def _after(found: Plan, written: Path | None, seconds: float) -> list[tuple[str, str]]:
@@ -166,7 +166,7 @@ def _after(found: Plan, written: Path | None, seconds: float) -> list[tuple[str,
     if found.unidentifiable:
         facts.append(("no data tell", "; ".join(found.unidentifiable)))
     if found.draws is not None:
-        facts += [("draw", _drawn(row)) for row in found.draws.table[:MOST_ROWS]]
+        facts += [("draw", _describe_draw(row)) for row in found.draws.table[:MOST_ROWS]]
         file = "these" if written is None else f"those of {written}/{DRAWS_FILE}"
         facts.append(("next", f"make {found.next_episodes:,} draws, {file}: sample --draws"))
     made = found.exploration
@@ -190,7 +190,7 @@ def _after(found: Plan, written: Path | None, seconds: float) -> list[tuple[str,
     return facts
 
 
-def _drawn(row: SignatureDraws) -> str:
+def _describe_draw(row: SignatureDraws) -> str:
     shown = row.signature[0] if len(row.signature[0]) <= MOST_TEXT else f"{row.signature[0][:MOST_TEXT]}…"
     return f"{row.draws:,} of the {row.choices:,} choices with {shown}, such as {row.example}"
 

@@ -12,7 +12,7 @@ import typer
 
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param, Prop, parse_constants
-from tightrope.cli.output import grouped, print_facts, print_json, warn
+from tightrope.cli.output import group, print_facts, print_json, warn
 from tightrope.cli.questions import read_properties
 from tightrope.cli.sample_setting import (
     DEFAULT_CAP,
@@ -218,7 +218,7 @@ def sample(
     written = states or StateForm.INDEX
     if env is not None:
         shown = _Shown(env, convert_obs, actions, states)
-        counts = _planned(_step_environment(loaded, setting, shown, episodes, seed), loaded, bet_on)
+        counts = _plan_bets(_step_environment(loaded, setting, shown, episodes, seed), loaded, bet_on)
         claimed.check()
         write_counts(output, counts, loaded.model.structure, states=written, extra={**extra, "env": env})
     else:
@@ -235,14 +235,14 @@ def sample(
         elif episodes is None:
             counts = simulator.generative(generative or 0, seed)
         elif append is not None:
-            counts = _appended(append, loaded, walker, episodes, seed)
+            counts = _append(append, loaded, walker, episodes, seed)
             extra["appended_to"] = str(append)
         else:
             counts = walker.episodes(episodes, seed)
             origin = setting.policy if mixture is None else mixture[1][0]
             if origin is not None:  # whoever chose it may have looked at data
                 counts = replace(counts, design=replace(counts.design, planned_from=origin.digest))
-        counts = _planned(counts, loaded, bet_on)
+        counts = _plan_bets(counts, loaded, bet_on)
         claimed.check()
         structure = loaded.model.structure
         if raw and episodes is not None:
@@ -266,7 +266,7 @@ def _refuse_controller(setting: Setting, append: Path | None, env: str | None) -
         )
 
 
-def _planned(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None) -> Counts:
+def _plan_bets(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None) -> Counts:
     """The counts with the policies that are to be bet on in their design."""
     from tightrope.formats.policy import read_policy
 
@@ -293,7 +293,7 @@ def _read_mixture(policy: str, loaded: LoadedModel) -> tuple[list[float], list[P
     return design.shares, [read_policy(str(name), loaded.model.structure) for name in names]
 
 
-def _appended(path: Path, loaded: LoadedModel, simulator: object, episodes: int, seed: int) -> Counts:
+def _append(path: Path, loaded: LoadedModel, simulator: object, episodes: int, seed: int) -> Counts:
     """The counts of a file with so many episodes after them."""
     from tightrope.data.appending import append_episodes
     from tightrope.data.mixed_episodes import MixedEpisodes
@@ -372,13 +372,13 @@ def _report(
         print_json(answer)
         return
     facts = [
-        ("steps", grouped(counts.steps)),
-        ("transitions seen", f"{grouped(seen)} of {grouped(len(counts.transition))}"),
+        ("steps", group(counts.steps)),
+        ("transitions seen", f"{group(seen)} of {group(len(counts.transition))}"),
     ]
     if design.episodes is not None:
-        facts.insert(0, ("episodes", grouped(design.episodes)))
+        facts.insert(0, ("episodes", group(design.episodes)))
         facts += [
-            ("cap", f"{grouped(setting.cap)} steps"),
+            ("cap", f"{group(setting.cap)} steps"),
             ("ends early", setting.text or "in absorbing states only"),
         ]
     facts += [("file", str(output)), ("seconds", f"{seconds:.3g}")]

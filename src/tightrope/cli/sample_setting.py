@@ -38,7 +38,7 @@ class Setting:
 def setting_of(
     loaded: LoadedModel, asked: Asked, constants: Mapping[str, str], cap: int | None, policy: str
 ) -> Setting:
-    from tightrope.data.stopping import decided_states, deciding_steps
+    from tightrope.data.stopping import deciding_steps, find_decided_states
     from tightrope.formats.controller import read_steering
 
     structure = loaded.model.structure
@@ -54,7 +54,7 @@ def setting_of(
     steps = deciding_steps(objective)
     if steps is not None:
         limit = max(1, min(limit, steps))
-    return Setting(taken, decided_states(objective, structure.states), limit, questions[0].text)
+    return Setting(taken, find_decided_states(objective, structure.states), limit, questions[0].text)
 
 
 def simulator_at(

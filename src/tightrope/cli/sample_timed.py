@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.cli.output import grouped, print_facts, print_json
+from tightrope.cli.output import group, print_facts, print_json
 from tightrope.cli.timed_model import load_timed
 from tightrope.errors import InputError
 
@@ -87,8 +87,8 @@ def sample_timed(asked: TimedSample, output: Path, overwrite: bool, json: bool) 
         )
         return
     facts = [
-        ("episodes", f"{grouped(asked.episodes)}, each watched for {asked.time:g}"),
-        ("jumps", grouped(rows.jumps)),
+        ("episodes", f"{group(asked.episodes)}, each watched for {asked.time:g}"),
+        ("jumps", group(rows.jumps)),
         ("file", str(output)),
         ("seconds", f"{seconds:.3g}"),
     ]

@@ -221,12 +221,12 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
     rows = [(one.name, "holds" if one.passed else "FAILS", one.detail) for one in verdict.checks]
     rows += [("assumes", "", line) for line in verdict.assumes]
     rows += [
-        ("the file says", "", f"{shown(name)}: {shown(text)}")
+        ("the file says", "", f"{sanitise(name)}: {sanitise(text)}")
         for name, text in loaded.certificate.about.items()
     ]
     print_table(f"{path}: {title}", ("check", "", ""), rows, numeric=False)
 
 
-def shown(text: str) -> str:
+def sanitise(text: str) -> str:
     """Text of a file as it may be shown: nothing in it that a terminal would act on."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -14,7 +14,7 @@ import typer
 from tightrope.cli.model_source import load_model
 from tightrope.cli.output import print_json
 from tightrope.cli.watch_promise import Promised, PromiseRequest, read_promise
-from tightrope.cli.watch_words import dropped_words, print_suspects, returns_verdict, verdict
+from tightrope.cli.watch_words import describe_dropped, print_suspects, returns_verdict, verdict
 from tightrope.data.event_stream import Events, Excluded, split_at_excluded
 from tightrope.data.read_options import ReadOptions
 from tightrope.errors import InputError
@@ -206,7 +206,7 @@ class _Watching:
             self.said = words
             typer.echo(words)
         if final and self.log.dropped:
-            left_out = dropped_words(self.log)
+            left_out = describe_dropped(self.log)
             typer.echo(f"NOMINAL: {left_out}; the rate of false alarms holds only if nothing is left out")
         if (final or told) and suspects and self.tabled != words:
             self.tabled = words

@@ -11,7 +11,7 @@ from tightrope.monitoring.promise import PromiseWatch
 from tightrope.monitoring.suspects import Suspect
 
 
-def dropped_words(log: Following) -> str:
+def describe_dropped(log: Following) -> str:
     """`3 rows left out (2 unknown state, 1 missing value)`."""
     reasons = ", ".join(f"{times:,} {reason}" for reason, times in log.dropped.items())
     return f"{sum(log.dropped.values()):,} rows left out ({reasons})"

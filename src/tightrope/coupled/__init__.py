@@ -1,8 +1,8 @@
 """The value of a policy over the coupled set: one parameter vector for the whole run."""
 
 from tightrope.coupled.result import Cell, CoupledStatus, CoupledValue, Witness
-from tightrope.coupled.synthesis import CoupledSynthesis, coupled_policy
-from tightrope.coupled.value import CoupledLimits, coupled_value
+from tightrope.coupled.synthesis import CoupledSynthesis, find_coupled_policy
+from tightrope.coupled.value import CoupledLimits, bound_coupled_value
 
 __all__ = [
     "Cell",
@@ -11,6 +11,6 @@ __all__ = [
     "CoupledSynthesis",
     "CoupledValue",
     "Witness",
-    "coupled_policy",
-    "coupled_value",
+    "bound_coupled_value",
+    "find_coupled_policy",
 ]

@@ -17,7 +17,7 @@ import numpy as np
 from tightrope.coupled.cells import Region, Shape, Split
 from tightrope.coupled.chain import Chain
 from tightrope.coupled.extremes import range_over_hull
-from tightrope.coupled.result import CoupledStatus, attained
+from tightrope.coupled.result import CoupledStatus, is_attained
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.coupled.vertex_proof import VertexProof, vertex_proof
 from tightrope.coupled.witness import Search
@@ -98,7 +98,7 @@ class Tree:
         unit = float(max(np.abs(chain.value).max(), np.abs(chain.reward).max()))
         if chain.start is not None:
             unit = max(unit, float(np.abs(chain.start).max()))
-        return attained(self.low_excess(lower), lower, upper, unit) and attained(
+        return is_attained(self.low_excess(lower), lower, upper, unit) and is_attained(
             self.high_excess(upper), lower, upper, unit
         )
 

@@ -153,11 +153,9 @@ class Region:
             upper[at] = min(upper[at], split.offset)
         else:
             lower[at] = max(lower[at], split.offset)
-        return self._relaxed_child(
-            parent, cuts, *coordinate_boxes(self.coordinates, lower, upper), directions
-        )
+        return self._relax_child(parent, cuts, *coordinate_boxes(self.coordinates, lower, upper), directions)
 
-    def _relaxed_child(
+    def _relax_child(
         self, parent: Shape, cuts: Rows, lower: FloatArray, upper: FloatArray, directions: FloatArray
     ) -> Shape:
         """A cell of lifted coordinates: the McCormick rows of its own box, and an inner point by linear
@@ -170,7 +168,7 @@ class Region:
         every = every.with_rows(envelopes.matrix, envelopes.bound, envelopes.number)
         if np.any(lower > upper):
             return Shape(every, lower, upper, cuts, None, Emptiness(np.zeros(0, np.int64), np.zeros(0)))
-        scaled = _scaled(every, lower, upper)
+        scaled = _scale(every, lower, upper)
         status, point, depth, used, multipliers = deepest_point(scaled)
         ones = np.ones(len(lower))
         if (depth < 0.0 or status is LinearStatus.INFEASIBLE) and proves_empty(
@@ -222,7 +220,7 @@ class Region:
         size = len(lower)
         if size > MOST_BOX_DIMENSIONS:
             return None
-        scaled = _scaled(rows, lower, upper)
+        scaled = _scale(rows, lower, upper)
         program = LazyProgram(scaled)
         chosen = [*range(len(self.bound) - 2 * size, len(self.bound))]
         chosen += np.flatnonzero(rows.number >= len(self.bound)).tolist()
@@ -259,6 +257,6 @@ class Region:
         return inside, np.abs(there - inside).max(axis=0)
 
 
-def _scaled(rows: Rows, lower: FloatArray, upper: FloatArray) -> ScaledHalfspaces:
+def _scale(rows: Rows, lower: FloatArray, upper: FloatArray) -> ScaledHalfspaces:
     nothing = np.zeros(len(rows.bound), np.int32)
     return ScaledHalfspaces.of(Halfspaces(rows.matrix, rows.bound, nothing, nothing, lower, upper))

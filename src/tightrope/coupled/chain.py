@@ -90,7 +90,7 @@ class Chain(Record):
 def chain_of(model: ParametricMDP, objective: Objective, policy: Policy) -> Chain | str:
     """The chain, or why there is none: the value is infinite whatever the parameters."""
     structure = model.structure
-    used, weight = _used(structure, policy)
+    used, weight = _list_used(structure, policy)
     if objective.discount is not None:
         weight = weight * objective.discount
     lengths = np.diff(structure.transition_start)[used]
@@ -230,7 +230,7 @@ class _Graph:
         return found
 
 
-def _used(structure: Structure, policy: Policy) -> tuple[OffsetArray, FloatArray]:
+def _list_used(structure: Structure, policy: Policy) -> tuple[OffsetArray, FloatArray]:
     """The choices the policy takes, in order, and their probabilities."""
     used = np.flatnonzero(policy.probability > 0)
     return used, policy.probability[used]

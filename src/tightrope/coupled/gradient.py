@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.coupled.chain import Chain, chain_of
-from tightrope.coupled.linear_systems import weighted_matrix
+from tightrope.coupled.linear_systems import build_matrix
 from tightrope.formats.policy import Policy
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -71,8 +71,8 @@ class ValueGradient:
         """
         chain = self.chain
         probability = np.clip(self.functions.linear @ x + self.functions.constant, 0.0, 1.0)
-        matrix = weighted_matrix(chain, chain.weight * probability[chain.expression])
-        base = None if chain.start is not None else _solved(chain, matrix)
+        matrix = build_matrix(chain, chain.weight * probability[chain.expression])
+        base = None if chain.start is not None else _solve(chain, matrix)
         first = chain.start if base is None else base.values
         return None if first is None else self._terms(matrix, base, first)
 
@@ -106,6 +106,6 @@ class ValueGradient:
         return found.astype(np.float64)
 
 
-def _solved(chain: Chain, matrix: Any) -> Solved | None:
+def _solve(chain: Chain, matrix: Any) -> Solved | None:
     known = np.where(chain.fixed, chain.value, 0.0)
     return Solved.of(matrix, chain.reward, known, np.flatnonzero(~chain.fixed), chain.acyclic)

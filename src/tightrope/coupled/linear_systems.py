@@ -36,7 +36,7 @@ class ErrorSystem:
         from scipy.sparse.linalg import splu
 
         free = np.flatnonzero(~chain.fixed)
-        matrix = weighted_matrix(chain, chain.weight * affine.middle[chain.expression])[free]
+        matrix = build_matrix(chain, chain.weight * affine.middle[chain.expression])[free]
         inner = (eye_array(len(free), format="csc") - matrix[:, free]).tocsc()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -67,21 +67,21 @@ class ErrorSystem:
         return result
 
 
-def weighted_matrix(chain: Chain, data: FloatArray) -> Any:
+def build_matrix(chain: Chain, data: FloatArray) -> Any:
     """The entries of the chain as a sparse matrix over all rows."""
     from scipy.sparse import csr_array
 
     return csr_array((data, chain.successor, chain.row_start), shape=(chain.rows, chain.rows))
 
 
-def solved_polynomials(chain: Chain, affine: Affine, system: ErrorSystem, bend: int) -> Polynomials:
+def solve_polynomials(chain: Chain, affine: Affine, system: ErrorSystem, bend: int) -> Polynomials:
     """V, b and H by one solve for each column."""
     free, size = system.free, affine.gradient.shape[1]
     fixed: BoolArray = chain.fixed
     constant = np.where(fixed, chain.value, 0.0)
     constant[free] = system.values(chain.reward[free] + system.matrix @ constant)
     weight = chain.weight
-    moves = [weighted_matrix(chain, weight * affine.gradient[chain.expression, j])[free] for j in range(size)]
+    moves = [build_matrix(chain, weight * affine.gradient[chain.expression, j])[free] for j in range(size)]
     slope = np.zeros((chain.rows, size))
     if size:
         slope[free] = system.values(np.column_stack([move @ constant for move in moves]))

@@ -158,7 +158,7 @@ class CoupledValue(Record):
         return model
 
 
-def attained(excess: float, lower: float, upper: float, unit: float) -> bool:
+def is_attained(excess: float, lower: float, upper: float, unit: float) -> bool:
     """Whether an end that is `excess` away from an instantiation counts as attained; `unit` is the size of
     what values are made of, whose rounding is no loss.
     """

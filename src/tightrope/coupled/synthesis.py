@@ -1,4 +1,4 @@
-"""`coupled_policy`: a policy with a good guarantee over the coupled set, and how far from the best it can be.
+"""`find_coupled_policy`: a policy that is good over the coupled set, and how far from the best it can be.
 
 Finding the best policy over P_U is NP-hard, but any policy's coupled interval is a guarantee, and for every
 parameter vector v of the region
@@ -26,9 +26,9 @@ from tightrope.coupled.result import CoupledValue
 from tightrope.coupled.value import (
     DEFAULT_GAP,
     CoupledLimits,
-    checked_region,
-    coupled_value,
+    bound_coupled_value,
     rectangular_solutions,
+    require_region,
 )
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
@@ -76,7 +76,7 @@ class CoupledSynthesis(Record):
         return abs(self.limit - self.guarantee)
 
 
-def coupled_policy(
+def find_coupled_policy(
     sets: Sets,
     objective: Objective,
     *,
@@ -93,7 +93,7 @@ def coupled_policy(
     """
     begin = time.perf_counter()
     limits = limits or CoupledLimits()
-    polytope = checked_region(sets)
+    polytope = require_region(sets)
     if objective.kind is not ObjectiveKind.NEXT and (objective.is_bounded or objective.lower_steps):
         raise InputError(
             "the best policy of a step-bounded property depends on the step, and the coupled set is computed "
@@ -114,7 +114,7 @@ def coupled_policy(
     origin, policy = "robust over the rectangular sets", robust
     while True:
         left = begin + limits.seconds - time.perf_counter()
-        value = coupled_value(
+        value = bound_coupled_value(
             sets,
             objective,
             policy,
@@ -146,7 +146,7 @@ def coupled_policy(
         left = begin + limits.seconds - time.perf_counter()
         if left <= 0.0:
             break
-        value = coupled_value(
+        value = bound_coupled_value(
             sets,
             objective,
             policy,
@@ -203,20 +203,20 @@ class _Optimum:
         for other in points[:-1]:
             low, high = 0.0, 1.0
             ends = [1.0 - _GOLDEN, _GOLDEN]
-            values = [self._signed(points[-1], other, share) for share in ends]
+            values = [self._evaluate_between(points[-1], other, share) for share in ends]
             for _ in range(_SECTIONS):
                 if values[0] <= values[1]:
                     high, ends[1], values[1] = ends[1], ends[0], values[0]
                     ends[0] = high - _GOLDEN * (high - low)
-                    values[0] = self._signed(points[-1], other, ends[0])
+                    values[0] = self._evaluate_between(points[-1], other, ends[0])
                 else:
                     low, ends[0], values[0] = ends[0], ends[1], values[1]
                     ends[1] = low + _GOLDEN * (high - low)
-                    values[1] = self._signed(points[-1], other, ends[1])
+                    values[1] = self._evaluate_between(points[-1], other, ends[1])
             limit = sign * min(sign * limit, *values)
         return limit
 
-    def _signed(self, start: FloatArray, end: FloatArray, share: float) -> float:
+    def _evaluate_between(self, start: FloatArray, end: FloatArray, share: float) -> float:
         """±V* at a point between two others; ∞ where it is not in the region."""
         theta = start + share * (end - start)
         if not self.polytope.contains(theta.tolist()):

@@ -30,7 +30,7 @@ import numpy as np
 
 from tightrope.coupled.affine import Affine, affine_at
 from tightrope.coupled.chain import Chain
-from tightrope.coupled.linear_systems import ErrorSystem, solved_polynomials
+from tightrope.coupled.linear_systems import ErrorSystem, solve_polynomials
 from tightrope.coupled.rows import Polynomials, apply_rows, error_rows
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.statistics.coordinates import AffineFunctions
@@ -121,7 +121,7 @@ def _equations(chain: Chain, affine: Affine, size: int, bend: int) -> tuple[Poly
     system = ErrorSystem.of(chain, affine)
     if system is None:
         return _constants(chain.value, size, bend), None
-    polynomials = solved_polynomials(chain, affine, system, bend)
+    polynomials = solve_polynomials(chain, affine, system, bend)
     defect = _apply(chain, affine, False, polynomials, polynomials, chain.fixed, chain.value)
     if not np.all(np.isfinite(defect)):
         return polynomials, None

@@ -1,5 +1,5 @@
-"""`coupled_value`: the certified range of a policy's value over a region, one parameter vector for the whole
-run.
+"""`bound_coupled_value`: the certified range of a policy's value over a region, with one
+parameter vector for the whole run.
 
 The true system uses the same parameters everywhere. Rectangular sets let nature pick other ones at every
 choice; the coupled set P_U does not. For a fixed policy the value is a smooth function of few coordinates and
@@ -50,7 +50,7 @@ class CoupledLimits:
     cells: int = 2000
 
 
-def coupled_value(
+def bound_coupled_value(
     sets: Sets,
     objective: Objective,
     policy: PolicyGiven,
@@ -71,7 +71,7 @@ def coupled_value(
     begin = time.perf_counter()
     limits = limits or CoupledLimits()
     fixed = Policy(sets.model, policy)
-    polytope = checked_region(sets)
+    polytope = require_region(sets)
     if not 0 < gap < 1:
         raise InputError(f"the gap is {gap}, not within (0, 1)")
     low, high = rectangular or rectangular_solutions(sets, objective, fixed, precision)
@@ -121,11 +121,11 @@ def coupled_value(
             most = _EXACT_CELLS_REDUCED if tree.nodes[0].shape.reduced else _EXACT_CELLS
             more = min(most, _EXACT_ENTRIES // max(len(chain.weight), 1))
             tree.refine(0.0, deadline, min(limits.cells, len(tree.nodes) + more))
-    found = _found(replace(blank, chain=chain), tree, stopped, polytope)
+    found = _report(replace(blank, chain=chain), tree, stopped, polytope)
     return replace(found, seconds=time.perf_counter() - begin)
 
 
-def checked_region(sets: Sets) -> Polytope:
+def require_region(sets: Sets) -> Polytope:
     """The region of the sets, if it is one that the coupled set can be computed over."""
     if sets.kind is not SetsKind.RECTANGULAR or not isinstance(sets.region, Polytope):
         shape = sets.kind.value if sets.region is None else f"the region {sets.region.kind.value}"
@@ -158,7 +158,7 @@ def rectangular_solutions(
     return first, second
 
 
-def _found(
+def _report(
     blank: CoupledValue, tree: Tree, stopped: CoupledStatus | None, polytope: Polytope
 ) -> CoupledValue:
     """The result of a search, in reported terms."""
@@ -174,7 +174,7 @@ def _found(
     lowest, highest = _witness(tree.search.lowest, polytope), _witness(tree.search.highest, polytope)
     if blank.objective.complement:
         lower, upper = max(down(1.0 - upper), 0.0), min(up(1.0 - lower), 1.0)
-        lowest, highest = _mirrored(highest), _mirrored(lowest)
+        lowest, highest = _mirror(highest), _mirror(lowest)
     reason = _why(tree, polytope) if status is CoupledStatus.RECTANGULAR else ""
     return replace(
         blank,
@@ -233,7 +233,7 @@ def _witness(point: Point | None, polytope: Polytope) -> Witness | None:
     return Witness(theta, point.x, point.lower, point.upper)
 
 
-def _mirrored(witness: Witness | None) -> Witness | None:
+def _mirror(witness: Witness | None) -> Witness | None:
     if witness is None:
         return None
     return replace(witness, lower=down(1.0 - witness.upper), upper=up(1.0 - witness.lower))

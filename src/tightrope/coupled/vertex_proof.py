@@ -123,9 +123,9 @@ def _violation(
     there = model.constant + model.slope @ y
 
     count, size = len(affine.middle), len(y)
-    level, most = _summed(e, mass * there[t], count)
-    width, _ = _summed(e, mass * spread[t], count)
-    tilt = np.stack([_summed(e, mass * model.slope[t, j], count)[0] for j in range(size)], axis=1)
+    level, most = _sum_by_index(e, mass * there[t], count)
+    width, _ = _sum_by_index(e, mass * spread[t], count)
+    tilt = np.stack([_sum_by_index(e, mass * model.slope[t, j], count)[0] for j in range(size)], axis=1)
     bent = affine.gradient.T @ tilt
     away = frame.points - y
     linear = away @ (affine.gradient.T @ level)
@@ -156,7 +156,7 @@ def _least(edge: FloatArray, curvature: FloatArray, away: FloatArray) -> float:
     return lowest
 
 
-def _summed(index: IndexArray, terms: FloatArray, count: int) -> tuple[FloatArray, int]:
+def _sum_by_index(index: IndexArray, terms: FloatArray, count: int) -> tuple[FloatArray, int]:
     """Sums by index, a block at a time, and how many additions the longest took."""
     total = np.zeros(count)
     blocks = range(0, len(index), _BLOCK)

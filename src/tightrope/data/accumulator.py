@@ -48,7 +48,7 @@ class BatchAccumulator:
             batch, end = batch + 1, next_end(end)
         empty = np.empty(0, dtype=np.int64)
         self._parts += [(empty, empty)] * (batch + 1 - len(self._parts))
-        self._parts[batch] = added(self._parts[batch], (np.array([transition]), np.array([times])))
+        self._parts[batch] = add_counts(self._parts[batch], (np.array([transition]), np.array([times])))
 
     def add_parts(self, parts: Sequence[tuple[OffsetArray, OffsetArray]]) -> None:
         """Add the batches that were counted elsewhere, from the first on."""
@@ -56,7 +56,7 @@ class BatchAccumulator:
         self._parts += [(empty, empty)] * (len(parts) - len(self._parts))
         for batch, part in enumerate(parts):
             if len(part[0]):
-                self._parts[batch] = added(self._parts[batch], part)
+                self._parts[batch] = add_counts(self._parts[batch], part)
 
     def parts(self) -> list[tuple[OffsetArray, OffsetArray]]:
         """Transitions and counts of all batches so far."""
@@ -86,7 +86,7 @@ def _add(count: OffsetArray, transition: OffsetArray) -> None:
         count[t] += 1
 
 
-def added(
+def add_counts(
     one: tuple[OffsetArray, OffsetArray], other: tuple[OffsetArray, OffsetArray]
 ) -> tuple[OffsetArray, OffsetArray]:
     """Two sparse counts as one."""

@@ -75,7 +75,7 @@ def _address(text: str) -> str | None:
 
 
 @contextmanager
-def connected(place: Place, workers: int) -> Iterator[Any]:
+def connect(place: Place, workers: int) -> Iterator[Any]:
     """A client of the scheduler, with at least one worker; where it has no address, `workers` start here."""
     distributed = require("distributed")
     if place.address is None:

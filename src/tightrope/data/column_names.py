@@ -147,7 +147,7 @@ class ColumnFinder:
         if len(found) > 1:
             shown = " and ".join(f"'{column}'" for column in found[:3])
             raise InputError(
-                f"the columns {shown} could each be the {shown_role(role)}",
+                f"the columns {shown} could each be the {describe_role(role)}",
                 Location(self.file),
                 f'say which: `columns="{role}={found[0]}"`',
             )
@@ -160,13 +160,13 @@ class ColumnFinder:
         for role, column in self.given.items():
             if column and column not in self.columns:
                 raise InputError(
-                    f"`columns` names the column '{column}' for the {shown_role(role)}, but there is none",
+                    f"`columns` names the column '{column}' for the {describe_role(role)}, but there is none",
                     Location(self.file),
                     f"the file has the columns {', '.join(self.columns)}",
                 )
 
 
-def shown_role(role: str) -> str:
+def describe_role(role: str) -> str:
     """A role in words."""
     if role == NEXT_STATE:
         return "next state"
@@ -195,7 +195,7 @@ def parse_columns(
     for name, column in entries:
         role = _role(name, variables)
         if role in roles:
-            raise InputError(f"`columns` gives the {shown_role(role)} twice")
+            raise InputError(f"`columns` gives the {describe_role(role)} twice")
         if column and column in roles.values():
             raise InputError(f"`columns` gives the column '{column}' two meanings")
         roles[role] = column

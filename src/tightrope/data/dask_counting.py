@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tightrope.data.cluster import LOCAL, Place, connected
+from tightrope.data.cluster import LOCAL, Place, connect
 from tightrope.data.counting import Watch, count_part
 from tightrope.data.partial import Partial
 from tightrope.data.read_plan import Part, ReadPlan
@@ -66,7 +66,7 @@ def counting_at(place: Place) -> Iterator[DaskCounting | None]:
     if place.kind == LOCAL:
         yield None
         return
-    with connected(place, os.cpu_count() or 1) as client:
+    with connect(place, os.cpu_count() or 1) as client:
         yield DaskCounting(client)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.data.column_names import ACTION, BATCH, COST, COUNT, EPISODE, STEP, TIME
-from tightrope.data.row_columns import shown_value
+from tightrope.data.row_columns import show_value
 from tightrope.data.rows import RowDecoder, Rows
 from tightrope.data.state_form import StateNames
 from tightrope.errors import InputError
@@ -95,7 +95,7 @@ class Intake:
                 return self.error(chunk, row, self._bad_value(chunk, row), self._value_hint(chunk, row))
             case Problem.UNMAPPED_VALUE:
                 hint = "list every value of the column in `maps`; what is not listed means nothing"
-                return self.error(chunk, row, self._unmapped(chunk, row), hint)
+                return self.error(chunk, row, self._describe_unmapped(chunk, row), hint)
             case Problem.UNKNOWN_STATE:
                 names = self.columns.state
                 return self.error(chunk, row, self._unknown_state(chunk, row, names), self._state_hint())
@@ -103,21 +103,23 @@ class Intake:
                 names = self.columns.next_state
                 return self.error(chunk, row, self._unknown_state(chunk, row, names), self._state_hint())
             case Problem.DISABLED_ACTION:
-                return self._disabled(chunk, row, state, here)
+                return self._refuse_disabled(chunk, row, state, here)
             case Problem.AMBIGUOUS_ACTION:
-                message = f"several choices of state {here} have the action {self._shown_action(chunk, row)}"
+                message = (
+                    f"several choices of state {here} have the action {self._describe_action(chunk, row)}"
+                )
                 hint = "say which was taken in a column 'choice': its number within the state, from 0"
                 return self.error(chunk, row, message, hint)
             case Problem.AMBIGUOUS_NUMBER:
                 return self._ambiguous_number(chunk, row, state, here)
             case Problem.CONTRADICTING_ACTION:
-                local = shown_value(chunk, self.columns.choice or "", row)
-                message = f"choice {local} of state {here} is not {self._shown_action(chunk, row)}; "
-                return self.error(chunk, row, message + f"enabled are {self._enabled(state)}")
+                local = show_value(chunk, self.columns.choice or "", row)
+                message = f"choice {local} of state {here} is not {self._describe_action(chunk, row)}; "
+                return self.error(chunk, row, message + f"enabled are {self._list_enabled(state)}")
             case Problem.IMPOSSIBLE_TRANSITION:
                 there = structure.state_name(next_state)
                 message = f"the model has no transition from state {here} under "
-                message += f"{self._shown_action(chunk, row)} to state {there}"
+                message += f"{self._describe_action(chunk, row)} to state {there}"
                 hint = (
                     f"it may lead to {self._successors(chunk, row, state)}; data that the model excludes are "
                 )
@@ -126,31 +128,31 @@ class Intake:
                 )
             case Problem.NEGATIVE_COUNT | Problem.NEGATIVE_BATCH:
                 role = COUNT if problem is Problem.NEGATIVE_COUNT else BATCH
-                value = shown_value(chunk, self.columns.roles[role], row)
+                value = show_value(chunk, self.columns.roles[role], row)
                 return self.error(chunk, row, f"the {role} {value} is negative")
         return self._order_error(chunk, row, problem, here, led)
 
-    def _disabled(self, chunk: Chunk, row: int, state: int, here: str) -> InputError:
+    def _refuse_disabled(self, chunk: Chunk, row: int, state: int, here: str) -> InputError:
         """An action that the state does not have, or nobody."""
         names = [name for name in self.structure.action_names if name]
-        value = None if self.columns.action is None else shown_value(chunk, self.columns.action, row)
+        value = None if self.columns.action is None else show_value(chunk, self.columns.action, row)
         if isinstance(value, str) and not value.strip() and not self._has_unlabelled():
             return self.error(
                 chunk, row, f"column '{self.columns.action}' has no value", self._value_hint(chunk, row)
             )
-        message = f"{self._shown_action(chunk, row)} is not enabled in state {here}; "
+        message = f"{self._describe_action(chunk, row)} is not enabled in state {here}; "
         hint = f"data that the model excludes are evidence of a wrong model, not of noise ({SKIP_HINT})"
         if isinstance(value, str) and value not in names and ACTION not in self.decoder.maps:
             hint = (
                 f"the model's actions are {', '.join(names)}; `maps='action: {value}=…'` says what it means"
             )
-        return self.error(chunk, row, message + f"enabled are {self._enabled(state)}", hint)
+        return self.error(chunk, row, message + f"enabled are {self._list_enabled(state)}", hint)
 
     def _ambiguous_number(self, chunk: Chunk, row: int, state: int, here: str) -> InputError:
         """A number that one choice of the state has, and the action of another."""
         names = [name for name in self.structure.action_names if name]
         name = self.columns.action or ""
-        number = int(float(str(shown_value(chunk, name, row))))
+        number = int(float(str(show_value(chunk, name, row))))
         meant = self.structure.action_name(int(self.structure.choice_start[state]) + number)
         message = (
             f"the number {number} in column '{name}' may be choice {number} of state {here}, which is "
@@ -181,7 +183,7 @@ class Intake:
     def _order_error(self, chunk: Chunk, row: int, problem: Problem, here: str, led: int) -> InputError:
         """A row that does not follow the one before."""
         roles = self.columns.roles
-        episode = shown_value(chunk, roles[EPISODE], row) if EPISODE in roles else "?"
+        episode = show_value(chunk, roles[EPISODE], row) if EPISODE in roles else "?"
         if problem is Problem.BROKEN_CHAIN:
             there = self.structure.state_name(led) if 0 <= led < self.structure.states else "?"
             message = f"episode {episode} goes on in state {here}, but the row before led to state {there}"
@@ -191,7 +193,7 @@ class Intake:
             message = f"episode {episode} goes on after the row before said that it ended"
             return self.error(chunk, row, message, "give each episode its own name in the column 'episode'")
         if problem is Problem.REPEATED_STEP:
-            step = shown_value(chunk, roles[STEP], row)
+            step = show_value(chunk, roles[STEP], row)
             message = f"step {step} of episode {episode} is given twice"
             hint = "remove rows that were logged twice, or give each episode a name of its own in 'episode'"
             return self.error(chunk, row, message, hint)
@@ -202,7 +204,7 @@ class Intake:
         columns = self.columns
         flags = columns.ends
         for role, name in [*columns.state_roles.items(), *columns.roles.items()]:
-            value = shown_value(chunk, name, row)
+            value = show_value(chunk, name, row)
             if name in flags:
                 if value is not None and str(value).strip().lower() not in ("", "0", "1", "true", "false"):
                     return f"column '{name}' holds {value!r}, which is neither true nor false"
@@ -236,7 +238,7 @@ class Intake:
         """How to give an empty cell a meaning, where the first bad value is one."""
         columns = self.columns
         for role, name in [*columns.state_roles.items(), *columns.roles.items()]:
-            blank = name not in columns.ends and _is_blank(shown_value(chunk, name, row))
+            blank = name not in columns.ends and _is_blank(show_value(chunk, name, row))
             if blank and not self._reads_blanks(role):
                 known = self.decoder.maps.get(_mapped_role(role))
                 if (role in columns.roles and role != ACTION) or (known is not None and known.names is None):
@@ -252,19 +254,19 @@ class Intake:
         own = self.structure.own_states
         return self.columns.by is not StateNames.OWN or (own is not None and own.are_numbers)
 
-    def _unmapped(self, chunk: Chunk, row: int) -> str:
+    def _describe_unmapped(self, chunk: Chunk, row: int) -> str:
         for role, name in [*self.columns.state_roles.items(), *self.columns.roles.items()]:
             variable = _mapped_role(role)
             if variable in self.decoder.maps:
                 flag: ProblemCodes = np.zeros(1, dtype=np.int8)
                 self.decoder.maps[variable].apply(chunk.columns[name].slice(row, 1), flag)
                 if flag[0]:
-                    value = shown_value(chunk, name, row)
+                    value = show_value(chunk, name, row)
                     return f"column '{name}' holds {value!r}, which `maps='{variable}: …'` does not list"
         return "a value has no meaning"
 
     def _unknown_state(self, chunk: Chunk, row: int, names: tuple[str, ...]) -> str:
-        value = shown_value(chunk, names[0], row)
+        value = show_value(chunk, names[0], row)
         if self.columns.by_index:
             return f"column '{names[0]}' holds {value}, but the states are 0..{self.structure.states - 1}"
         own = self.structure.own_states
@@ -273,7 +275,7 @@ class Intake:
             if own.are_numbers and (own[0], own[last]) == (0, last):
                 return f"column '{names[0]}' holds {value}, but the states are 0..{last}"
             return f"column '{names[0]}' holds {value!r}, which is none of the model's states {own.listing()}"
-        values = ",".join(f"{name}={_plain(shown_value(chunk, name, row))}" for name in names)
+        values = ",".join(f"{name}={_plain(show_value(chunk, name, row))}" for name in names)
         return f"({values}){self._after_maps(chunk, row, names)} is not a reachable state of the model"
 
     def _after_maps(self, chunk: Chunk, row: int, names: tuple[str, ...]) -> str:
@@ -289,15 +291,15 @@ class Intake:
             meant.append(f"{variable}={_plain(column[0].as_py())}")
         return f", which is ({','.join(meant)}) after `maps`,"
 
-    def _shown_action(self, chunk: Chunk, row: int) -> str:
+    def _describe_action(self, chunk: Chunk, row: int) -> str:
         if self.columns.action is not None:
-            value = shown_value(chunk, self.columns.action, row)
+            value = show_value(chunk, self.columns.action, row)
             return f"'{value}'" if isinstance(value, str) else f"choice {value}"
         if self.columns.choice is not None:
-            return f"choice {shown_value(chunk, self.columns.choice, row)}"
+            return f"choice {show_value(chunk, self.columns.choice, row)}"
         return "its only choice"
 
-    def _enabled(self, state: int) -> str:
+    def _list_enabled(self, state: int) -> str:
         structure = self.structure
         first, last = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
         return ", ".join(f"{c - first}: '{structure.action_name(c)}'" for c in range(first, last))
@@ -306,17 +308,17 @@ class Intake:
         """The successors of the choice that was taken, or of the state where only a name is at hand."""
         structure = self.structure
         first, last = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
-        wanted = self._taken_choices(chunk, row, first, last)
+        wanted = self._match_choices(chunk, row, first, last)
         begin, end = structure.transition_start[wanted[0]], structure.transition_start[wanted[-1] + 1]
         names = [structure.state_name(int(s)) for s in structure.successor[begin:end]]
         more = f" and {len(names) - SHOWN_SUCCESSORS} more" if len(names) > SHOWN_SUCCESSORS else ""
         return ", ".join(names[:SHOWN_SUCCESSORS]) + more
 
-    def _taken_choices(self, chunk: Chunk, row: int, first: int, last: int) -> list[int]:
+    def _match_choices(self, chunk: Chunk, row: int, first: int, last: int) -> list[int]:
         for name in (self.columns.choice, self.columns.action):
             if name is None:
                 continue
-            value = shown_value(chunk, name, row)
+            value = show_value(chunk, name, row)
             named = [c for c in range(first, last) if self.structure.action_name(c) == value]
             if len(named) == 1:
                 return named

@@ -59,7 +59,7 @@ class ModelIndex:
         self._has_numbers_for_names = any(name.isdigit() for name in structure.action_names)
         named = [number for number, name in enumerate(structure.action_names) if name != UNLABELLED]
         self._named: IndexArray = np.array(named, dtype=np.int32)
-        repeated = _repeated_successor(
+        repeated = _find_repeated_successor(
             structure.transition_start, structure.successor, np.full(structure.states, -1, dtype=np.int64)
         )
         if repeated >= 0:
@@ -249,7 +249,9 @@ def _check_numbers(
 
 
 @kernel
-def _repeated_successor(transition_start: OffsetArray, successor: IndexArray, last_seen: OffsetArray) -> int:
+def _find_repeated_successor(
+    transition_start: OffsetArray, successor: IndexArray, last_seen: OffsetArray
+) -> int:
     """A choice that lists a successor twice, or −1; `last_seen` starts at −1 for every state."""
     for c in range(len(transition_start) - 1):
         for t in range(transition_start[c], transition_start[c + 1]):

@@ -85,11 +85,11 @@ def count_log(
             joined = join(plan, count_parts(plan, threads, watch))
         except InputError:
             if stated is None and times_fall(plan):
-                return _sorted(plan)
+                return _count_sorted(plan)
             raise
         return finish(plan, joined, stated)
     except InputError as error:
-        raise explained(plan, error) from error.__cause__
+        raise explain(plan, error) from error.__cause__
 
 
 def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Iterator[Partial]:
@@ -149,7 +149,7 @@ def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None) -> Log
             "it was edited after it was written",
         )
     if joined.is_out_of_order and (EPISODE in roles or TIME in roles):
-        return _sorted(plan)
+        return _count_sorted(plan)
     if joined.is_out_of_order and STEP in plan.columns[0].roles:
         joined.notes[GAPS] += int(joined.notes[START_LOW] < joined.notes[START_HIGH])
     batches = joined.accumulator.finish(_batches_of_episodes(plan, stated))
@@ -161,7 +161,7 @@ def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None) -> Log
     return LogCounts(*found, open_end=joined.open_end, costs=costs)
 
 
-def explained(plan: ReadPlan, error: InputError) -> InputError:
+def explain(plan: ReadPlan, error: InputError) -> InputError:
     """The error, with another reading of the log where that fits and this one does not."""
     if error.message.startswith("row "):
         alternative = likely_reading(plan, _table_of(plan, error.location))
@@ -175,7 +175,7 @@ def _table_of(plan: ReadPlan, location: Location | None) -> int:
     return names.index(location.file) if location is not None and location.file in names else 0
 
 
-def _sorted(plan: ReadPlan) -> LogCounts:
+def _count_sorted(plan: ReadPlan) -> LogCounts:
     found = count_sorted(plan)
     missing = censored(found.dropped, found.notes, found.lost, found.late_starts)
     episodes = int(found.notes[EPISODES])

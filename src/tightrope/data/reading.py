@@ -36,7 +36,7 @@ from tightrope.data.row_columns import RowColumns, find_columns
 from tightrope.data.state_form import StateForm, StateNames
 from tightrope.data.table_counts import count_table
 from tightrope.data.value_maps import ValueMap, parse_maps
-from tightrope.errors import InputError, Location, checked_words, described
+from tightrope.errors import InputError, Location, check_keywords, describe
 from tightrope.formats.table.data_table import DataTable
 from tightrope.formats.table.files import DataFile
 from tightrope.formats.table.metadata import Metadata
@@ -155,12 +155,12 @@ def read_data(
     [1, 1, 0, 0]
     """
     if not hasattr(model, "structure"):
-        raise InputError(f"`model` is {described(model)}, not a model", hint="tr.load reads one")
-    asked = ReadOptions(**checked_words("read_data", ReadWords, words))
+        raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
+    asked = ReadOptions(**check_keywords("read_data", ReadWords, words))
     asked.check()
     batches = False
     if isinstance(data, Iterator) and not is_table(data):
-        data, batches = _looked_at(data)
+        data, batches = _look_at(data)
     if not isinstance(data, str | Path | bytes) and not is_table(data) and not (batches or _are_places(data)):
         from tightrope.data.episode_counts import count_episodes
 
@@ -221,7 +221,7 @@ def _whole(plan: ReadPlan, model_hash: str, asked: ReadOptions, progress: Progre
     names = tuple(table.path for table in plan.tables)
     metadata = next((table.metadata for table in plan.tables if table.metadata is not None), None)
     if rows and rows == sum(dropped.values()):
-        raise _nothing_left(plan, rows, dropped)
+        raise _refuse_empty(plan, rows, dropped)
     if rows == 0 and metadata is None:
         what = "the file has a header but no rows" if len(names) == 1 else "none of the files has a row"
         raise InputError(what, Location(names[0]))
@@ -322,7 +322,7 @@ def _of_episodes(counts: Counts, kept: Kept | None, asked: ReadOptions) -> Readi
     return Reading(counts, rows, {}, None, read_as, notes, kept=kept)
 
 
-def _looked_at(data: Iterator[Any]) -> tuple[Iterator[Any], bool]:
+def _look_at(data: Iterator[Any]) -> tuple[Iterator[Any], bool]:
     """The same iterator, and whether what it yields are record batches rather than episodes."""
     first = next(data, None)
     if first is None:
@@ -373,7 +373,7 @@ def _check_maps(table: DataTable, columns: RowColumns, maps: Mapping[str, ValueM
         )
 
 
-def _nothing_left(plan: ReadPlan, rows: int, dropped: Mapping[str, int]) -> InputError:
+def _refuse_empty(plan: ReadPlan, rows: int, dropped: Mapping[str, int]) -> InputError:
     from tightrope.data.likely import likely_reading
 
     reasons = ", ".join(f"{times:,} {reason}" for reason, times in dropped.items())

@@ -108,7 +108,7 @@ def find_columns(
     table: DataTable, structure: Structure, states: StateNames | None, given: Mapping[str, str]
 ) -> RowColumns:
     """Decide how a table gives states and actions, or say what is missing or could mean two things."""
-    written_here = _written_for(table, structure)
+    written_here = _is_written_for(table, structure)
     by_index = states is StateNames.INDEX or (states is None and written_here)
     variables = () if by_index else tuple(structure.valuations)
     if states is not StateNames.INDEX and STATE in given and STATE not in variables:
@@ -143,12 +143,12 @@ def find_columns(
     return RowColumns(by, state, next_state, state_roles, roles)
 
 
-def shown_value(chunk: Chunk, name: str, row: int) -> Any:
+def show_value(chunk: Chunk, name: str, row: int) -> Any:
     """A value as it stands in the file."""
     return chunk.columns[name][row].as_py()
 
 
-def _written_for(table: DataTable, structure: Structure) -> bool:
+def _is_written_for(table: DataTable, structure: Structure) -> bool:
     """Whether the file gives states by index and was written for this model; one for another is refused."""
     metadata = table.metadata or {}
     if "structure" not in metadata or not {STATE, NEXT_STATE} <= set(table.names):

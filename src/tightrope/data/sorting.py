@@ -53,7 +53,7 @@ def count_sorted(plan: ReadPlan) -> SortedCounts:
     by_time = TIME in plan.columns[0].roles and not by_step
     episode = _episodes(rows, table, EPISODE in plan.columns[0].roles, by_step)
     place = rows.step if by_step else rows.time if by_time else np.arange(len(rows))
-    first_seen = _first_seen(episode)
+    first_seen = _number_by_first_row(episode)
     order = np.lexsort((np.arange(len(rows)), place, first_seen))
     kept_as_logged = _rises_within(episode, place)
     stand_together = bool(np.all(np.diff(first_seen) >= 0))
@@ -75,7 +75,7 @@ def count_sorted(plan: ReadPlan) -> SortedCounts:
     else:
         how = "shuffled rows, sorted by step; their order in time is unknown, so there are no batches"
     if "unknown" not in how:
-        batches = _batched(transition[keep], position[keep], plan.structure.transitions)
+        batches = _split_into_batches(transition[keep], position[keep], plan.structure.transitions)
     total = len(rows) + len(left_out)
     costs: CostSums | None = None
     if COST in plan.columns[0].roles:
@@ -160,21 +160,21 @@ def _episodes(rows: Rows, table: OffsetArray, named: bool, by_step: bool) -> Off
     if not named:
         return np.zeros(len(table), dtype=np.int64)
     if not by_step or table[-1] == 0:
-        return _numbered(rows.episode, table)
+        return _number(rows.episode, table)
     everywhere = np.unique(rows.episode, return_inverse=True)[1]
     order = np.lexsort((rows.step, everywhere))
     same = (np.diff(everywhere[order]) == 0) & (np.diff(rows.step[order]) == 0)
     if np.any(same & (np.diff(table[order]) != 0)):
-        return _numbered(rows.episode, table)
+        return _number(rows.episode, table)
     return everywhere.astype(np.int64)
 
 
-def _numbered(episode: OffsetArray, table: OffsetArray) -> OffsetArray:
+def _number(episode: OffsetArray, table: OffsetArray) -> OffsetArray:
     pairs = np.stack([table, episode])
     return np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _first_seen(episode: OffsetArray) -> OffsetArray:
+def _number_by_first_row(episode: OffsetArray) -> OffsetArray:
     """Episodes numbered by where their first row stands."""
     _, first, which = np.unique(episode, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first)).astype(np.int64)[which]
@@ -193,7 +193,7 @@ def _ranks(time: OffsetArray) -> OffsetArray:
     return ranks
 
 
-def _batched(transition: OffsetArray, position: OffsetArray, transitions: int) -> Batches:
+def _split_into_batches(transition: OffsetArray, position: OffsetArray, transitions: int) -> Batches:
     accumulator = BatchAccumulator(transitions)
     order = np.argsort(position, kind="stable")
     accumulator.add(transition[order], position[order])

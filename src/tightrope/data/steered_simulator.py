@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.automata.lifting import lifted
+from tightrope.automata.lifting import lift_model
 from tightrope.automata.product import Product
 from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
@@ -74,7 +74,7 @@ class SteeredSimulator:
     @cached_property
     def _walker(self) -> tuple[Product, Simulator]:
         product, policy = self.controller.beside(self.mdp, Support.of(self.mdp))
-        beside = lifted(self.mdp, product)
+        beside = lift_model(self.mdp, product)
         return product, Simulator(beside, policy.probability, self._stopping[product.state], self.cap)
 
     @cached_property

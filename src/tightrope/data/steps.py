@@ -14,7 +14,7 @@ import numpy as np
 
 from tightrope.data.observations import ObservationMap
 from tightrope.data.state_form import StateForm
-from tightrope.errors import InputError, described
+from tightrope.errors import InputError, describe
 from tightrope.model.find_state import find_choice
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
@@ -31,7 +31,7 @@ class StepReader:
         """The transitions of an episode, which may also give these by their index; `name` is for errors."""
         if not isinstance(episode, Sequence | np.ndarray):
             raise InputError(
-                f"{name} is {described(episode)}, not a sequence of steps",
+                f"{name} is {describe(episode)}, not a sequence of steps",
                 hint="a step is (state, action, next state)",
             )
         if len(episode) == 0:

@@ -22,7 +22,7 @@ def absorbing_states(structure: Structure) -> BoolArray:
     return result
 
 
-def decided_states(objective: Objective, states: int) -> BoolArray:
+def find_decided_states(objective: Objective, states: int) -> BoolArray:
     """States in which nothing that follows changes the objective's value.
 
     With a lower step bound reaching the target early decides nothing, but leaving the allowed

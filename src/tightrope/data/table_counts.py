@@ -10,7 +10,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.follow import no_notes
 from tightrope.data.intake import Intake
-from tightrope.data.log_counts import LogCounts, ReadProgress, explained
+from tightrope.data.log_counts import LogCounts, ReadProgress, explain
 from tightrope.data.read_plan import ReadPlan
 from tightrope.errors import InputError, Location
 from tightrope.formats.table.columns import whole_numbers
@@ -32,7 +32,7 @@ def count_table(
     try:
         return _count_table(plan, watch)
     except InputError as error:
-        raise explained(plan, error) from error.__cause__
+        raise explain(plan, error) from error.__cause__
 
 
 def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
@@ -61,7 +61,7 @@ def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
         read = chunk.bytes_read
     if total > LARGEST_TOTAL:
         raise InputError(f"the counts add up to {total:.3g}, which is more than 2^62", Location(table.path))
-    transition, count, batch = (_joined([part[i] for part in parts]) for i in range(3))
+    transition, count, batch = (_join([part[i] for part in parts]) for i in range(3))
     batched = BATCH in columns.roles
     counts = Counts.from_table(
         transition,
@@ -70,17 +70,17 @@ def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
         SamplingDesign(SamplingKind.ADAPTIVE),
         "",
         batch if batched else None,
-        batches=_stated_batches(table, batch) if batched else None,
+        batches=_read_stated_batches(table, batch) if batched else None,
     )
     missing = censored(intake.dropped, no_notes(), 0)
     return LogCounts(counts.transition, counts.batches, intake.rows, intake.dropped, None, missing)
 
 
-def _joined(parts: list[OffsetArray]) -> OffsetArray:
+def _join(parts: list[OffsetArray]) -> OffsetArray:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
-def _stated_batches(table: DataTable, batch: OffsetArray) -> int | None:
+def _read_stated_batches(table: DataTable, batch: OffsetArray) -> int | None:
     """How many batches the file says it has; the numbers in it must lie below."""
     stated = (table.metadata or {}).get("batches")
     if stated is None:

@@ -120,11 +120,11 @@ def _values(chunk: Chunk, bad: BoolArray, labels: Sequence[str], columns: Iterab
     rows = zip(*(groups.column(name).to_pylist() for name in names), strict=True)
     result: Counter[str] = Counter()
     for values, times in zip(rows, counted, strict=True):
-        result[_shown(labels, values)] += times
+        result[_show(labels, values)] += times
     return result
 
 
-def _shown(labels: Sequence[str], values: Sequence[str | None]) -> str:
+def _show(labels: Sequence[str], values: Sequence[str | None]) -> str:
     texts = ["nothing" if value is None else value for value in values]
     if len(labels) == 1 and labels[0] in (ACTION, "state", "next_state"):
         return texts[0]

@@ -123,7 +123,7 @@ def parse_maps(
     if isinstance(texts, Mapping):
         entries = [(str(role), _value_map(meaning, f"{role}: {meaning}")) for role, meaning in texts.items()]
     else:
-        entries = [_parsed(text) for text in texts]
+        entries = [_parse(text) for text in texts]
     maps: dict[str, ValueMap] = {}
     for role, value_map in entries:
         if role not in variables and role not in (STATE, ACTION, CHOICE, EPISODE):
@@ -137,7 +137,7 @@ def parse_maps(
     return maps
 
 
-def _parsed(text: str) -> tuple[str, ValueMap]:
+def _parse(text: str) -> tuple[str, ValueMap]:
     role, colon, meaning = (part.strip() for part in text.partition(":"))
     if not colon or not meaning:
         raise InputError("a map is a name, a colon and values", Location("`maps`", 1, None, text), HINT)

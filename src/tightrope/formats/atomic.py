@@ -34,7 +34,7 @@ def atomic_write(path: str | Path) -> Iterator[TextIO]:
     """A text file (UTF-8, lines ending in a line feed) that takes its place when the block ends."""
     with (
         atomic_path(path) as temporary,
-        explained(path),
+        explain_errors(path),
         open(temporary, "w", encoding="utf-8", newline="\n") as file,
     ):
         yield file
@@ -43,7 +43,7 @@ def atomic_write(path: str | Path) -> Iterator[TextIO]:
 @contextmanager
 def atomic_write_bytes(path: str | Path) -> Iterator[BinaryIO]:
     """A binary file that takes its place when the block ends."""
-    with atomic_path(path) as temporary, explained(path), open(temporary, "wb") as file:
+    with atomic_path(path) as temporary, explain_errors(path), open(temporary, "wb") as file:
         yield file
 
 
@@ -61,12 +61,12 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         return
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
     try:
-        with explained(path):
+        with explain_errors(path):
             os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
             if target.exists():
                 os.chmod(temporary, target.stat().st_mode & 0o777)
         yield temporary
-        with explained(path):
+        with explain_errors(path):
             sync(temporary)
             os.replace(temporary, target)
             sync(target.parent)
@@ -125,7 +125,7 @@ def _into(descriptor: int, path: str | Path) -> Iterator[Path]:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         with (
-            explained(path),
+            explain_errors(path),
             temporary.open("rb") as content,
             os.fdopen(os.dup(descriptor), "wb") as out,
         ):
@@ -133,7 +133,7 @@ def _into(descriptor: int, path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def explained(path: str | Path) -> Iterator[None]:
+def explain_errors(path: str | Path) -> Iterator[None]:
     """Say of an operating system's error which file could not be written."""
     try:
         yield

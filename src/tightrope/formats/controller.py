@@ -29,7 +29,7 @@ from tightrope.formats.documents.coding import to_plain
 from tightrope.formats.documents.files import CONTROLLER_FORMAT, CertifiedFacts
 from tightrope.formats.policy import HasStructure, Policy
 from tightrope.formats.policy_read import PolicyReader
-from tightrope.formats.policy_write import INDEX, state_texts, written_states
+from tightrope.formats.policy_write import INDEX, list_own_states, state_texts
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
@@ -146,7 +146,7 @@ class Controller(Record):
 
     def _json(self, model_hash: str | None, certified: CertifiedFacts | None) -> str:
         structure = self.structure
-        own = written_states(structure)
+        own = list_own_states(structure)
         head: dict[str, Any] = {"format": FORMAT, "version": VERSION}
         if model_hash is not None:
             head["model"] = model_hash
@@ -180,7 +180,7 @@ class Controller(Record):
         ]
 
 
-def reached(controller: Controller, support: Support) -> Controller:
+def restrict_to_reached(controller: Controller, support: Support) -> Controller:
     """The rows that a play under the controller can reach; memories are numbered anew, 0 stays first."""
     structure, width = controller.structure, controller.memories
     row = {key: number for number, key in enumerate((controller.state * width + controller.memory).tolist())}

@@ -36,7 +36,7 @@ class NumberValues:
         else:
             low = high = text
         if self.value_type == "rational-interval":
-            lower, upper = _rounded_outwards(exact_number(low), exact_number(high))
+            lower, upper = _round_outwards(exact_number(low), exact_number(high))
         else:
             lower, upper = nearest_double(low), nearest_double(high)
         if text.startswith("[") and lower <= 1:
@@ -69,7 +69,7 @@ def split_interval(text: str) -> tuple[str, str]:
     return low, high
 
 
-def _rounded_outwards(low: Fraction, high: Fraction) -> tuple[float, float]:
+def _round_outwards(low: Fraction, high: Fraction) -> tuple[float, float]:
     try:
         return (
             float(RationalArray.from_fractions([low]).to_float_down()[0]),

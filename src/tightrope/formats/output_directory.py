@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tightrope.errors import InputError
-from tightrope.formats.atomic import explained, sync
+from tightrope.formats.atomic import explain_errors, sync
 from tightrope.formats.manifest import MANIFEST, Manifest, entries, file_digest, read_manifest
 
 PART = re.compile(r"\.tightrope-[0-9a-f]{16}\.part")
@@ -57,7 +57,7 @@ class OutputDirectory:
         token = secrets.token_hex(8)
         inside = self.path.is_dir()
         part = self.path / f".tightrope-{token}.part" if inside else _beside(self.path, token)
-        with explained(self.path), _room(part):
+        with explain_errors(self.path), _room(part):
             yield part
             files = {name: file_digest(part / name) for name in entries(part)}
             for name in files:
@@ -74,17 +74,17 @@ class OutputDirectory:
             os.rename(part, self.path)
         except OSError:
             if self.path.exists():
-                raise self._changed() from None
+                raise self._refuse_changed() from None
             raise
         sync(self.path.parent)
 
     def _replace(self, part: Path, new: Manifest, first_gone: str | None) -> None:
-        with _locked(self.path):
+        with _lock(self.path):
             _remove_abandoned(self.path)
             if read_manifest(self.path) != self.known:
-                raise self._changed()
+                raise self._refuse_changed()
             _refuse_strangers(self.path, self.known or Manifest(self.kind))
-            old = _merged(self.known) if self.known is not None else {}
+            old = _merge(self.known) if self.known is not None else {}
             replace(new, replacing=old).save(self.path)
             order = sorted(entries(part), key=lambda name: name == first_gone)
             stale = [name for name in old if name not in new.files]
@@ -98,7 +98,7 @@ class OutputDirectory:
             new.save(self.path)
             sync(self.path)
 
-    def _changed(self) -> InputError:
+    def _refuse_changed(self) -> InputError:
         return InputError(
             f"{self.path} has changed since this run began, and is left alone",
             hint="another run may have written to it; name another directory",
@@ -111,7 +111,7 @@ def claim(path: str | Path, kind: str) -> OutputDirectory:
     _refuse_place(path, real)
     if not real.exists():
         return OutputDirectory(real, kind, None)
-    with explained(real):
+    with explain_errors(real):
         known = read_manifest(real)
         if known is None:
             _refuse_unknown(real)
@@ -122,7 +122,7 @@ def claim(path: str | Path, kind: str) -> OutputDirectory:
 
 
 @contextmanager
-def added_file(path: str | Path, kind: str | None = None, *, overwrite: bool = False) -> Iterator[Path]:
+def add_file(path: str | Path, kind: str | None = None, *, overwrite: bool = False) -> Iterator[Path]:
     """A path to write one more file to, beside a run's own; it takes its place when the block ends.
 
     Where the directory has a manifest the file is added to it; where it has none, `kind` begins one. A file
@@ -131,13 +131,13 @@ def added_file(path: str | Path, kind: str | None = None, *, overwrite: bool = F
     """
     folder, name = Path(os.path.realpath(Path(path).parent)), Path(path).name
     check_added(path, overwrite)
-    with explained(path):
+    with explain_errors(path):
         part = folder / f".tightrope-{secrets.token_hex(8)}.part"
         with _room(part):
             yield part / name
             digest = file_digest(part / name)
             sync(part / name)
-            with _locked(folder):
+            with _lock(folder):
                 now = read_manifest(folder) or (None if kind is None else Manifest(kind))
                 if now is not None:
                     had = {name: now.added[name]} if name in now.added else {}
@@ -152,7 +152,7 @@ def added_file(path: str | Path, kind: str | None = None, *, overwrite: bool = F
 def check_added(path: str | Path, overwrite: bool = False) -> None:
     """Refuse a file that must not be added to a directory, before anything is computed."""
     folder, name = Path(os.path.realpath(Path(path).parent)), Path(path).name
-    with explained(path):
+    with explain_errors(path):
         known = read_manifest(folder)
         if not os.path.lexists(folder / name):
             return
@@ -199,7 +199,7 @@ def _refuse_unknown(real: Path) -> None:
     names = [name for name in sorted(os.listdir(real)) if not PART.fullmatch(name)]
     if names:
         raise InputError(
-            f"{real} holds files that tightrope does not know to be its own: {_listed(names)}; "
+            f"{real} holds files that tightrope does not know to be its own: {_list_names(names)}; "
             "it is left alone",
             hint=f"{OTHERWISE}. Results of versions before manifests are such files, too",
         )
@@ -210,19 +210,19 @@ def _refuse_strangers(real: Path, known: Manifest) -> None:
     foreign = [name for name in foreign if not PART.fullmatch(name.split("/")[0])]
     said = []
     if foreign:
-        said.append(f"files that tightrope did not write: {_listed(foreign)}")
+        said.append(f"files that tightrope did not write: {_list_names(foreign)}")
     if changed:
-        said.append(f"files that were changed since: {_listed(changed)}")
+        said.append(f"files that were changed since: {_list_names(changed)}")
     if said:
         raise InputError(f"{real} holds {' and '.join(said)}; it is left alone", hint=OTHERWISE)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _merged(known: Manifest) -> dict[str, str | None]:
+def _merge(known: Manifest) -> dict[str, str | None]:
     """The files that may be replaced; those that a run goes on changing stay."""
     known_files = {**known.replacing, **known.files, **known.added}
     return {name: digest for name, digest in known_files.items() if digest is not None}
@@ -232,7 +232,7 @@ def _remove_abandoned(folder: Path) -> None:
     """Hidden directories of processes that were killed; those of living ones are locked."""
     for entry in list(os.scandir(folder)):
         if PART.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
-            with contextlib.suppress(OSError), _locked(Path(entry.path), fcntl.LOCK_EX | fcntl.LOCK_NB):
+            with contextlib.suppress(OSError), _lock(Path(entry.path), fcntl.LOCK_EX | fcntl.LOCK_NB):
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 
@@ -251,15 +251,15 @@ def _room(part: Path) -> Iterator[None]:
     """A new hidden directory, locked as long as its process lives; it is gone at the end of the block."""
     with ExitStack() as held:
         # nobody takes it for an abandoned one before it is locked
-        with _locked(part.parent) if PART.fullmatch(part.name) else nullcontext():
+        with _lock(part.parent) if PART.fullmatch(part.name) else nullcontext():
             held.callback(shutil.rmtree, part, ignore_errors=True)
             part.mkdir()
-            held.enter_context(_locked(part))
+            held.enter_context(_lock(part))
         yield
 
 
 @contextmanager
-def _locked(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+def _lock(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:

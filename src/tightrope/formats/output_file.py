@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from tightrope.errors import InputError, described
+from tightrope.errors import InputError, describe
 from tightrope.formats.atomic import check_target, is_stream
 from tightrope.formats.manifest import read_manifest
 from tightrope.formats.written_by import FileKind, has_mark
@@ -34,7 +34,7 @@ OTHERWISE = "name another file, or replace it with `overwrite=True`"
 def path_of(given: str | PathLike[str]) -> Path:
     """The path that is given; an `InputError` for anything else."""
     if not isinstance(given, str | PathLike):
-        raise InputError(f"`path` is {described(given)}, not the name of a file or directory")
+        raise InputError(f"`path` is {describe(given)}, not the name of a file or directory")
     return Path(given)
 
 

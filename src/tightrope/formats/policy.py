@@ -16,13 +16,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.errors import InputError, described
+from tightrope.errors import InputError, describe
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.policy_given import Said, read_given, refuse_other_model
 from tightrope.formats.policy_table import policy_table
 from tightrope.formats.policy_write import write_policy
 from tightrope.formats.table.frames import to_pandas
-from tightrope.model.find_state import find_state, index_or_state, is_whole, shown_action
+from tightrope.model.find_state import find_state, index_or_state, is_whole, show_action
 from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -65,7 +65,7 @@ class Policy(Record):
 
     def __init__(self, model: HasStructure | Structure, given: PolicyGiven):
         if not isinstance(model, Structure) and not hasattr(model, "structure"):
-            raise InputError(f"`model` is {described(model)}, not a model", hint="tr.load reads one")
+            raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
         structure = model if isinstance(model, Structure) else model.structure
         if isinstance(given, Policy):
             refuse_other_model(given.structure, structure)
@@ -183,7 +183,7 @@ class Policy(Record):
             number = int(state)
         else:
             number = find_state(structure, state)
-        return shown_action(structure, self.draw(number, self._step(step), rng))
+        return show_action(structure, self.draw(number, self._step(step), rng))
 
     def draw(self, state: int, step: int = 0, rng: np.random.Generator | int | None = None) -> int:
         """The index of the choice taken in the state of an index, drawn where the policy is random."""

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.formats.policy_read import read_policy_file
-from tightrope.model.find_state import find_choice, index_or_state, shown_state
+from tightrope.model.find_state import find_choice, index_or_state, show_state
 from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
@@ -103,14 +103,14 @@ def _of_array(structure: Structure, given: Any) -> FloatArray:
 
 
 def _of_function(structure: Structure, function: Callable[[Any], Any]) -> FloatArray:
-    weight = _forced(structure)
+    weight = _find_forced(structure)
     for state in np.flatnonzero(np.diff(structure.choice_start) > 1).tolist():
-        _put(structure, weight, state, function(shown_state(structure, state)))
+        _put(structure, weight, state, function(show_state(structure, state)))
     return weight
 
 
 def _of_mapping(structure: Structure, given: Mapping[Any, Any]) -> FloatArray:
-    weight = _forced(structure)
+    weight = _find_forced(structure)
     seen = np.diff(structure.choice_start) == 1
     named: dict[int, Any] = {}
     for state, said in given.items():
@@ -129,7 +129,7 @@ def _of_mapping(structure: Structure, given: Mapping[Any, Any]) -> FloatArray:
     return weight
 
 
-def _forced(structure: Structure) -> FloatArray:
+def _find_forced(structure: Structure) -> FloatArray:
     """Only what is the only choice of its state is taken."""
     weight = np.zeros(structure.choices)
     weight[structure.choice_start[:-1]] = np.diff(structure.choice_start) == 1

@@ -111,8 +111,8 @@ class PolicyReader:
         if isinstance(record, list) and len(record) in (2, 3):
             state = self._state(self._valued(record[0]), number)
             if len(record) == 3:
-                return self._said(state, [(0, {"action": record[1], "choice": record[2]})], number)
-            return self._said(state, self._runs(record[1], number), number)
+                return self._read_row(state, [(0, {"action": record[1], "choice": record[2]})], number)
+            return self._read_row(state, self._runs(record[1], number), number)
         if not isinstance(record, dict) or "state" not in record:
             raise self._error(f'entry {number} is not an object with a "state": {record!r}')
         state = self._state(record["state"], number)
@@ -120,10 +120,10 @@ class PolicyReader:
             shares = self._choices(record, state, number)
             return _Said(state, [(0, shares[0][0] if shares else -1)], shares)
         if "steps" in record:
-            return self._said(state, self._runs(record["steps"], number), number)
-        return self._said(state, [(0, record)], number)
+            return self._read_row(state, self._runs(record["steps"], number), number)
+        return self._read_row(state, [(0, record)], number)
 
-    def _said(self, state: int, runs: list[tuple[int, dict[str, object]]], number: int) -> _Said:
+    def _read_row(self, state: int, runs: list[tuple[int, dict[str, object]]], number: int) -> _Said:
         chosen = [(step, self._choice(entry, state, number)) for step, entry in runs]
         return _Said(state, chosen, [(chosen[0][1], 1.0)])
 

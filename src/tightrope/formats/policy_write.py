@@ -56,7 +56,7 @@ def write_policy(
 ) -> None:
     """Write the policy as JSON, one line per state that has a choice to make."""
     structure = policy.structure
-    own = written_states(structure)
+    own = list_own_states(structure)
     by_index = own is None and structure.own_states is not None and not structure.valuations
     head = PolicyHead(
         model=model_hash,
@@ -70,7 +70,7 @@ def write_policy(
     stream.write("\n]}\n")
 
 
-def written_states(structure: Structure) -> Sequence[object] | None:
+def list_own_states(structure: Structure) -> Sequence[object] | None:
     """The model's own states, where each is the same state again when it is read from JSON."""
     own = structure.own_states
     if own is None or structure.valuations:
@@ -96,9 +96,9 @@ def _lines(policy: Policy, own: Sequence[object] | None) -> Iterator[str]:
         choice = np.flatnonzero(policy.probability)[states]
         local = _texts(choice - structure.choice_start[states])
         names = np.array(_action_texts(structure), dtype=object)[structure.action_of_choice[choice]]
-        yield from _joined("[", texts, ",", pa.array(names, pa.string()), ",", local, "]").to_pylist()
+        yield from _join("[", texts, ",", pa.array(names, pa.string()), ",", local, "]").to_pylist()
         return
-    yield from _randomised(policy, states.tolist(), texts, own)
+    yield from _write_randomised(policy, states.tolist(), texts, own)
 
 
 def state_texts(structure: Structure, own: Sequence[object] | None, states: OffsetArray) -> Texts:
@@ -109,7 +109,7 @@ def state_texts(structure: Structure, own: Sequence[object] | None, states: Offs
         parts: list[Texts | str] = ["["]
         for column in structure.valuations.values():
             parts += [_texts(column[states]), ","]
-        return _joined(*parts[:-1], "]")
+        return _join(*parts[:-1], "]")
     if own is None:
         return _texts(states)
     return pa.array([json.dumps(own[state]) for state in states.tolist()], pa.string())
@@ -121,7 +121,7 @@ def _texts(column: npt.NDArray[np.generic]) -> Texts:
     return pa.array(column).cast(pa.string())
 
 
-def _joined(*parts: Texts | str) -> Texts:
+def _join(*parts: Texts | str) -> Texts:
     import pyarrow.compute as pc
 
     return pc.binary_join_element_wise(*parts, "")
@@ -145,7 +145,7 @@ def _by_step(structure: Structure, choices: StepChoices, states: list[int], text
             yield f"[{text},[{','.join(f'[{t},{a},{c}]' for t, a, c in said)}]]"
 
 
-def _randomised(
+def _write_randomised(
     policy: Policy, states: list[int], texts: Texts, own: Sequence[object] | None
 ) -> Iterator[str]:
     structure = policy.structure

@@ -45,7 +45,7 @@ def fail_at_nth(
     raise InputError(message, Location(str(path)), hint)
 
 
-def shortened(text: str, length: int = 60) -> str:
+def shorten(text: str, length: int = 60) -> str:
     """The text for a message: in quotes, long ones cut."""
     stripped = text.strip()
     return f"'{stripped if len(stripped) <= length else stripped[:length] + '…'}'"

@@ -98,21 +98,21 @@ class _Writer:
         initial = np.zeros(structure.states, np.bool_)
         initial[list(structure.initial_states)] = True
         self.files["state-is-initial.bin"] = _bits(initial)
-        self.files["state-to-choices.bin"] = _packed(structure.choice_start, "<u8")
-        self.files["choice-to-branches.bin"] = _packed(structure.transition_start, "<u8")
-        self.files["branch-to-target.bin"] = _packed(structure.successor, "<u8")
+        self.files["state-to-choices.bin"] = _pack(structure.choice_start, "<u8")
+        self.files["choice-to-branches.bin"] = _pack(structure.transition_start, "<u8")
+        self.files["branch-to-target.bin"] = _pack(structure.successor, "<u8")
         if isinstance(model, IntervalMDP):
             values = np.stack([model.lower, model.upper], axis=1)
         else:
             values = model.probability
-        self.files["branch-to-probability.bin"] = _packed(values, "<f8")
+        self.files["branch-to-probability.bin"] = _pack(values, "<f8")
 
     def _add_actions(self, structure: Structure) -> None:
         names = [name.encode() for name in structure.action_names]
         ends = np.cumsum([0, *(len(name) for name in names)])
-        self.files["actions/choices/values.bin"] = _packed(structure.action_of_choice, "<u4")
+        self.files["actions/choices/values.bin"] = _pack(structure.action_of_choice, "<u4")
         self.files["actions/choices/strings.bin"] = b"".join(names)
-        self.files["actions/choices/string-mapping.bin"] = _packed(ends, "<u8")
+        self.files["actions/choices/string-mapping.bin"] = _pack(ends, "<u8")
 
     def _add_annotations(self, structure: Structure) -> None:
         from umbi.binary.sized_type import BOOL1
@@ -131,7 +131,7 @@ class _Writer:
             described = AnnotationDescription(alias=title, applies_to=list(given), type=_number_type(False))
             groups.setdefault("rewards", {})[name] = described
             for kind, values in given.items():
-                self.files[f"annotations/rewards/{name}/{kind}/values.bin"] = _packed(values, "<f8")
+                self.files[f"annotations/rewards/{name}/{kind}/values.bin"] = _pack(values, "<f8")
         self.index.annotations = groups or None
 
     def _add_valuations(self, structure: Structure) -> None:
@@ -146,7 +146,7 @@ class _Writer:
             described.add_attribute(name=name, sized_type=SizedType(NumericPrimitiveType.INT, 32))
         self.index.valuations = {"states": ValuationDescription(unique=True, classes=[described])}
         columns = np.stack([np.asarray(c) for c in structure.valuations.values()], axis=1)
-        self.files["valuations/states/valuations.bin"] = _packed(columns, "<i4")
+        self.files["valuations/states/valuations.bin"] = _pack(columns, "<i4")
 
 
 def _number_type(interval: bool) -> Any:
@@ -157,7 +157,7 @@ def _number_type(interval: bool) -> Any:
     return SizedType.for_type(IntervalType(double) if interval else double)
 
 
-def _packed(values: npt.ArrayLike, kind: str) -> bytes:
+def _pack(values: npt.ArrayLike, kind: str) -> bytes:
     return np.ascontiguousarray(values, dtype=kind).tobytes()
 
 

@@ -15,8 +15,8 @@ from tightrope.coupled import (
     CoupledLimits,
     CoupledSynthesis,
     CoupledValue,
-    coupled_policy,
-    coupled_value,
+    bound_coupled_value,
+    find_coupled_policy,
 )
 from tightrope.formats.policy import Policy
 from tightrope.learning.policies import PolicySolver, depends_on_step
@@ -48,7 +48,7 @@ class Coupler:
             )
             return rectangular, None
         solver.progress("solve: the robust policy over the coupled set")
-        found = coupled_policy(
+        found = find_coupled_policy(
             solver.sets,
             solver.objective,
             gap=self.gap,
@@ -70,7 +70,7 @@ class Coupler:
             )
             return rectangular
         solver.progress("solve: the given policy over the coupled set")
-        found = coupled_value(
+        found = bound_coupled_value(
             solver.sets,
             solver.objective,
             rectangular.policy,

@@ -66,7 +66,7 @@ def document(
     model = results[0].model
     subject = base_of(results[0].problem)
     assert isinstance(subject, ParametricMDP)
-    listed = _thinned(model.expressions.nonconstant.astype(np.int64))
+    listed = _thin(model.expressions.nonconstant.astype(np.int64))
     intervals = next((r.intervals for r in results if r.intervals is not None), None)
     return ResultDocument(
         versions=versions(),
@@ -86,7 +86,7 @@ def document(
         ),
         events=None if intervals is None else _events(intervals),
         regions=_regions(results) if shapes else [],
-        results=[_stored(result, listed) for result in results],
+        results=[_store(result, listed) for result in results],
     )
 
 
@@ -160,7 +160,7 @@ def _truth(setting: Setting) -> TruthFacts | None:
 
 
 def _events(intervals: EventIntervals) -> EventTable:
-    listed = _thinned(np.arange(len(intervals.events), dtype=np.int64))
+    listed = _thin(np.arange(len(intervals.events), dtype=np.int64))
     names = intervals.events.outcomes.model.parameters.names
     return EventTable(
         total=len(intervals.events),
@@ -186,7 +186,7 @@ def _regions(results: Iterable[LearningResult]) -> list[RegionShape]:
     return list(found.values())
 
 
-def _stored(result: LearningResult, listed: OffsetArray) -> StoredOutcome:
+def _store(result: LearningResult, listed: OffsetArray) -> StoredOutcome:
     """The outcome with the bounds of the listed expressions in the sets: over all their transitions."""
     lower, upper = expression_hull(result)
     bounds = Bounds(lower[listed].tolist(), upper[listed].tolist())
@@ -202,7 +202,7 @@ def expression_hull(result: LearningResult) -> tuple[FloatArray, FloatArray]:
     return lower, upper
 
 
-def _thinned(index: OffsetArray) -> OffsetArray:
+def _thin(index: OffsetArray) -> OffsetArray:
     if len(index) <= MOST_LISTED:
         return index
     kept = np.linspace(0, len(index) - 1, MOST_LISTED).astype(np.int64)

@@ -42,7 +42,7 @@ class Exported:
         )
 
 
-def exported_policies(result: LearningResult) -> Iterator[Exported]:
+def export_policies(result: LearningResult) -> Iterator[Exported]:
     """The robust and the optimistic policy."""
     yield robust_policy(result)
     yield _optimistic(result)

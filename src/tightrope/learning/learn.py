@@ -18,7 +18,7 @@ from typing import Any, Unpack, cast
 from tightrope.answering.product_problem import ProductProblem
 from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, ReadWords, read_data
-from tightrope.errors import InputError, check_type, chosen, described
+from tightrope.errors import InputError, check_type, choose, describe
 from tightrope.formats.controller import Controller
 from tightrope.formats.policy import Policy, PolicyGiven, as_policy
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
@@ -131,7 +131,7 @@ def learn_all(
         raise InputError("`sets` is the kind of one result; `learn_all` takes several `kinds`")
     if kinds is not None:
         check_type("kinds", kinds, Iterable, "a list of kinds of sets")
-    wanted = comparable_kinds(asked) if kinds is None else [chosen("kinds", SetsKind, kind) for kind in kinds]
+    wanted = comparable_kinds(asked) if kinds is None else [choose("kinds", SetsKind, kind) for kind in kinds]
     found = learnable(problem)
     counts = counts_of(data, base_of(found))
     learner = Learner(found, counts, delta, options=asked, policy=policy, progress=progress, together=True)
@@ -149,7 +149,7 @@ def counts_of(data: Any, model: Model, kept: Mapping[str, int] = MappingProxyTyp
         return data if isinstance(data, Counts) else data.counts
     if data is None or isinstance(data, bool | int | float):
         raise InputError(
-            f"`data` is {described(data)}, not data", hint="tr.read_data reads files, tables and episodes"
+            f"`data` is {describe(data)}, not data", hint="tr.read_data reads files, tables and episodes"
         )
     return read_data(data, model, **cast(ReadWords, dict(kept))).counts
 
@@ -285,7 +285,7 @@ def progress_of(progress: Progress | bool | None) -> Progress | None:
     if progress is None or isinstance(progress, bool):
         return _say if progress else None
     if not callable(progress):
-        raise InputError(f"`progress` is {described(progress)}, neither True nor a function of a text")
+        raise InputError(f"`progress` is {describe(progress)}, neither True nor a function of a text")
     return progress
 
 

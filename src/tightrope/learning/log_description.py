@@ -74,7 +74,7 @@ def describe_log(
     except InputError as error:
         raise _with_values(error, unknown_values(plan)) from None
     sizes = [table.bytes for table in tables]
-    return described(
+    return describe_reading(
         reading,
         model,
         delta,
@@ -85,7 +85,7 @@ def describe_log(
     )
 
 
-def described(
+def describe_reading(
     reading: Reading,
     model: Model,
     delta: float,

@@ -13,11 +13,11 @@ from enum import Enum
 from typing import TypedDict, cast
 
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError, checked_words, chosen
+from tightrope.errors import InputError, check_keywords, choose
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.region.build import RegionOptions
 from tightrope.region.region import RegionKind
-from tightrope.statistics.bet_schedule import planned_episodes
+from tightrope.statistics.bet_schedule import count_planned_episodes
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.costs import CostModel, checked_range
 from tightrope.statistics.estimates import IntervalMethod
@@ -107,7 +107,7 @@ class LearnOptions:
         for name, kinds in CHOICES.items():
             value = getattr(self, name)
             if value is not None or name in NEVER_OPEN:
-                object.__setattr__(self, name, chosen(name, kinds, value))
+                object.__setattr__(self, name, choose(name, kinds, value))
         for name in ("intersect", "fallback"):
             _check_flag(name, getattr(self, name))
         open_ones = ("assume_support", "threads", "cost_sd")
@@ -133,7 +133,7 @@ class LearnOptions:
     @classmethod
     def of(cls, function: str, words: Mapping[str, object]) -> LearnOptions:
         """The options that keyword arguments of a function give."""
-        made = cls(**checked_words(function, LearnWords, words))
+        made = cls(**check_keywords(function, LearnWords, words))
         if function == "online" and made.cost_model is not None:
             raise InputError(
                 "costs are learned from a whole log: `online` keeps none",
@@ -280,7 +280,7 @@ def _default_region(
         few = "one unknown expression" if unknown == 1 else f"only {unknown} unknown expressions"
         return RegionKind.POLYTOPE, f"region polytope: {few}, so the union bound costs little"
     watched = counts.design.anytime
-    if no_bets is None and not (watched or planned_episodes(counts) is not None):
+    if no_bets is None and not (watched or count_planned_episodes(counts) is not None):
         no_bets = "no number of episodes was planned"
     if no_bets is None:
         amount = "the data are looked at as they come" if watched else "the amount of data was planned"

@@ -43,7 +43,7 @@ def outcome_of(result: LearningResult) -> Outcome:
         robust_policy=span_of(result.robust.interval),
         guarantee=result.guarantee,
         optimistic=result.optimistic_value,
-        coupled=_coupled(result),
+        coupled=_describe_coupled(result),
         widths=_widths(result),
         binding=BindingFacts(
             result.binding.total, [BoundEvent(e.event, e.side, e.text) for e in result.binding.events]
@@ -75,7 +75,7 @@ def ledger_facts(ledger: Ledger) -> LedgerFacts:
     )
 
 
-def coupled_value_facts(value: CoupledValue | None, names: Sequence[str]) -> CoupledValueFacts | None:
+def describe_coupled_value(value: CoupledValue | None, names: Sequence[str]) -> CoupledValueFacts | None:
     """A coupled value: bounds, how it ended, and the instantiations next to its ends."""
     if value is None:
         return None
@@ -108,13 +108,13 @@ def _widths(result: LearningResult) -> WidthFacts:
     return WidthFacts(widths.mean, widths.largest, len(widths.nonconstant), parameters)
 
 
-def _coupled(result: LearningResult) -> CoupledFacts | None:
+def _describe_coupled(result: LearningResult) -> CoupledFacts | None:
     if result.kind is not SetsKind.COUPLED:
         return None
     names, synthesis = result.model.parameters.names, result.synthesis
     found = CoupledFacts(
-        robust_policy=coupled_value_facts(result.robust.coupled, names),
-        value=None if result.value is None else coupled_value_facts(result.value.coupled, names),
+        robust_policy=describe_coupled_value(result.robust.coupled, names),
+        value=None if result.value is None else describe_coupled_value(result.value.coupled, names),
         limit=None if synthesis is None else synthesis.limit,
         optimality_gap=None if synthesis is None else synthesis.optimality_gap,
         candidates=[]

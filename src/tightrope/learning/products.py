@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.answering.product_problem import ProductProblem, steered
+from tightrope.answering.product_problem import ProductProblem, steer
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.controller import Controller
@@ -128,7 +128,7 @@ class Evaluation:
         options: LearnOptions,
         progress: Progress | None,
     ):
-        self.problem, self.policy, lifted = steered(problem, steering, counts)
+        self.problem, self.policy, lifted = steer(problem, steering, counts)
         model = self.problem.model
         assert isinstance(model, ParametricMDP)
         self.stages = Stages(model, lifted, delta, options, progress)

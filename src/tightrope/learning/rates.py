@@ -18,7 +18,7 @@ import numpy as np
 from tightrope.answering.operators import Effort
 from tightrope.answering.over_rates import RateBounds, bound_over_rates, value_operator
 from tightrope.data.exposure import Exposure, read_exposure
-from tightrope.errors import InputError, check_number, described
+from tightrope.errors import InputError, check_number, describe
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
@@ -96,7 +96,7 @@ def learn_rates(
     """
     if not isinstance(model, ParametricCTMC):
         raise InputError(
-            f"`model` is {described(model)}, not a chain in continuous time with parameters",
+            f"`model` is {describe(model)}, not a chain in continuous time with parameters",
             hint="tr.learn learns about models in discrete time",
         )
     check_number("delta", delta, 0, 1)

@@ -190,9 +190,9 @@ class LearningResult(Shown, Record):
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
 
     def _title_(self) -> str:
-        return f"LearningResult: {self.problem.text} {self._guaranteed(6)}"
+        return f"LearningResult: {self.problem.text} {self._round_guarantee(6)}"
 
-    def _guaranteed(self, digits: int) -> str:
+    def _round_guarantee(self, digits: int) -> str:
         """The guarantee, rounded so that it holds as it is written."""
         if self._maximises:
             return f"≥ {text_below(self.guarantee, digits)}"
@@ -207,7 +207,7 @@ class LearningResult(Shown, Record):
             ledger.assumption.value if ledger.holds else f"{ledger.assumption.value}: not met by the data"
         )
         return [
-            ("guarantee", f"{self._guaranteed(9)} {over if ledger.holds else 'nominally'}"),
+            ("guarantee", f"{self._round_guarantee(9)} {over if ledger.holds else 'nominally'}"),
             ("interval", f"{interval}, at best {self.optimistic_value:.9g}"),
             ("assumes", assumed),
             ("sets", f"{self.kind.value}{region}"),

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightrope.answering.product_problem import ProductProblem
-from tightrope.errors import InputError, chosen
+from tightrope.errors import InputError, choose
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.controller import MOST_DRAWN
 from tightrope.formats.documents.coding import to_text
@@ -41,7 +41,7 @@ from tightrope.formats.output_directory import claim
 from tightrope.formats.policy_write import write_policy
 from tightrope.formats.umb import umb_is_available, write_umb
 from tightrope.learning.document import Setting, document
-from tightrope.learning.exported import exported_policies
+from tightrope.learning.exported import export_policies
 from tightrope.prism.properties.question import with_letters
 from tightrope.uncertainty.sets import SetsKind
 
@@ -67,7 +67,7 @@ def parse_exports(asked: str | Collection[str] | None) -> tuple[Export, ...]:
     """What `--export drn,explicit` asks for, or a list of names."""
     listed = asked.split(",") if isinstance(asked, str) else asked or ()
     names = [name.strip() for name in listed]
-    exports = tuple(dict.fromkeys(chosen("export", Export, name) for name in names))
+    exports = tuple(dict.fromkeys(choose("export", Export, name) for name in names))
     if Export.UMB in exports and not umb_is_available():
         raise InputError("UMB files need the package umbi", hint="pip install 'tightrope[umbi]'")
     return exports
@@ -135,7 +135,7 @@ def fill_results(
 
 def write_policies(result: LearningResult, folder: Path, text: str) -> None:
     """The robust and the optimistic policy, each with the interval that it attains."""
-    for exported in exported_policies(result):
+    for exported in export_policies(result):
         if isinstance(result.problem, ProductProblem):
             controller = result.problem.controller(exported.policy)
             certified, name = exported.certified(result, text), f"{exported.name}-controller"

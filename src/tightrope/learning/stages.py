@@ -150,7 +150,7 @@ class Stages:
         `sets_only` leaves out what only explains a result: the box of the parameters, the test of the model.
         """
         seconds = {"statistics": 0.0, "region": 0.0, "sets": 0.0}
-        self._timed("statistics", "outcomes", lambda: self.outcomes, seconds)
+        self._time("statistics", "outcomes", lambda: self.outcomes, seconds)
         intervals = None
         if decisions.follows_from_intervals:
             intervals = self._intervals(decisions.interval, seconds)
@@ -164,15 +164,15 @@ class Stages:
         sets = self._sets(decisions, None if verdict else region, intervals, seconds)
         box = None
         if region is not None and verdict is None and not sets_only:
-            box = self._timed("sets", ("box", decisions.region), lambda: parameter_box(region), seconds)
+            box = self._time("sets", ("box", decisions.region), lambda: parameter_box(region), seconds)
         fit = None
         if not sets_only:
             seconds["fit"] = 0.0
-            fit = self._timed("fit", "fit", lambda: weigh_fit(self.model, self.counts), seconds)
+            fit = self._time("fit", "fit", lambda: weigh_fit(self.model, self.counts), seconds)
         return Prepared(sets, region, intervals, box, verdict, fit, seconds)
 
     def _intervals(self, method: IntervalMethod, seconds: dict[str, float]) -> EventIntervals:
-        return self._timed(
+        return self._time(
             "statistics",
             method,
             lambda: event_intervals(
@@ -218,7 +218,7 @@ class Stages:
             _ = made.emptiness  # decided here, and timed as a part of building
             return made
 
-        return self._timed("region", (kind, decisions.interval), make, seconds)
+        return self._time("region", (kind, decisions.interval), make, seconds)
 
     def _sets(
         self,
@@ -245,9 +245,9 @@ class Stages:
                 return uncertainty.expression(region, model, within)
             return uncertainty.rectangular(region, model, within)
 
-        return self._timed("sets", (kind, decisions.region, intersect), make, seconds)
+        return self._time("sets", (kind, decisions.region, intersect), make, seconds)
 
-    def _timed(self, phase: str, key: object, make: Callable[[], T], seconds: dict[str, float]) -> T:
+    def _time(self, phase: str, key: object, make: Callable[[], T], seconds: dict[str, float]) -> T:
         """Make it, or take what was made before; either way its cost counts as that of the phase."""
         if (phase, key) not in self._made:
             self.progress(phase)

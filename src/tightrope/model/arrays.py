@@ -85,7 +85,7 @@ def from_arrays(
     for state in range(size):
         for action, matrix in zip(names, matrices, strict=True):
             row = matrix[state]
-            entries = {int(t): row[t] for t in np.flatnonzero(_given(row))}
+            entries = {int(t): row[t] for t in np.flatnonzero(_find_given(row))}
             if entries:
                 rows.append((state, action, entries))
     taken = [(state, names.index(action)) for state, action, _ in rows]
@@ -183,7 +183,7 @@ def _entries(matrix: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64],
     return row, column, matrix[row, column]
 
 
-def _given(row: Any) -> BoolArray:
+def _find_given(row: Any) -> BoolArray:
     return np.array([not (isinstance(x, int | float | np.number) and x == 0) for x in row], np.bool_)
 
 

@@ -138,7 +138,7 @@ def build_from_rows(
         check_type("states", states, int, "a number of states")
     if own_states is not None:
         check_type("own_states", own_states, Sequence, "a list of states")
-    listed = _listed(rows)
+    listed = _list_rows(rows)
     order = sorted(range(len(listed)), key=lambda i: listed[i][0])
     total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
     parameters = parameters or Parameters()
@@ -187,7 +187,7 @@ def _check_arguments(parameters: object, initial: object, *named: Mapping[str, A
                 check_type(f"{argument}[{name!r}]", values, Sequence | np.ndarray, "a list")
 
 
-def _listed(rows: Any) -> list[Row]:
+def _list_rows(rows: Any) -> list[Row]:
     """The rows, each with its three parts."""
     check_type("rows", rows, Iterable, "a list of rows")
     listed = list(rows)

@@ -28,7 +28,7 @@ from tightrope.model.domain_vertices import domain_vertices
 from tightrope.model.expressions import Expressions
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point
-from tightrope.model.range_proof import named_point, prove_ranges
+from tightrope.model.range_proof import name_point, prove_ranges
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.rewards import ParametricReward
 from tightrope.model.signatures import Signatures
@@ -36,7 +36,7 @@ from tightrope.model.structure import Structure, Structured, frozen_array
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts
-from tightrope.numerics.remember import remembered
+from tightrope.numerics.remember import remember
 
 LARGEST_RATE = 1000
 """Parameters of rates lie in [0, LARGEST_RATE] where nothing else is said."""
@@ -91,7 +91,7 @@ class ParametricCTMC(Structured):
             return
         where = "somewhere on the domain (no proof was found that it is not)"
         if proof.witness is not None:
-            where = f"at {named_point(proof.witness.point, self.parameters.names) or 'every point'}"
+            where = f"at {name_point(proof.witness.point, self.parameters.names) or 'every point'}"
         state = self.structure.state_name(_state_of(self.structure, int(np.argmax(self.expression == wrong))))
         raise InputError(
             f"state {state}: the rate {self.expressions.text(wrong)} is negative {where}",
@@ -111,7 +111,7 @@ class ParametricCTMC(Structured):
         exact = self.parameters.point(values if point is None else point)
         if not self.parameters.contains(exact):
             raise InputError(
-                f"the point {named_point(exact, self.parameters.names)} lies outside the domain "
+                f"the point {name_point(exact, self.parameters.names)} lies outside the domain "
                 f"{self.parameters.text()}",
                 hint="`params` and `domain` say what the domain is",
             )
@@ -120,7 +120,7 @@ class ParametricCTMC(Structured):
             self.structure.at_point(exact), self.expression, self.expressions.exact_values(exact), earned
         )
 
-    @remembered
+    @remember
     def hash(self) -> str:
         """Identity of the model: structure, exact rates and domain."""
         digest = hashlib.sha256(b"parametric ctmc")
@@ -182,7 +182,7 @@ class CTMC(Structured):
         exit_rate: FloatArray = self.exit_exact.to_float()[self.signatures.of_choice]
         return exit_rate
 
-    @remembered
+    @remember
     def hash(self) -> str:
         digest = hashlib.sha256(b"ctmc")
         self.structure.hash_into(digest)
@@ -220,7 +220,7 @@ class IntervalCTMC(Structured):
         known = int(np.count_nonzero(self.lower == self.upper))
         return [("rates", f"{len(self.lower):,} distinct, {known:,} known"), *self.structure._facts_()]
 
-    @remembered
+    @remember
     def hash(self) -> str:
         digest = hashlib.sha256(b"interval ctmc")
         self.structure.hash_into(digest)

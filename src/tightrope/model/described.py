@@ -28,23 +28,23 @@ def structure_facts(structure: Structure) -> list[tuple[str, str]]:
     """Names of states, actions, labels and rewards."""
     facts = []
     if structure.valuations:
-        facts.append(("variables", listed(structure.valuations)))
+        facts.append(("variables", list_names(structure.valuations)))
     elif structure.own_states is not None:
         facts.append(("states", structure.own_states.listing()))
     starts = structure.initial_states
     shown = structure.state_name(starts[0])
     facts.append(("initial", shown if len(starts) == 1 else f"{len(starts):,} states, such as {shown}"))
     if names := [name for name in structure.action_names if name]:
-        facts.append(("actions", listed(names)))
+        facts.append(("actions", list_names(names)))
     if structure.labels:
         held = ((name, int(np.count_nonzero(members))) for name, members in structure.labels.items())
-        facts.append(("labels", listed(f"{name} ({number:,})" for name, number in held)))
+        facts.append(("labels", list_names(f"{name} ({number:,})" for name, number in held)))
     if structure.rewards:
-        facts.append(("rewards", listed(name or '""' for name in structure.rewards)))
+        facts.append(("rewards", list_names(name or '""' for name in structure.rewards)))
     return facts
 
 
-def listed(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """The first few names."""
     every = list(names)
     more = f", … ({len(every)})" if len(every) > MOST_NAMED else ""

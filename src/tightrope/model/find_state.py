@@ -22,7 +22,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model.own_states import plain
 from tightrope.model.structure import Structure
-from tightrope.numerics.remember import remembered
+from tightrope.numerics.remember import remember
 
 MOST_LISTED = 200_000
 """Up to so many states a table of all values is kept; beyond, every question scans the columns."""
@@ -55,7 +55,9 @@ def find_state(structure: Structure, state: Any) -> int:
             raise InputError(f"several states have the values {shown!r}: they do not say which is meant")
     if own is None and not names and is_whole(shown) and 0 <= shown < structure.states:
         return int(shown)
-    raise InputError(f"{shown!r} is no state of the model{_known(structure)}", hint=_index_hint(shown, names))
+    raise InputError(
+        f"{shown!r} is no state of the model{_list_known(structure)}", hint=_index_hint(shown, names)
+    )
 
 
 def index_or_state(structure: Structure, state: Any) -> int:
@@ -75,7 +77,7 @@ def index_or_state(structure: Structure, state: Any) -> int:
     return find_state(structure, state)
 
 
-def shown_state(structure: Structure, state: int) -> Any:
+def show_state(structure: Structure, state: int) -> Any:
     """A state as its author calls it: an own state, else its variables' values by name, else its index."""
     if structure.own_states is not None:
         return structure.own_states[state]
@@ -105,7 +107,7 @@ def find_choice(structure: Structure, state: int, action: Any, where: str = "") 
     )
 
 
-def shown_action(structure: Structure, choice: int) -> str | int:
+def show_action(structure: Structure, choice: int) -> str | int:
     """The name of a choice's action; a number where it is one, as environments number their actions."""
     name = structure.action_name(choice)
     return int(name) if name.isdecimal() else name
@@ -126,7 +128,7 @@ def _of_text(structure: Structure, text: str) -> int:
     parts = [_VALUE.fullmatch(part) for part in text.strip().removeprefix("(").removesuffix(")").split(",")]
     given = {part[1]: part[2] for part in parts if part}
     if not names or not all(parts) or len(given) != len(parts) or not set(given) <= set(names):
-        raise InputError(f"{text!r} is no state of the model{_known(structure)}")
+        raise InputError(f"{text!r} is no state of the model{_list_known(structure)}")
     values = {name: {"true": 1, "false": 0}.get(text) for name, text in given.items()}
     wanted = {name: int(given[name]) if value is None else value for name, value in values.items()}
     if len(wanted) == len(names):
@@ -148,13 +150,13 @@ def _of_values(structure: Structure, values: tuple[Any, ...]) -> int:
         found = _scan(structure, dict(zip(structure.valuations, values, strict=True)))
         return int(found[0]) if len(found) == 1 else AMBIGUOUS if len(found) else -1
     try:
-        return _listed(structure).get(values, -1)
+        return _list_states(structure).get(values, -1)
     except TypeError:  # not hashable
         return -1
 
 
-@remembered
-def _listed(structure: Structure) -> dict[tuple[Any, ...], int]:
+@remember
+def _list_states(structure: Structure) -> dict[tuple[Any, ...], int]:
     """The states by the values of their variables; `AMBIGUOUS` where several have the same."""
     columns = [column.tolist() for column in structure.valuations.values()]
     table: dict[tuple[Any, ...], int] = {}
@@ -168,7 +170,7 @@ def _scan(structure: Structure, wanted: Mapping[str, Any]) -> Any:
     return np.flatnonzero(np.all(same, axis=0))
 
 
-def _known(structure: Structure) -> str:
+def _list_known(structure: Structure) -> str:
     names, own = tuple(structure.valuations), structure.own_states
     if names:
         return f"; states have values of {', '.join(names)}"

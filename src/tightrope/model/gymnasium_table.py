@@ -84,7 +84,7 @@ def from_gymnasium(
             continue
         for action, outcomes in enumerate(row):
             given = None if probabilities is None else probabilities(state, action, outcomes)
-            rows.append((state, names[action], _added(state, action, outcomes, given)))
+            rows.append((state, names[action], _add_up(state, action, outcomes, given)))
             earned = {outcome[2] for outcome in outcomes if outcome[0] > 0}
             rewards.append(earned.pop() if len(earned) == 1 else None)
     known = [reward for reward in rewards if reward is not None]
@@ -123,7 +123,7 @@ def _plain(
     return from_arrays(matrices, mean, initial=first, labels=labels, actions=names)
 
 
-def _added(
+def _add_up(
     state: int, action: int, outcomes: Sequence[Outcome], given: Sequence[Probability] | None
 ) -> dict[int, Probability]:
     """The probabilities by next state."""

@@ -62,7 +62,7 @@ def exact(value: Number) -> Fraction:
         ) from None
     except TypeError:
         raise InputError(
-            f"{_shown(value)} is not a number", hint="write 0.3, '3/10' or Fraction(3, 10)"
+            f"{_show(value)} is not a number", hint="write 0.3, '3/10' or Fraction(3, 10)"
         ) from None
 
 
@@ -122,7 +122,7 @@ def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
     return whole + 1 / _simplest_between(1 / (high - whole), 1 / (low - whole))
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}…"
 

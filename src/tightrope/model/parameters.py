@@ -87,7 +87,7 @@ class Parameters(Record):
         >>> Parameters.box(p=(0, 1), q=(0.1, "1/3")).text()
         '0<=p<=1, 1/10<=q<=1/3'
         """
-        ends = {name: checked_range(name, pair) for name, pair in bounds.items()}
+        ends = {name: check_range(name, pair) for name, pair in bounds.items()}
         return cls(
             tuple(ends),
             tuple(low for low, _ in ends.values()),
@@ -170,7 +170,7 @@ class Parameters(Record):
         return f"the parameters are: {', '.join(self.names) or 'none'}"
 
 
-def checked_range(name: str, pair: Any) -> tuple[Fraction, Fraction]:
+def check_range(name: str, pair: Any) -> tuple[Fraction, Fraction]:
     """The two ends of a parameter's range, exact."""
     if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
         raise InputError(

@@ -21,14 +21,14 @@ from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point
 from tightrope.model.polynomial import Polynomial
-from tightrope.model.range_proof import named_point, prove_ranges, prove_signs
+from tightrope.model.range_proof import name_point, prove_ranges, prove_signs
 from tightrope.model.rational_function import Function, parts, quotient
 from tightrope.model.signatures import Signatures
 from tightrope.model.structure import Structure, Structured, frozen_array, release
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts
-from tightrope.numerics.remember import remembered
+from tightrope.numerics.remember import remember
 
 NEARLY = 1e-9
 """A sum that misses 1 by less was meant to be 1."""
@@ -92,10 +92,10 @@ class ParametricMDP(Structured):
         if seen is None:
             found = f"could not be shown to keep one sign on the domain {self.parameters.text()}"
         elif seen[1] == 0:
-            found = f"is 0 at {named_point(seen[0], self.parameters.names)}"
+            found = f"is 0 at {name_point(seen[0], self.parameters.names)}"
         else:
             found = f"changes its sign on the domain, {float(seen[1]):.6g} at "
-            found += named_point(seen[0], self.parameters.names)
+            found += name_point(seen[0], self.parameters.names)
         raise InputError(
             f"{self.structure.choice_name(choice)}: the denominator {g} {found}",
             hint="narrow the domain with `params` or `domain`, so that no probability divides by 0",
@@ -155,7 +155,7 @@ class ParametricMDP(Structured):
         transition = int(np.argmax(self.expression == witness.expression))
         choice = int(np.searchsorted(self.transition_start, transition, side="right")) - 1
         text = self.expressions.text(witness.expression)
-        where = named_point(witness.point, self.parameters.names) or "every point"
+        where = name_point(witness.point, self.parameters.names) or "every point"
         raise InputError(
             f"{self.structure.choice_name(choice)}: the probability {text} is "
             f"{float(witness.value):.6g} at {where}, not within [0, 1]",
@@ -185,14 +185,14 @@ class ParametricMDP(Structured):
         exact = self.parameters.point(values if point is None else point)
         if not self.parameters.contains(exact):
             raise InputError(
-                f"the point {named_point(exact, self.parameters.names)} lies outside the domain "
+                f"the point {name_point(exact, self.parameters.names)} lies outside the domain "
                 f"{self.parameters.text()}"
             )
         probability = self.expressions.values(exact)[self.expression]
         release(probability)
         return MDP(self.structure.at_point(exact), probability)
 
-    @remembered
+    @remember
     def hash(self) -> str:
         """Identity of the model: structure, exact expressions and domain."""
         digest = hashlib.sha256(b"parametric mdp")

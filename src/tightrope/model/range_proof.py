@@ -372,7 +372,7 @@ def bernstein(polynomial: Polynomial, low: Point, high: Point) -> Exact:
     return np.array(result, dtype=object).reshape(shape)
 
 
-def named_point(point: Sequence[Fraction], names: Sequence[str]) -> str:
+def name_point(point: Sequence[Fraction], names: Sequence[str]) -> str:
     """`p=0.5, q=1/3`: decimals where they are short, fractions otherwise."""
     return ", ".join(f"{name}={_short(x)}" for name, x in zip(names, point, strict=True))
 

@@ -23,7 +23,7 @@ from tightrope.model.polynomial_ranges import (
     polynomial_ranges,
 )
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.remember import remembered
+from tightrope.numerics.remember import remember
 from tightrope.numerics.rounding import down, up
 
 
@@ -64,7 +64,7 @@ def ranges_over_box(expressions: Expressions, lower: Point, upper: Point) -> tup
     return low, high
 
 
-@remembered
+@remember
 def numerators(expressions: Expressions) -> Expressions:
     """The numerators of all rows, polynomials as they are."""
     functions = [expressions.function(e) for e in range(len(expressions))]
@@ -72,7 +72,7 @@ def numerators(expressions: Expressions) -> Expressions:
     return table_of(expressions.parameter_names, tops)
 
 
-@remembered
+@remember
 def denominators(expressions: Expressions) -> Expressions:
     """The denominators of the table, a row each."""
     return table_of(expressions.parameter_names, list(expressions.denominators))

@@ -20,7 +20,7 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.model.numbers import Number
-from tightrope.model.parameters import LinearConstraint, Parameters, checked_range
+from tightrope.model.parameters import LinearConstraint, Parameters, check_range
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
@@ -49,7 +49,7 @@ def box_text(params: Any) -> str | None:
             f"`params` is a {type(params).__name__}, not a mapping from names to ranges",
             hint='write params={"p": (0.1, 0.9)}',
         )
-    ends = {name: checked_range(str(name), pair) for name, pair in params.items()}
+    ends = {name: check_range(str(name), pair) for name, pair in params.items()}
     return ",".join(f"{name}={low}:{high}" for name, (low, high) in ends.items())
 
 
@@ -245,11 +245,11 @@ class _Reader:
         self.depth += 1
         if self.depth > _DEEPEST:
             self.fail("too many parentheses or signs within each other")
-        factor = self._signed_factor()
+        factor = self._read_signed_factor()
         self.depth -= 1
         return factor
 
-    def _signed_factor(self) -> _Linear:
+    def _read_signed_factor(self) -> _Linear:
         if self.peek() in ("-", "+"):
             sign = -1 if self.take() == "-" else 1
             form, constant = self._factor()

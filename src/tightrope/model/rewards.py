@@ -17,7 +17,7 @@ from tightrope.errors import InputError
 from tightrope.model.expressions import Expressions
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.remember import remembered
+from tightrope.numerics.remember import remember
 
 if TYPE_CHECKING:
     from tightrope.model.expressions import Point
@@ -37,7 +37,7 @@ class RewardStructure(Record):
     state: FloatArray | None = None
     choice: FloatArray | None = None
 
-    @remembered
+    @remember
     def per_choice(self, structure: Structure) -> FloatArray:
         """State and choice rewards added up, one number per choice; read-only."""
         if self.state is None:

@@ -39,8 +39,8 @@ class Signatures:
             bound = expressions
             for j in range(1, k):
                 number = number * expressions + expression[first + j]
-                number, bound = _renumbered(number, bound * expressions)
-            number, bound = _renumbered(number, bound)
+                number, bound = _renumber(number, bound * expressions)
+            number, bound = _renumber(number, bound)
             of_choice[rows] = number + found
             example = np.zeros(bound, dtype=np.int64)
             example[number] = first
@@ -52,7 +52,7 @@ class Signatures:
         return cls(of_choice, start, np.concatenate(members))
 
 
-def _renumbered(number: OffsetArray, bound: int) -> tuple[OffsetArray, int]:
+def _renumber(number: OffsetArray, bound: int) -> tuple[OffsetArray, int]:
     """Distinct values to 0, 1, … in increasing order: by a table where it is small, else by sorting."""
     if bound <= 4 * len(number) + 2**20:
         present = np.zeros(bound, dtype=np.bool_)

@@ -74,7 +74,7 @@ class Structure(Record):
             "successor": frozen_array(self.successor, np.int32),
             "action": frozen_array(action, np.int32),
             "labels": MappingProxyType({k: frozen_array(v, np.bool_) for k, v in self.labels.items()}),
-            "rewards": MappingProxyType({k: self._checked_reward(k, v) for k, v in self.rewards.items()}),
+            "rewards": MappingProxyType({k: self._check_reward(k, v) for k, v in self.rewards.items()}),
             "valuations": MappingProxyType({k: frozen_array(v) for k, v in self.valuations.items()}),
         }.items():
             object.__setattr__(self, name, value)
@@ -136,7 +136,7 @@ class Structure(Record):
     def _facts_(self) -> Facts:
         return structure_facts(self)
 
-    def _checked_reward(self, name: str, reward: RewardStructure) -> RewardStructure:
+    def _check_reward(self, name: str, reward: RewardStructure) -> RewardStructure:
         if isinstance(reward, ParametricReward):
             if reward.expression.shape != (self.choices,):
                 raise InputError(
@@ -221,7 +221,7 @@ class Structure(Record):
         """`(x=1,y=2)` where the model has variables, else what its author calls it, else the index."""
         if not self.valuations:
             return str(state) if self.own_states is None else repr(self.own_states[state])
-        values = ",".join(f"{name}={_shown(column[state])}" for name, column in self.valuations.items())
+        values = ",".join(f"{name}={_show(column[state])}" for name, column in self.valuations.items())
         return f"({values})"
 
     def action_name(self, choice: int) -> str:
@@ -333,5 +333,5 @@ def _check_offsets(name: str, offsets: OffsetArray, total: int) -> None:
         raise InputError(f"{name} must rise from 0 to {total}")
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return str(bool(value)).lower() if isinstance(value, np.bool_) else str(int(value))

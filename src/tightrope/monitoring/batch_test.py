@@ -113,7 +113,7 @@ class BatchTest:
             return 0.0
         surplus = self.surplus()
         expressions = self.log_weight("expression") + _log_sum(self.expression_departures())
-        drifts = [math.log(SHARES["drift"]) + log_e for log_e, _ in self._weighed()]
+        drifts = [math.log(SHARES["drift"]) + log_e for log_e, _ in self._weigh()]
         return _log_sum(np.array([surplus + expressions, self._ties(surplus, briefly), *drifts]))
 
     def _ties(self, surplus: float, briefly: bool) -> float:
@@ -145,10 +145,10 @@ class BatchTest:
 
     def strongest_change(self) -> tuple[float, Change] | None:
         """The change with the most evidence, and the logarithm of what it has by itself."""
-        found = [(log_e - change.log_weight, change) for log_e, change in self._weighed()]
+        found = [(log_e - change.log_weight, change) for log_e, change in self._weigh()]
         return max(found, key=lambda each: each[0], default=None)
 
-    def _weighed(self) -> list[tuple[float, Change]]:
+    def _weigh(self) -> list[tuple[float, Change]]:
         return self.changes.weighed(self.log_chance, self.best)
 
     @property

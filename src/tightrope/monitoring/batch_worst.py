@@ -52,7 +52,7 @@ def _expressions(test: BatchTest, fitted: FloatArray, surplus: float, most: int)
             times = int(outcomes.multiplicity[row])
             text = _polynomial(test, int(outcomes.expression[row]))
             shown.append(
-                _seen(
+                _describe_seen(
                     text if times == 1 else f"{times}·({text})",
                     test.pooled[row],
                     total,
@@ -86,7 +86,7 @@ def _ties(test: BatchTest, fitted: FloatArray, surplus: float, most: int) -> Ran
             is_met = place < len(choices.seen) and choices.seen[place] == transition
             number = float(choices.number[place]) if is_met else 0.0
             text = f"to {to} ({_polynomial(test, expression)})"
-            shown.append(_seen(text, number, visits, fitted[expression]))
+            shown.append(_describe_seen(text, number, visits, fitted[expression]))
         suspect = Suspect("tie", structure.choice_name(choice), float(log_e[part]), tuple(shown))
         ranked.append((float(log_e[part]), float(gain[part]), suspect))
     return ranked
@@ -114,7 +114,7 @@ def _gain(
     return found
 
 
-def _seen(text: str, number: float, total: float, expected: float) -> Seen:
+def _describe_seen(text: str, number: float, total: float, expected: float) -> Seen:
     return Seen(text, int(number), float(number / total), float(expected))
 
 

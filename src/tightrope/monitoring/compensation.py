@@ -91,7 +91,7 @@ class Compensation:
         """S of the first 0, 1, 2, … periods at these probabilities per expression, for every power, about."""
         found = np.zeros((self.closed + 1, len(POWERS)))
         if len(self.seen):
-            each = _given_back(*self._arrays(chance))
+            each = _give_back(*self._arrays(chance))
             found[self.closed + 1 - len(each) :] = np.cumsum(each, axis=0)
         return found
 
@@ -150,7 +150,7 @@ def _averages(
 
 
 @kernel
-def _given_back(
+def _give_back(
     seen: FloatArray, roots: FloatArray, start: OffsetArray, multiplicity: FloatArray, root: FloatArray
 ) -> FloatArray:
     found = np.zeros((len(seen), 3))

@@ -38,7 +38,7 @@ import numpy as np
 
 from tightrope.monitoring.best_fit import BestFit
 from tightrope.monitoring.compensation import FIRMNESS, POWERS, Compensation
-from tightrope.monitoring.joint_bound import JointTerms, weighed
+from tightrope.monitoring.joint_bound import JointTerms, weigh_terms
 from tightrope.monitoring.predicting import log_chances_of
 from tightrope.monitoring.refit import refit
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -182,11 +182,11 @@ class DriftEvidence:
         slots = np.flatnonzero(promised.max(axis=1) > least)
         if not len(slots):
             return -math.inf, -math.inf
-        shares, most, base = self._bounded(slots, promised[slots], start)
+        shares, most, base = self._bound_terms(slots, promised[slots], start)
         weight = log_weight(self.number[slots])[:, None]
-        return weighed(shares, base + weight, most), weighed(shares, base, most)
+        return weigh_terms(shares, base + weight, most), weigh_terms(shares, base, most)
 
-    def _bounded(
+    def _bound_terms(
         self, slots: OffsetArray, promised: FloatArray, start: FloatArray
     ) -> tuple[FloatArray, float, FloatArray]:
         """Shares of the terms, an upper bound on what they are divided by, and their numerators [slot, λ]."""
@@ -203,8 +203,8 @@ class DriftEvidence:
         promised = self._promises(log_chance)
         found: tuple[int, float] | None = None
         for slot in sorted(self.order, key=lambda slot: -float(promised[slot].max()))[:NAMED]:
-            shares, most, base = self._bounded(np.array([slot]), promised[[slot]], start)
-            value = weighed(shares, base, most)
+            shares, most, base = self._bound_terms(np.array([slot]), promised[[slot]], start)
+            value = weigh_terms(shares, base, most)
             if found is None or value > found[1]:
                 found = (slot, value)
         return found

@@ -93,7 +93,7 @@ class Following:
         if not block:
             lines, self._rest = self._rest, b""
         if lines.strip():
-            self._follow_part(STANDARD_INPUT, open_tables(_parsed(lines)), take)
+            self._follow_part(STANDARD_INPUT, open_tables(_parse(lines)), take)
         return bool(block)
 
     def _take_file(self, file: DataFile, take: Take) -> None:
@@ -184,7 +184,7 @@ class Following:
         return rows
 
 
-def _parsed(lines: bytes) -> Any:
+def _parse(lines: bytes) -> Any:
     import pyarrow as pa
     from pyarrow import json as arrow_json
 

@@ -55,11 +55,11 @@ class JointTerms:
         for number in range(_ROUNDS):
             shares = _shares(logits)
             x, most = self._most(shares, start)
-            value = weighed(shares, base, most)
+            value = weigh_terms(shares, base, most)
             if best is None or value > best[0]:
                 best = (value, shares, most, x)
             start = x
-            renewed = base - self._explained(x)
+            renewed = base - self._explain(x)
             if np.abs(_shares(renewed) - shares).max() < 0.03 or number == _ROUNDS - 1:
                 break
             logits = renewed if number == 0 else 0.5 * (logits + renewed)
@@ -79,7 +79,7 @@ class JointTerms:
         functions = self.fit.functions
         return self.compensation.tangent(functions.linear @ x + functions.constant, periods)
 
-    def _explained(self, x: FloatArray) -> FloatArray:
+    def _explain(self, x: FloatArray) -> FloatArray:
         """g at x, about."""
         functions = self.fit.functions
         chance = functions.linear @ x + functions.constant
@@ -135,7 +135,7 @@ class JointTerms:
         return float(count @ np.log(chance)) + tangent.level + float(tangent.tilt @ everywhere) + fence
 
 
-def weighed(shares: FloatArray, base: FloatArray, most: float) -> float:
+def weigh_terms(shares: FloatArray, base: FloatArray, most: float) -> float:
     """Σ π·(base − log π) − most, rounded down."""
     used = shares > 0.0
     terms = shares[used] * base[used]

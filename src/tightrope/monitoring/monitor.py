@@ -236,7 +236,7 @@ class Monitor:
 
     def _take_waiting(self) -> None:
         """Count what came since the last look, all at once, so that portions do not matter."""
-        index, number = _counted(np.concatenate([_NOTHING, *self._waiting]), self.model.transitions)
+        index, number = _count(np.concatenate([_NOTHING, *self._waiting]), self.model.transitions)
         self._waiting.clear()
         size = len(self._seen)
         seen = np.bincount(self._expression[index], weights=number, minlength=size).astype(np.float64)
@@ -376,7 +376,7 @@ class Monitor:
         return found
 
 
-def _counted(transition: OffsetArray, transitions: int) -> tuple[OffsetArray, OffsetArray]:
+def _count(transition: OffsetArray, transitions: int) -> tuple[OffsetArray, OffsetArray]:
     """Which transitions there are, and how often each."""
     if 16 * len(transition) < transitions:
         return np.unique(transition, return_counts=True)

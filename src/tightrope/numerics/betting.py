@@ -73,7 +73,7 @@ class Table:
         """The smoothed estimate for weights of expressions, in few bits where these keep it inside."""
         likelihood = self.likelihood
         found = likelihood.maximise(likelihood.maximise(begin, weight), weight)
-        short = shortened(found, _POINT_BITS)
+        short = shorten(found, _POINT_BITS)
         room, left = (likelihood.bounds - likelihood.faces @ t for t in (found, short))
         return short if np.all(left > 0.5 * room) else found
 
@@ -97,7 +97,7 @@ class Table:
         length, alone = float(normal @ step), float(wanted @ inverse @ wanted)
         if not _LEAST_HELP * alone < length < np.inf:  # the domain does it all, and what is left is rounding
             return np.zeros(len(self.expression))
-        return self.stakes(t, shortened(step * math.sqrt(2.0 * level / length), _BITS))
+        return self.stakes(t, shorten(step * math.sqrt(2.0 * level / length), _BITS))
 
     def stakes(self, t: FloatArray, h: FloatArray) -> FloatArray:
         """κ·J(t)·h in units of the grid, no better than fair."""
@@ -169,7 +169,7 @@ def with_the_domains_help(
     return normal
 
 
-def shortened(vector: FloatArray, bits: int = _BITS) -> FloatArray:
+def shorten(vector: FloatArray, bits: int = _BITS) -> FloatArray:
     """Every component rounded to so many significant bits."""
     mantissa, exponent = np.frexp(vector)
     result: FloatArray = np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)

@@ -72,7 +72,7 @@ def source_digest(source: Path) -> str:
     found = {source}
     while found:
         known |= found
-        found = {path for each in found for path in _imported(each)} - known
+        found = {path for each in found for path in _find_imported(each)} - known
     digest = hashlib.sha256()
     for path in sorted(known):
         digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
@@ -86,7 +86,7 @@ def _contents(path: Path) -> bytes:
 
 
 @cache
-def _imported(source: Path) -> frozenset[Path]:
+def _find_imported(source: Path) -> frozenset[Path]:
     """The files that a file imports; for a package, which may hand out its modules, all in its folder."""
     found: list[Path] = []
     for match in IMPORTS.finditer(_contents(source)):

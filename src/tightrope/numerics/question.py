@@ -90,7 +90,7 @@ class Question:
             return fixed, value
         open_ended = ~fixed[origin]
         ends = earning if self.kind == "TOTAL" else self.ends
-        back = reached(self.states, successor[open_ended], origin[open_ended], ends)
+        back = find_reached(self.states, successor[open_ended], origin[open_ended], ends)
         if self.kind != "REACH_REWARD":
             return fixed | ~back, value
         return fixed | ~back, np.where(back | fixed, value, NEVER)
@@ -116,7 +116,7 @@ def spread(start: OffsetArray, groups: OffsetArray) -> tuple[OffsetArray, Offset
     return np.arange(int(begin[-1])) + np.repeat(start[groups] - begin[:-1], length), begin
 
 
-def reached(states: int, origin: Any, successor: Any, begin: OffsetArray) -> BoolArray:
+def find_reached(states: int, origin: Any, successor: Any, begin: OffsetArray) -> BoolArray:
     """The states on a way along these transitions from where one begins."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order

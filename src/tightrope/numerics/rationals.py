@@ -52,7 +52,7 @@ class RationalArray:
         numerator = np.asarray(values)
         if numerator.dtype != object:
             numerator = numerator.astype(np.int64)
-        return cls(_demoted(numerator), np.ones(len(numerator), dtype=np.int64))
+        return cls(_demote(numerator), np.ones(len(numerator), dtype=np.int64))
 
     @classmethod
     def from_fractions(cls, values: Iterable[Fraction | int]) -> RationalArray:
@@ -65,7 +65,7 @@ class RationalArray:
     @classmethod
     def constant(cls, value: Fraction | int, size: int) -> RationalArray:
         fraction = Fraction(value)
-        return cls(_filled(fraction.numerator, size), _filled(fraction.denominator, size))
+        return cls(_fill(fraction.numerator, size), _fill(fraction.denominator, size))
 
     @classmethod
     def ratio(cls, numerator: ExactIntegers, denominator: ExactIntegers) -> RationalArray:
@@ -80,7 +80,7 @@ class RationalArray:
         if not np.all(np.equal(divisor, 1)):
             numerator = numerator // divisor
             denominator = denominator // divisor
-        return cls(_demoted(numerator), _demoted(denominator))
+        return cls(_demote(numerator), _demote(denominator))
 
     @classmethod
     def where(cls, mask: BoolArray, yes: RationalArray, no: RationalArray) -> RationalArray:
@@ -137,8 +137,8 @@ class RationalArray:
         first = np.where(np.equal(first, 0), 1, first)
         second = np.where(np.equal(second, 0), 1, second)
         return RationalArray(
-            _demoted(_product(self.numerator // first, other.numerator // second)),
-            _demoted(_product(self.denominator // second, other.denominator // first)),
+            _demote(_product(self.numerator // first, other.numerator // second)),
+            _demote(_product(self.denominator // second, other.denominator // first)),
         )
 
     def __truediv__(self, other: RationalArray) -> RationalArray:
@@ -176,10 +176,10 @@ class RationalArray:
         return RationalArray.ratio(np.add.reduceat(self.numerator * scale, starts), denominator)
 
     def floor(self) -> ExactIntegers:
-        return _demoted(self.numerator // self.denominator)
+        return _demote(self.numerator // self.denominator)
 
     def ceil(self) -> ExactIntegers:
-        return _demoted(-((-self.numerator) // self.denominator))
+        return _demote(-((-self.numerator) // self.denominator))
 
     # --- comparison ------------------------------------------------------------------------
 
@@ -266,7 +266,7 @@ def _sum(left: ExactIntegers, right: ExactIntegers) -> ExactIntegers:
     return left + right
 
 
-def _demoted(values: ExactIntegers) -> ExactIntegers:
+def _demote(values: ExactIntegers) -> ExactIntegers:
     """Back to int64 where every entry fits."""
     if values.dtype == object and _magnitude(values) < _LIMIT:
         return values.astype(np.int64)
@@ -281,7 +281,7 @@ def _from_python(values: list[int]) -> ExactIntegers:
     return result
 
 
-def _filled(value: int, size: int) -> ExactIntegers:
+def _fill(value: int, size: int) -> ExactIntegers:
     if -_LIMIT < value < _LIMIT:
         return np.full(size, value, dtype=np.int64)
     result = np.empty(size, dtype=object)

@@ -2,7 +2,7 @@
 
 Two records are equal where all their fields are, arrays entry by entry (NaN equals NaN: records are compared
 for saying the same). Fields declared `compare=False`, such as times that were measured, do not count. Pickles
-and deep copies hold the fields alone: what was computed from them (`cached_property`, `remembered`) is left
+and deep copies hold the fields alone: what was computed from them (`cached_property`, `remember`) is left
 out, and arrays are read-only again afterwards.
 
 A record prints as its `_title_` and its `_facts_`, at most `MOST_LINES` lines of text, or as a card in a

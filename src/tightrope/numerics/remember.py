@@ -19,7 +19,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def remembered(function: Callable[P, T]) -> Callable[P, T]:
+def remember(function: Callable[P, T]) -> Callable[P, T]:
     """The function, evaluated once for each object it is given first (and each value of the other arguments).
 
     >>> class Thing: ...
@@ -50,7 +50,7 @@ class Remembering:
         return {entry.name: _portable(getattr(self, entry.name)) for entry in fields(record)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({name: _frozen(value) for name, value in state.items()})
+        self.__dict__.update({name: _freeze(value) for name, value in state.items()})
 
 
 class _Mapping(dict[Any, Any]):
@@ -61,7 +61,7 @@ def _portable(value: Any) -> Any:
     return _Mapping(value) if isinstance(value, MappingProxyType) else value
 
 
-def _frozen(value: Any) -> Any:
+def _freeze(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     return MappingProxyType(dict(value)) if isinstance(value, _Mapping) else value

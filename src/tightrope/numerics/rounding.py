@@ -96,15 +96,15 @@ def text_below(value: float, digits: int = 9) -> str:
     >>> text_below(0.123456), text_below(2 / 3, 4), text_below(float("-inf"))
     ('0.123456', '0.6666', '-inf')
     """
-    return _rounded(value, digits, ROUND_FLOOR)
+    return _round(value, digits, ROUND_FLOOR)
 
 
 def text_above(value: float, digits: int = 9) -> str:
     """The same, rounded up."""
-    return _rounded(value, digits, ROUND_CEILING)
+    return _round(value, digits, ROUND_CEILING)
 
 
-def _rounded(value: float, digits: int, mode: str) -> str:
+def _round(value: float, digits: int, mode: str) -> str:
     if not math.isfinite(value):
         return f"{value:g}"
     shortest = Decimal(repr(float(value)))

@@ -19,7 +19,7 @@ GZIP = ".gz"
 def reading(path: Path) -> Iterator[TextIO]:
     """The file as UTF-8 text; what goes wrong with it becomes an `InputError` that names it."""
     try:
-        with _opened(path) as file:
+        with _open(path) as file:
             yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(
@@ -31,7 +31,7 @@ def reading(path: Path) -> Iterator[TextIO]:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def _opened(path: Path) -> TextIO:
+def _open(path: Path) -> TextIO:
     if path.suffix == GZIP:
         return cast(TextIO, gzip.open(path, "rt", encoding="utf-8"))
     return open(path, encoding="utf-8")

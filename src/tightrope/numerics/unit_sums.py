@@ -18,7 +18,7 @@ SUM_UNIT = 2.0**-52
 
 
 @inlined
-def added(total: float, exact: bool, term: float) -> tuple[float, bool]:
+def add(total: float, exact: bool, term: float) -> tuple[float, bool]:
     """total + term, and whether this sum is exact if `total` was."""
     new = total + term
     back = new - total
@@ -26,7 +26,7 @@ def added(total: float, exact: bool, term: float) -> tuple[float, bool]:
 
 
 @kernel
-def distilled(head: float, terms: FloatArray, size: int) -> float:
+def distil(head: float, terms: FloatArray, size: int) -> float:
     """head + terms[0] + … + terms[size − 1], of the right sign (and 0 only if it is 0); the terms are
     overwritten.
     """

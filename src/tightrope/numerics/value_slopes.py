@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.numerics.question import NEVER, Question, layers_of, reached, spread
+from tightrope.numerics.question import NEVER, Question, find_reached, layers_of, spread
 
 _MOST_STORED = 50_000_000
 """Values kept while a step-bounded objective is unrolled; beyond that it has no slopes."""
@@ -44,7 +44,7 @@ def best_policy(
     sign = 1.0 if question.maximises else -1.0
     policy = _ending(question) if start is None else start
     for _ in range(_ROUNDS):
-        chain = Chain.of(question, _taken(question, policy), everywhere=True)
+        chain = Chain.of(question, _take(question, policy), everywhere=True)
         solved = None if chain is None else chain.solved(chain.matrix(probability))
         if chain is None or solved is None:
             return None
@@ -68,7 +68,7 @@ def value_slopes(
     return None if chain is None else chain.slopes(probability)
 
 
-def _taken(question: Question, choice: OffsetArray) -> FloatArray:
+def _take(question: Question, choice: OffsetArray) -> FloatArray:
     weight = np.zeros(len(question.owner))
     weight[choice] = 1.0
     return weight
@@ -154,7 +154,7 @@ class Chain:
         met = np.ones(question.states, dtype=np.bool_)
         if not everywhere:
             moves = ~stops[origin]
-            met = reached(question.states, origin[moves], successor[moves], np.array([question.initial]))
+            met = find_reached(question.states, origin[moves], successor[moves], np.array([question.initial]))
             if np.any(value[met] >= NEVER):
                 return None
         number = np.cumsum(met) - 1

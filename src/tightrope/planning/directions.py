@@ -83,7 +83,7 @@ class Directions:
 
     def lengths(self, matrix: FloatArray) -> FloatArray:
         """‖u_k‖ in the norm of the matrix's inverse; infinite where the matrix knows nothing of u_k."""
-        solved, known = _solved(matrix, self.vector)
+        solved, known = _solve(matrix, self.vector)
         square = np.einsum("kd,kd->k", self.vector, solved)
         result: FloatArray = np.where(known, np.sqrt(np.maximum(square, 0.0)), np.inf)
         return result
@@ -94,7 +94,7 @@ class Directions:
 
     def slope(self, matrix: FloatArray) -> FloatArray:
         """½·M⁻¹·(Σ w_k·u_k·u_kᵀ/‖u_k‖)·M⁻¹."""
-        solved, _ = _solved(matrix, self.vector)
+        solved, _ = _solve(matrix, self.vector)
         length = np.sqrt(np.maximum(np.einsum("kd,kd->k", self.vector, solved), 1e-300))
         result: FloatArray = 0.5 * (solved * (self.weight / length)[:, None]).T @ solved
         return result
@@ -158,7 +158,7 @@ def expression_directions(
     if value is None or terms is None:
         return None
     slope, chain = information.slope, value.chain
-    solved, _ = _solved(matrix, slope)
+    solved, _ = _solve(matrix, slope)
     width = np.sqrt(np.maximum(np.einsum("ed,ed->e", slope, solved), 0.0))[chain.expression]
     place, _ = _places(chain, policy)
     total = np.zeros(len(slope))
@@ -220,7 +220,7 @@ def _places(chain: Chain, policy: Policy) -> tuple[OffsetArray, int]:
     return np.repeat(np.arange(len(used)), lengths)[entry], len(used)
 
 
-def _solved(matrix: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _solve(matrix: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(M⁻¹·u per vector, whether u lies in the range of M)."""
     values, basis = np.linalg.eigh(matrix)
     largest = float(values.max(initial=0.0))

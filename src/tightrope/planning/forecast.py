@@ -39,7 +39,7 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.planning.directions import Directions
 from tightrope.planning.information import Information
 from tightrope.planning.widths import total_width
-from tightrope.statistics.bet_schedule import planned_episodes
+from tightrope.statistics.bet_schedule import count_planned_episodes
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import PILOT_SHARE, PILOT_STEP, Evidence, Predictions
 
@@ -93,7 +93,7 @@ class Past:
                 count = seen[place] * informative
                 excess[place] = _log_likelihood(information, information.point, count)
                 excess[place] -= _log_likelihood(information, plug_in, count)
-        plan, episodes = planned_episodes(counts), counts.design.episodes or 0
+        plan, episodes = count_planned_episodes(counts), counts.design.episodes or 0
         pilot = None
         if plan is not None and plan > episodes:
             pilot = int(np.searchsorted(batch_ends(plan), PILOT_SHARE * plan, side="right"))
@@ -188,7 +188,7 @@ class Curve:
             away = (0.0, -1.0, 1.0)[which] * 2.0 * DEVIATIONS * spread
             level = max(level + away, 2.0 * math.log(1.0 / self.delta))
             width = total_width(self.information, self.directions, matrix, level)
-            moved, apart = self._moved(count)
+            moved, apart = self._move(count)
             if which and width > 0.0:
                 middle = self.edge(count, 0) / moved
                 off = math.hypot(math.log(width / middle), DEVIATIONS * apart)
@@ -196,7 +196,7 @@ class Curve:
             self._known[count, which] = width * moved
         return self._known[count, which]
 
-    def _moved(self, count: int) -> tuple[float, float]:
+    def _move(self, count: int) -> tuple[float, float]:
         """By which factor the width will differ where the estimate will be, and the standard deviation of its
         logarithm.
         """
@@ -204,11 +204,11 @@ class Curve:
             return 1.0, 0.0
         step = math.log(count) / math.log(STEP)
         below = math.floor(step)
-        low, high = self._moved_at(below), self._moved_at(below + 1)
+        low, high = self._move_at(below), self._move_at(below + 1)
         logarithm, spread = (a + (step - below) * (b - a) for a, b in zip(low, high, strict=True))
         return math.exp(logarithm), spread
 
-    def _moved_at(self, step: int) -> tuple[float, float]:
+    def _move_at(self, step: int) -> tuple[float, float]:
         """(mean, standard deviation) of the logarithm."""
         if step not in self._moves:
             information, count = self.information, round(STEP**step)

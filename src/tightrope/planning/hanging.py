@@ -49,7 +49,7 @@ def main_combinations(
     for k in np.argsort(-size)[:MOST_COMBINATIONS].tolist():
         share = float(size[k] / max(size.sum(), 1e-300))
         if share >= LEAST_SHARE or not found:
-            found.append(Combination(written(information, basis @ (root * axes[:, k])), share))
+            found.append(Combination(write_combination(information, basis @ (root * axes[:, k])), share))
     return tuple(found)
 
 
@@ -77,10 +77,10 @@ def blind_combinations(
     if not np.any(missed):
         return ()
     _, _, axes = np.linalg.svd(seen[missed] * directions.weight[missed, None], full_matrices=False)
-    return tuple(written(information, (blind @ axis) / extent) for axis in axes[:MOST_COMBINATIONS])
+    return tuple(write_combination(information, (blind @ axis) / extent) for axis in axes[:MOST_COMBINATIONS])
 
 
-def written(information: Information, combination: FloatArray) -> str:
+def write_combination(information: Information, combination: FloatArray) -> str:
     """A combination, the coefficient of what matters most being 1; what matters less than a hundredth of it,
     given the ranges of the domain, is left out.
     """

@@ -73,7 +73,7 @@ class Information:
 
     def of_counts(self, count: FloatArray) -> FloatArray:
         """The observed information of outcomes, counted by expression."""
-        return self._weighted(count / self._possible**2)
+        return self._weigh(count / self._possible**2)
 
     def of_visits(self, occupancy: FloatArray) -> FloatArray:
         """The expected information of visits, one number of them per choice."""
@@ -81,7 +81,7 @@ class Information:
         visits = np.bincount(signatures.of_choice, weights=occupancy, minlength=len(signatures))
         slot = np.repeat(visits, np.diff(signatures.start))
         of_expression = np.bincount(signatures.expression, weights=slot, minlength=len(self.probability))
-        return self._weighted(of_expression / self._possible)
+        return self._weigh(of_expression / self._possible)
 
     def rewards(self, curvature: FloatArray) -> FloatArray:
         """tr(C·I_c) per choice: what a visit is worth where information counts by C."""
@@ -105,6 +105,6 @@ class Information:
     def _possible(self) -> FloatArray:
         return np.where(self.probability > _LEAST_PROBABILITY, self.probability, np.inf)
 
-    def _weighted(self, weight: FloatArray) -> FloatArray:
+    def _weigh(self, weight: FloatArray) -> FloatArray:
         result: FloatArray = (self.slope * weight[:, None]).T @ self.slope
         return result

@@ -159,7 +159,7 @@ class _Equations:
             matrix, inner = episodes.matrix(weight)
             system = (eye_array(len(inner)) - matrix).tocsc()
             value[inner] = splu(system).solve(reward[taken[inner]])
-            excess = _improved(*episodes.arrays, reward, value, taken, 1e-12)
+            excess = _improve_choices(*episodes.arrays, reward, value, taken, 1e-12)
             if excess <= least + 1e-12 * float(np.abs(value).max(initial=0.0)):
                 break
         return taken, value, max(excess, 0.0)
@@ -263,7 +263,7 @@ def _follow_table(
 
 
 @kernel
-def _improved(
+def _improve_choices(
     choice_start: OffsetArray,
     transition_start: OffsetArray,
     successor: IndexArray,

@@ -96,10 +96,10 @@ class Cost:
         return result
 
 
-def priced(ask: Oracle, cost: Cost, structure: Structure) -> Oracle:
+def price_oracle(ask: Oracle, cost: Cost, structure: Structure) -> Oracle:
     """The oracle whose answers collect most per unit of cost."""
     if cost.is_by_episode:
-        return lambda reward: _scaled(ask(reward), cost.episode)
+        return lambda reward: _scale(ask(reward), cost.episode)
     price = cost.per_choice(structure)
     cheapest = cost.episode + float(
         price[structure.choice_start[structure.initial] : structure.choice_start[structure.initial + 1]].min()
@@ -129,7 +129,7 @@ def priced(ask: Oracle, cost: Cost, structure: Structure) -> Oracle:
     return asked
 
 
-def _scaled(answer: Answer, cost: float) -> Answer:
+def _scale(answer: Answer, cost: float) -> Answer:
     return Answer(replace(answer.atom, cost=cost), answer.value / cost, answer.upper / cost)
 
 

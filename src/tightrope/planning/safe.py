@@ -88,7 +88,7 @@ class Bounded:
             slope = max(gained, 0.0) / max(self._risk(daring) - self._risk(safe), 1e-300)
             answer = self.ask(reward - slope * self.bad)
             upper = min(upper, answer.upper + slope * self.most)
-            mixed = self._mixed(safe, daring)
+            mixed = self._mix(safe, daring)
             reached = float(mixed.occupancy @ reward)
             line = float(safe.occupancy @ reward) - slope * self._risk(safe)
             better = float(answer.atom.occupancy @ reward) - slope * self._risk(answer.atom)
@@ -98,14 +98,14 @@ class Bounded:
                 safe = answer.atom
             else:
                 daring = answer.atom
-        mixed = self._mixed(safe, daring)
+        mixed = self._mix(safe, daring)
         value = float(mixed.occupancy @ reward)
         return Answer(mixed, value, max(upper, value))
 
     def _risk(self, atom: Atom) -> float:
         return float(atom.occupancy @ self.bad)
 
-    def _mixed(self, safe: Atom, daring: Atom) -> Atom:
+    def _mix(self, safe: Atom, daring: Atom) -> Atom:
         """The two, drawn per episode in the shares that just keep the bound."""
         low, high = self._risk(safe), self._risk(daring)
         share = 0.0 if high <= low else min(max((self.most - low) / (high - low), 0.0), 1.0)

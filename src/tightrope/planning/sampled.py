@@ -52,7 +52,7 @@ class SampledCurve:
         self.visits = np.bincount(signatures.of_choice, weights=occupancy, minlength=len(signatures))
         self.place = np.unique(self.outcomes.of_transition, return_index=True)
         self._known: dict[int, Gap] = {}
-        self._points = [self._drawn_point(draw) for draw in range(DRAWS)]
+        self._points = [self._draw_point(draw) for draw in range(DRAWS)]
 
     def __call__(self, episodes: float) -> Gap:
         """The gap after so many more episodes."""
@@ -80,7 +80,7 @@ class SampledCurve:
 
     def _width(self, episodes: float, draw: int) -> float:
         """Σ w·(largest − smallest) over the region of drawn counts."""
-        region = self.build(self._drawn(episodes, draw))
+        region = self.build(self._draw(episodes, draw))
         vector = np.zeros((len(self.directions), region.coordinates.size))
         vector[:, : self.information.size] = self.directions.vector
         if region.emptiness.is_empty:
@@ -88,7 +88,7 @@ class SampledCurve:
         lower, upper = region.support(vector)
         return float(self.directions.weight @ np.maximum(upper - lower, 0.0))
 
-    def _drawn_point(self, draw: int) -> Information:
+    def _draw_point(self, draw: int) -> Information:
         """Parameters that are likely after the data so far, within the domain; mirrored for every second
         draw.
         """
@@ -102,7 +102,7 @@ class SampledCurve:
         step = step if draw % 2 else -step
         return Information.at(information.model, information.point + 0.99 * information.room(step) * step)
 
-    def _drawn(self, episodes: float, draw: int) -> Counts:
+    def _draw(self, episodes: float, draw: int) -> Counts:
         seen = np.zeros(len(self.counts.transition), np.int64)
         rng = np.random.default_rng([_SEED, draw, round(episodes)])
         outcomes, where = self.outcomes, np.zeros(len(self.outcomes), np.int64)

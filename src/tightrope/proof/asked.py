@@ -27,7 +27,7 @@ from tightrope.prism.parse.property_syntax import (
     RewardOperator,
     ValueOperator,
 )
-from tightrope.prism.parse.spelling import spelled
+from tightrope.prism.parse.spelling import spell
 from tightrope.prism.properties.resolve import (
     PropertyOptions,
     formulas_of,
@@ -105,7 +105,7 @@ def asked_of(
         lower_steps=0,
     )
     made = to_automaton(automaton, pairs, atoms.atoms, structure.states, believed)
-    return Asked(objective, made, f"the path is read as  {spelled(operator.path, file)}")
+    return Asked(objective, made, f"the path is read as  {spell(operator.path, file)}")
 
 
 def _average(

@@ -99,7 +99,7 @@ class BasisFinder:
             leaving = _least_ratio(multipliers, share)
             if leaving is None:
                 break
-            basis = _swapped(basis, leaving, entering)
+            basis = _swap(basis, leaving, entering)
         return basis
 
     def _climb(self, basis: OffsetArray, goal: FloatArray) -> OffsetArray:
@@ -116,7 +116,7 @@ class BasisFinder:
             entering = _least_ratio(room, speed)
             if entering is None:
                 break
-            basis = _swapped(basis, leaving, entering)
+            basis = _swap(basis, leaving, entering)
         return basis
 
 
@@ -128,7 +128,7 @@ def _least_ratio(top: FloatArray, bottom: FloatArray) -> int | None:
     return least if np.isfinite(ratio[least]) else None
 
 
-def _swapped(basis: OffsetArray, leaving: int, entering: int) -> OffsetArray:
+def _swap(basis: OffsetArray, leaving: int, entering: int) -> OffsetArray:
     result = basis.copy()
     result[leaving] = entering
     return result

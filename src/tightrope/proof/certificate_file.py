@@ -14,7 +14,7 @@ import numpy as np
 
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import FORMAT, TYPES, digest_of, most_memory, unpacked_size
-from tightrope.certificate.format.fields import declared, validate
+from tightrope.certificate.format.fields import list_fields, validate
 from tightrope.formats.atomic import atomic_write_bytes
 
 
@@ -56,13 +56,13 @@ def as_file(certificate: Certificate) -> CertificateFile:
     members["header.json"] = json.dumps(head, ensure_ascii=True).encode("ascii")
     digest = digest_of(members)
     members["digest"] = digest.encode("ascii")
-    content = _zipped(members, zipfile.ZIP_DEFLATED)
+    content = _zip(members, zipfile.ZIP_DEFLATED)
     if max(unpacked_size(arrays), sum(map(len, members.values()))) > most_memory(len(content)):
-        content = _zipped(members, zipfile.ZIP_STORED)  # the door takes no file that grows too much
+        content = _zip(members, zipfile.ZIP_STORED)  # the door takes no file that grows too much
     return CertificateFile(certificate, content, digest)
 
 
-def _zipped(members: dict[str, bytes], how: int) -> bytes:
+def _zip(members: dict[str, bytes], how: int) -> bytes:
     """The members, deflated at the fastest level: the file of a large model grows by about a tenth."""
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w", how, compresslevel=1) as archive:
@@ -74,12 +74,12 @@ def _zipped(members: dict[str, bytes], how: int) -> bytes:
 def _part(value: Any, path: str, arrays: dict[str, list[Any]], members: dict[str, bytes]) -> dict[str, Any]:
     """What the header says of a part; its arrays become members."""
     node: dict[str, Any] = {}
-    for name, spec in declared(value):
+    for name, spec in list_fields(value):
         held = getattr(value, name)
         here = f"{path}{name}"
         if spec.is_array:
             if held is not None:
-                arrays[here], members[here] = _packed(held)
+                arrays[here], members[here] = _pack(held)
         elif spec.kind == "part":
             node[name] = None if held is None else _part(held, f"{here}.", arrays, members)
         elif spec.kind == "parts":
@@ -89,7 +89,7 @@ def _part(value: Any, path: str, arrays: dict[str, list[Any]], members: dict[str
     return node
 
 
-def _packed(array: Any) -> tuple[list[Any], bytes]:
+def _pack(array: Any) -> tuple[list[Any], bytes]:
     """How an array or a list of exact numbers is stored: what the header says of it, and its bytes."""
     if isinstance(array, tuple):
         return ["text", "plain", [len(array)]], "".join(f"{_line(one)}\n" for one in array).encode("ascii")

@@ -12,7 +12,7 @@ from typing import Any, TypedDict, Unpack
 from tightrope import __version__
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.problem import Problem as Certified
-from tightrope.errors import InputError, ReadingWarning, check_number, check_type, checked_words
+from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
 from tightrope.formats.output_file import claim_file
 from tightrope.formats.policy import Policy
 from tightrope.formats.written_by import CERTIFICATE
@@ -23,7 +23,7 @@ from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.properties.resolve import PropertyOptions, pick
-from tightrope.problem import Model, checked_model, constant_texts
+from tightrope.problem import Model, constant_texts, require_model
 from tightrope.proof.asked import asked_of
 from tightrope.proof.average import average_certificate
 from tightrope.proof.certificate_file import save_certificate
@@ -64,9 +64,9 @@ def certify_answer(
     >>> verdict.valid, low <= 1 / 3 <= high
     (True, True)
     """
-    words = checked_words("certify_answer", CertifyWords, options)
+    words = check_keywords("certify_answer", CertifyWords, options)
     check_type("property", property, str, "a property's text")
-    own, precision = checked_model(model), words.get("precision", 1e-6)
+    own, precision = require_model(model), words.get("precision", 1e-6)
     check_number("precision", precision, 0, 1)
     theta, at, solved = None, words.get("at"), own
     if isinstance(own, ParametricMDP):

@@ -122,7 +122,7 @@ def _proof(
         for node, cell in tree.nodes
         if (hull := finder.find(node, value.cells[cell])) is not None
     ]
-    proof = _written(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
+    proof = _write(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
     check: CoupledCheck = link.coupled_check(proof)
     if not check.closed().passed:
         return None
@@ -130,7 +130,7 @@ def _proof(
     good = [number for number, ends in found.items() if not isinstance(ends, str)]
     if len(good) < len(parts):
         parts = [parts[number] for number in good]
-        proof = _written(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
+        proof = _write(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
     ends = {int(part.node): found[number] for part, number in zip(parts, good, strict=True)}
     low, high = check.tree_ends({n: e for n, e in ends.items() if not isinstance(e, str)}, (-inf, inf))
     tighter = _tighter(link.certificate.claims[claim], low, high, objective.complement)
@@ -187,7 +187,7 @@ def _blank(claim: int, size: int, state: OffsetArray, tree: PrunedTree) -> Coupl
     )
 
 
-def _written(
+def _write(
     blank: CoupledHints,
     parts: Sequence[_Part],
     value: CoupledValue,

@@ -190,10 +190,10 @@ def prune(draft: Certificate) -> Certificate:
     """Only the rows and points of the region that some basis uses."""
     assert draft.learned is not None
     proof = draft.learned.region
-    return draft if proof is None else with_region(draft, pruned(proof))
+    return draft if proof is None else with_region(draft, drop_unused(proof))
 
 
-def pruned(proof: RegionHints) -> RegionHints:
+def drop_unused(proof: RegionHints) -> RegionHints:
     """Only the rows and points that some basis uses."""
     faces = 2 * proof.point.shape[1]
     tables = (proof.box_basis, proof.bound_basis, proof.choice_basis)

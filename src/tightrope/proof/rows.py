@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.answering.product_problem import ProductProblem
-from tightrope.certificate.region.polynomials import ONE, added, key
+from tightrope.certificate.region.polynomials import ONE, add, key
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.certificate.statistics.outcomes import Events as CertifiedEvents
 from tightrope.learning.result import LearningResult
@@ -31,7 +31,7 @@ class EventMap:
         direct = {key(polynomial): i for i, polynomial in enumerate(certified.polynomials)}
         events = intervals.events
         own = [parts(events.function(e))[0].terms for e in range(len(events))]  # no quotients here
-        opposite = [key(added({(): ONE}, terms, -1)) for terms in own]
+        opposite = [key(add({(): ONE}, terms, -1)) for terms in own]
         place = [direct.get(key(terms), -1) for terms in own]
         self.flipped = np.array([i < 0 for i in place], dtype=np.bool_)
         self.number = [i if i >= 0 else direct[other] for i, other in zip(place, opposite, strict=True)]

@@ -17,7 +17,7 @@ from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.proof.bases import BasisFinder
-from tightrope.proof.region import name_rows, pruned, shrink_box, with_bases, write_rows
+from tightrope.proof.region import drop_unused, name_rows, shrink_box, with_bases, write_rows
 from tightrope.proof.rows import Name, domain_names, envelope_names
 from tightrope.region.polytope import Polytope
 
@@ -44,7 +44,7 @@ def prove_slab(link: Learned, draft: Certificate, region: Polytope) -> tuple[Cer
         made = slab.rows[number * sides : (number + 1) * sides]
         stages.append(
             SlabHints(
-                region=pruned(with_bases(proof, unknown, bases)),
+                region=drop_unused(with_bases(proof, unknown, bases)),
                 point=np.array([point for point, _ in made], dtype=np.float64),
                 share=np.array([np.rint(1024 * share) for _, share in made], dtype=np.int64),
             )

@@ -104,9 +104,9 @@ def tied(verdict: Verdict, bound: Mapping[str, bool | None]) -> Verdict:
 def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator: str | None) -> Own:
     from tightrope.learning.learn import counts_of
     from tightrope.model.parametric_mdp import ParametricMDP
-    from tightrope.problem import checked_model
+    from tightrope.problem import require_model
 
-    own = checked_model(model)
+    own = require_model(model)
     objective = None if property is None else _objective(own, property, translator)
     counts = None if data is None else counts_of(data, own)
     theta = None
@@ -136,14 +136,14 @@ def _objective(model: Any, property: Any, translator: str | None) -> Objective |
 def compare(certificate: Certificate, own: Own) -> tuple[dict[str, bool | None], str | None]:
     """What was found to be the user's own, and the first thing that is not, in words."""
     bound = unbound(certificate)
-    for name, trouble in _compared(certificate, own):
+    for name, trouble in _compare(certificate, own):
         if trouble is not None:
             return bound, f"this certificate is about {trouble}"
         bound[name] = True
     return bound, None
 
 
-def _compared(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | None]]:
+def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | None]]:
     """What was given, part by part, each with what the certificate is about instead."""
     problem = certificate.problem
     if (problem.law in ("point", "domain")) != hasattr(own.model, "expressions"):

@@ -14,7 +14,7 @@ from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.numerics.remember import remembered
+from tightrope.numerics.remember import remember
 from tightrope.numerics.rounding import down, up
 from tightrope.region.region import Region
 from tightrope.statistics.coordinates import AffineFunctions
@@ -65,7 +65,7 @@ def parameter_box(region: Region) -> tuple[FloatArray, FloatArray]:
     return np.maximum(lower, domain_lower), np.minimum(upper, domain_upper)
 
 
-@remembered
+@remember
 def domain_box(parameters: Parameters) -> tuple[FloatArray, FloatArray]:
     """The box of the domain, rounded outward."""
     lower, upper = (RationalArray.from_fractions(ends) for ends in (parameters.lower, parameters.upper))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError, chosen
+from tightrope.errors import InputError, choose
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.region.conflict import conflicting_events
@@ -15,7 +15,7 @@ from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.halfspaces import Halfspaces, Origin, rows_between
 from tightrope.region.l1 import l1_rows, uncertain_signatures
 from tightrope.region.likelihood import DEFAULT_EXCESS, enclose_likelihood
-from tightrope.region.nearby import Nearby, tightened_nearby
+from tightrope.region.nearby import Nearby, tighten_nearby
 from tightrope.region.polytope import Polytope
 from tightrope.region.quotients import quotient_rows
 from tightrope.region.region import Conflict, Emptiness, Region, RegionKind, Relaxation
@@ -46,9 +46,9 @@ class RegionOptions:
     tolerance: float = DEFAULT_TOLERANCE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "interval", chosen("interval", IntervalMethod, self.interval))
-        object.__setattr__(self, "budget", chosen("budget", Budget, self.budget))
-        object.__setattr__(self, "ellipsoid", chosen("ellipsoid", EllipsoidVersion, self.ellipsoid))
+        object.__setattr__(self, "interval", choose("interval", IntervalMethod, self.interval))
+        object.__setattr__(self, "budget", choose("budget", Budget, self.budget))
+        object.__setattr__(self, "ellipsoid", choose("ellipsoid", EllipsoidVersion, self.ellipsoid))
 
 
 def build_region(
@@ -97,7 +97,7 @@ def polytope_region(
     functions = coordinates.functions(model.expressions).take(events.expression)
     times = events.multiplicity.astype(np.float64)
     if np.any(times > 1.0):
-        functions = _scaled(functions, times, coordinates)
+        functions = _scale(functions, times, coordinates)
     linear, above, below = rows_between(functions, intervals.lower, intervals.upper)
     informative = np.flatnonzero((intervals.lower > 0.0) | (intervals.upper < 1.0))
     base = Halfspaces.of_domain(coordinates)
@@ -111,7 +111,7 @@ def polytope_region(
     relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
     kind, ledger = RegionKind.POLYTOPE, intervals.ledger
     if near is not None and not coordinates.is_lifted:
-        moved = tightened_nearby(base, near)
+        moved = tighten_nearby(base, near)
         if moved is not None:
             return Polytope.of(kind, coordinates, ledger, moved[0], relaxation, enclosure=moved[1])
     tightened = tighten(coordinates, base, rounds, tolerance)
@@ -256,7 +256,7 @@ def slab_region(
     return enclose_slab(guard, ledger, outcomes, functions, slab, direction)
 
 
-def _scaled(functions: AffineFunctions, times: FloatArray, coordinates: Coordinates) -> AffineFunctions:
+def _scale(functions: AffineFunctions, times: FloatArray, coordinates: Coordinates) -> AffineFunctions:
     """m·f for small whole m; the products are rounded, so the slack grows by a few units."""
     reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
     linear = functions.linear * times[:, None]

@@ -20,7 +20,7 @@ from tightrope.region.bounds import domain_box, function_bounds, parameter_box
 from tightrope.region.halfspaces import Origin, rows_between
 from tightrope.region.polytope import MOST_VERTICES, Polytope
 from tightrope.region.region import Conflict, Emptiness, Region
-from tightrope.region.value_cuts import retightened, without_envelopes
+from tightrope.region.value_cuts import tighten_further, without_envelopes
 from tightrope.statistics.costs import CostIntervals
 
 
@@ -54,7 +54,7 @@ def with_costs(region: Region, costs: CostIntervals) -> Polytope:
     system = without_envelopes(region.system)
     system = system.with_rows(linear[number], above[number], Origin.COST_UPPER, number)
     system = system.with_rows(-linear[number], below[number], Origin.COST_LOWER, number)
-    tightened = retightened(coordinates, system, region.tightening.rounds)
+    tightened = tighten_further(coordinates, system, region.tightening.rounds)
     most = MOST_VERTICES if region.enclosure is not None or region.kind.value == "polytope" else 0
     made = Polytope.of(region.kind, coordinates, ledger, tightened, region.relaxation, most)
     made = replace(

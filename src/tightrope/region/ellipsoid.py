@@ -82,7 +82,7 @@ class Ellipsoid(Record):
         if not self.within_domain:
             return Emptiness(False, self._to_x(self.squares.centre))
         rows = self._rows
-        if np.any(-self._closed_form(-rows.matrix) > rows.bound):
+        if np.any(-self._bound_in_closed_form(-rows.matrix) > rows.bound):
             return Emptiness(True)
         if np.all(rows.matrix @ self.squares.centre <= rows.bound):
             return Emptiness(False, self._to_x(self.squares.centre))
@@ -112,7 +112,7 @@ class Ellipsoid(Record):
     def _largest(self, directions: FloatArray) -> FloatArray:
         """Upper bounds of directions·x."""
         in_y = directions * self.squares.scale
-        best = self._closed_form(in_y)
+        best = self._bound_in_closed_form(in_y)
         if self.within_domain and len(directions):
             multipliers = self._multipliers(in_y)
             used = np.flatnonzero(multipliers.any(axis=1))
@@ -123,7 +123,7 @@ class Ellipsoid(Record):
                     np.abs(rest) + np.abs(in_y[used])
                 )
                 cut = chosen @ rows.bound + product_error(chosen, rows.bound[:, None])[:, 0]
-                cut = up(cut + self._closed_form(rest)) + off @ self._domain_reach * (1.0 + 1e-9)
+                cut = up(cut + self._bound_in_closed_form(rest)) + off @ self._domain_reach * (1.0 + 1e-9)
                 best[used] = np.minimum(best[used], up(cut))
         shift = directions @ self.squares.origin
         rounding = product_error(directions, self.squares.origin[:, None])[:, 0]
@@ -140,7 +140,7 @@ class Ellipsoid(Record):
         result: FloatArray = np.where(scale > 1e-100, in_y / scale, directions)
         return result
 
-    def _closed_form(self, directions: FloatArray) -> FloatArray:
+    def _bound_in_closed_form(self, directions: FloatArray) -> FloatArray:
         """Upper bounds of g·y over the ellipsoid alone, for directions in y."""
         matrix = self.squares.matrix
         solved = np.linalg.solve(matrix, directions.T).T.astype(np.float64)
@@ -196,8 +196,8 @@ class Ellipsoid(Record):
             eye = np.eye(size) * self.squares.scale
             shift = self.squares.origin
             slack = 1e-14 * (np.abs(shift) + self.squares.scale)
-            lower = np.maximum(-self._closed_form(-eye) + shift - slack, system.lower)
-            upper = np.minimum(self._closed_form(eye) + shift + slack, system.upper)
+            lower = np.maximum(-self._bound_in_closed_form(-eye) + shift - slack, system.lower)
+            upper = np.minimum(self._bound_in_closed_form(eye) + shift + slack, system.upper)
             if np.all(lower <= upper):
                 lower, upper = coordinate_boxes(self.coordinates, lower, upper)
                 rows = coordinate_envelopes(self.coordinates, lower, upper)

@@ -54,7 +54,7 @@ class LazyProgram:
         self.loaded = np.concatenate([self.loaded, rows])
 
 
-def programmed_bounds(system: ScaledHalfspaces, directions: FloatArray) -> FloatArray:
+def bound_by_programs(system: ScaledHalfspaces, directions: FloatArray) -> FloatArray:
     """Safe upper bounds of directions·y over the scaled system, by one lazy linear program each."""
     size = system.matrix.shape[1]
     program = LazyProgram(system)

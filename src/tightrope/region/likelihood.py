@@ -24,7 +24,7 @@ from tightrope.region.region import RegionKind, Relaxation
 from tightrope.region.support_points import support_points
 from tightrope.region.tangent_cuts import LogLikelihood
 from tightrope.region.tightening import Tightened, tighten
-from tightrope.region.walk import walked_bounds
+from tightrope.region.walk import bound_by_walks
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Ledger
 
@@ -184,7 +184,7 @@ def _spread(
         seen = directions @ to_ball
         seen = seen[np.abs(seen).max(axis=1) > 0.0]
         seen = seen / np.linalg.norm(seen, axis=1, keepdims=True)
-        wanted = np.concatenate([wanted, _thinned(seen)])
+        wanted = np.concatenate([wanted, _thin(seen)])
     aims.append(wanted)
     unit = np.concatenate(aims)
     unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-300)
@@ -193,7 +193,7 @@ def _spread(
     return steps, normals
 
 
-def _thinned(unit: FloatArray) -> FloatArray:
+def _thin(unit: FloatArray) -> FloatArray:
     """At most `_DIRECTIONS` of the unit vectors and their opposites, chosen far apart (among evenly many)."""
     unit = unit[:: max(1, len(unit) // _CONSIDERED)]
     both = np.concatenate([unit, -unit])
@@ -211,7 +211,7 @@ def _thinned(unit: FloatArray) -> FloatArray:
 def _maxima(tightened: Tightened, normals: FloatArray) -> FloatArray:
     """The largest value of each normal over the system."""
     scaled = ScaledHalfspaces.of(tightened.system)
-    values, _ = walked_bounds(scaled, normals * scaled.half)
+    values, _ = bound_by_walks(scaled, normals * scaled.half)
     result: FloatArray = values + normals @ scaled.centre
     return result
 

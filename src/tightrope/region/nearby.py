@@ -75,7 +75,7 @@ class Nearby:
         return Nearby(state["lower"], state["upper"], state["interior"]) if state else None
 
 
-def tightened_nearby(base: Halfspaces, near: Nearby) -> tuple[Tightened, EnclosingVertices] | None:
+def tighten_nearby(base: Halfspaces, near: Nearby) -> tuple[Tightened, EnclosingVertices] | None:
     """`base` in its tightened box with its vertices, as those of an earlier region suggest; or None."""
     if not 0 < base.size <= MOST_DIMENSIONS:
         return None
@@ -110,11 +110,11 @@ def tightened_nearby(base: Halfspaces, near: Nearby) -> tuple[Tightened, Enclosi
     everything = np.arange(len(base))
     return (
         Tightened(boxed, report, near.interior, depth, everything, False),
-        _rescaled(found, scaled, ScaledHalfspaces.of(boxed)),
+        _rescale(found, scaled, ScaledHalfspaces.of(boxed)),
     )
 
 
-def _rescaled(found: EnclosingVertices, scaled: ScaledHalfspaces, now: ScaledHalfspaces) -> EnclosingVertices:
+def _rescale(found: EnclosingVertices, scaled: ScaledHalfspaces, now: ScaledHalfspaces) -> EnclosingVertices:
     """The vertices in the coordinates of the new box; rows and the box's faces keep their numbers."""
     points = (scaled.to_x(found.points) - now.centre) / now.half
     reach = np.abs(found.points).max(axis=0) * scaled.half + np.abs(scaled.centre) + np.abs(now.centre)

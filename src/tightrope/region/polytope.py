@@ -24,11 +24,11 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.region.halfspaces import Halfspaces, ScaledHalfspaces
-from tightrope.region.lazy_program import programmed_bounds
+from tightrope.region.lazy_program import bound_by_programs
 from tightrope.region.region import Emptiness, RegionKind, Relaxation, region_facts, region_title
 from tightrope.region.tightening import Tightened, Tightening
 from tightrope.region.vertices import MOST_DIMENSIONS, EnclosingVertices, enclosing_vertices
-from tightrope.region.walk import walked_bounds
+from tightrope.region.walk import bound_by_walks
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.prequential import Evidence
@@ -184,10 +184,10 @@ class Polytope(Record):
         in_y = directions * scaled.half
         if self.coordinates.size == 0:
             return np.zeros(len(directions))
-        best, reached = walked_bounds(scaled, in_y)
+        best, reached = bound_by_walks(scaled, in_y)
         stuck = np.flatnonzero(~reached)
         if len(stuck):
-            best[stuck] = np.minimum(best[stuck], programmed_bounds(scaled, in_y[stuck]))
+            best[stuck] = np.minimum(best[stuck], bound_by_programs(scaled, in_y[stuck]))
         rounding = error_factor(3) * np.abs(in_y).sum(axis=1)
         shift = directions @ scaled.centre
         rounding += product_error(directions, scaled.centre[:, None])[:, 0]

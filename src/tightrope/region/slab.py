@@ -29,7 +29,7 @@ from tightrope.region.lazy_program import LazyProgram
 from tightrope.region.polytope import MOST_VERTICES, Polytope
 from tightrope.region.region import RegionKind
 from tightrope.region.slab_rows import Line, line_below, row_of
-from tightrope.region.value_cuts import cut_along, retightened, wants_value_cuts
+from tightrope.region.value_cuts import cut_along, tighten_further, wants_value_cuts
 from tightrope.statistics.coordinates import AffineFunctions
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.outcomes import Outcomes
@@ -60,7 +60,7 @@ def enclose_slab(
     width, rounds = np.inf, 0
     while rounds < _ROUNDS and slab.plan.placed and not region.emptiness.is_empty:
         system, slab = _with_rows(region, outcomes, functions, slab, direction)
-        tightened = retightened(guard.coordinates, system, region.tightening.rounds)
+        tightened = tighten_further(guard.coordinates, system, region.tightening.rounds)
         points, evidence = region.cut_points, region.evidence
         narrowed = Polytope.of(RegionKind.SLAB, guard.coordinates, ledger, tightened, guard.relaxation, most)
         region = replace(narrowed, cut_points=points, evidence=evidence)
@@ -95,7 +95,7 @@ def _with_rows(
     for side in slab.sides:
         end = _end(region, direction if side else -direction)
         near = functions.linear @ end + functions.constant
-        line, level, share = _mixed(slab, side, outcomes, lower, upper, near)
+        line, level, share = _mix(slab, side, outcomes, lower, upper, near)
         made.append((end, share))
         row, bound = row_of(line, functions, level, system.lower, system.upper)
         rows.append(row)
@@ -106,7 +106,7 @@ def _with_rows(
     return more, replace(slab, rows=tuple(made))
 
 
-def _mixed(
+def _mix(
     slab: Slab,
     side: int,
     outcomes: Outcomes,

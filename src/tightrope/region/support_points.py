@@ -80,7 +80,7 @@ def _climb(
             _model(linear, weight, level, matrix, probability, room, slope, gradient, curve)
             for a in range(size):
                 gradient[a] += tau * normal[a]
-            if not _solved(curve, gradient, step):
+            if not _solve(curve, gradient, step):
                 break
             decrement = pull = 0.0
             for a in range(size):
@@ -188,7 +188,7 @@ def _model(
 
 
 @kernel
-def _solved(curve: FloatArray, gradient: FloatArray, step: FloatArray) -> bool:
+def _solve(curve: FloatArray, gradient: FloatArray, step: FloatArray) -> bool:
     """curve·step = gradient by Cholesky's method, in the lower triangle of `curve`; False where it has no
     curvature in some direction.
     """

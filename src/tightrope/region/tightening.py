@@ -87,14 +87,14 @@ def tighten(
         if (depth < 0.0 or status is LinearStatus.INFEASIBLE) and proves_empty(
             scaled.matrix[rows], scaled.bound[rows], -everything, everything, multipliers
         ):
-            return _tightened(system, report, scaled, point, depth, used, True)
+            return _tighten(system, report, scaled, point, depth, used, True)
         if converged or done >= limit:
-            return _tightened(system, report, scaled, point, depth, used, False)
+            return _tighten(system, report, scaled, point, depth, used, False)
         new_lower, new_upper, proof_rows = _shrunk(scaled, lower, upper)
         used.update(_base_rows(proof_rows, number_of))
         new_lower, new_upper = coordinate_boxes(coordinates, new_lower, new_upper)
         if np.any(new_lower > new_upper):
-            return _tightened(system, report, scaled, point, depth, used, True)
+            return _tighten(system, report, scaled, point, depth, used, True)
         width = np.maximum(upper - lower, 1e-300)
         gain = float(np.max(1.0 - (new_upper - new_lower) / width))
         lower, upper = new_lower, new_upper
@@ -102,7 +102,7 @@ def tighten(
         converged = gain <= tolerance
 
 
-def _tightened(
+def _tighten(
     system: Halfspaces,
     report: Tightening,
     scaled: ScaledHalfspaces,

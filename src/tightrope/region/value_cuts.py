@@ -56,7 +56,7 @@ def cut_along(region: Polytope, functions: AffineFunctions, directions: FloatArr
     for _ in range(rounds):
         maxima = maxima_along(system, likelihood, centre, normals)
         system = with_cuts(without_envelopes(system), likelihood, centre, maxima, points)
-        tightened = retightened(region.coordinates, system, done)
+        tightened = tighten_further(region.coordinates, system, done)
         system, done = tightened.system, tightened.report.rounds
         if tightened.empty:
             break
@@ -74,7 +74,7 @@ def cut_along(region: Polytope, functions: AffineFunctions, directions: FloatArr
     )
 
 
-def retightened(coordinates: Coordinates, system: Halfspaces, rounds: int) -> Tightened:
+def tighten_further(coordinates: Coordinates, system: Halfspaces, rounds: int) -> Tightened:
     """A system that was tightened in so many rounds, with more rows since, tightened again."""
     found = tighten(coordinates, system)
     return replace(found, report=replace(found.report, rounds=rounds + found.report.rounds))

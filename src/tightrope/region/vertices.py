@@ -95,10 +95,10 @@ def _by_hull(matrix: FloatArray, bound: FloatArray, most: int) -> EnclosingVerti
         return "failed"
     if len(hull.simplices) > most:
         return "many"
-    return proved_vertices(matrix, bound, hull.simplices, hull.neighbors)
+    return prove_vertices(matrix, bound, hull.simplices, hull.neighbors)
 
 
-def proved_vertices(
+def prove_vertices(
     matrix: FloatArray, bound: FloatArray, simplices: OffsetArray, neighbours: OffsetArray
 ) -> EnclosingVertices | str:
     """The vertices of the claimed simplices, if their cones provably cover all directions, else "failed"."""

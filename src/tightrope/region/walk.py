@@ -25,7 +25,7 @@ _MOST_STEPS = 10_000
 _REFRESH = 40
 
 
-def walked_bounds(system: ScaledHalfspaces, directions: FloatArray) -> tuple[FloatArray, BoolArray]:
+def bound_by_walks(system: ScaledHalfspaces, directions: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Safe upper bounds of directions·y over the scaled system, and which of them come from a maximum
     reached.
     """

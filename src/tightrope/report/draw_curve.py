@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from tightrope.answering.answer import Answer
 from tightrope.answering.multi import Achieved
-from tightrope.errors import InputError, check_type, described
+from tightrope.errors import InputError, check_type, describe
 from tightrope.formats.output_file import OutputFile
 from tightrope.numerics.arrays import FloatArray
 from tightrope.report.figures import save_figure
@@ -73,7 +73,7 @@ def plot_curve(answer: Answer, ax: Axes | None = None) -> Axes:
         with PAPER.style():
             ax = pyplot.figure(figsize=(WIDTH, HEIGHT), layout="constrained").subplots()
     if not isinstance(ax, Axes):
-        raise InputError(f"`ax` is {described(ax)}, not matplotlib's Axes")
+        raise InputError(f"`ax` is {describe(ax)}, not matplotlib's Axes")
     with PAPER.style():
         draw_curve(achieved, ax)
     return ax

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 
 from tightrope.formats.documents.outcome import Span
 from tightrope.report.picture import Picture, Table
-from tightrope.report.rounding import interval_text, shortened, span_of
+from tightrope.report.rounding import interval_text, shorten, span_of
 from tightrope.report.run import ObservedEvent, Run
 from tightrope.report.style import FAINT, INK, SETS, TRUTH, legend_below, name_axes, plain, tell
 
@@ -58,7 +58,7 @@ def draw_events(run: Run, axes: Axes) -> None:
             tell(axes.add_line(dot), *tips[at])
     ends = [end for row in rows for end in (row.event.interval.lower, row.event.interval.upper)]
     axes.set_xlim(*span_of(ends))
-    axes.set_yticks(range(len(rows)), [plain(shortened(row.event.text, LONGEST)) for row in rows])
+    axes.set_yticks(range(len(rows)), [plain(shorten(row.event.text, LONGEST)) for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(False, axis="y")
     name_axes(axes, "probability of the event", "")

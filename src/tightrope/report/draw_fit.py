@@ -18,7 +18,7 @@ from msgspec import UnsetType
 
 from tightrope.formats.documents.outcome import FitFacts, SeenFacts, SuspectFacts
 from tightrope.report.picture import Picture, Table
-from tightrope.report.rounding import number, shortened
+from tightrope.report.rounding import number, shorten
 from tightrope.report.run import Run
 from tightrope.report.style import FAINT, GREY, INK, SETS, TRUTH, legend_below, name_axes, plain, tell
 
@@ -157,7 +157,7 @@ def draw_worst(run: Run, axes: Axes) -> None:
         at += 1.0
         if row.suspect is not before:
             before = row.suspect
-            head = plain(shortened(_where(row.suspect), LONGEST))
+            head = plain(shorten(_where(row.suspect), LONGEST))
             axes.text(0.012, at, head, va="center", transform=axes.get_yaxis_transform(), fontweight="bold")
             at += 1.0
         tips = [row.suspect.text, row.seen.outcome, f"seen {row.seen.count:,} of {row.visits:,} times"]
@@ -169,7 +169,7 @@ def draw_worst(run: Run, axes: Axes) -> None:
         (dot,) = axes.plot([row.seen.observed], [at], ".", color=INK, ms=6)
         tell(dot, *tips)
         places.append(at)
-        labels.append(plain(shortened(_outcome(row), LONGEST // 2)))
+        labels.append(plain(shorten(_outcome(row), LONGEST // 2)))
     axes.set_xlim(-0.02, 1.02)
     axes.set_yticks(places, labels)
     axes.set_ylim(at + 0.6, -0.6)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from tightrope.formats.documents.plan import PlanDocument, StrategyFacts
-from tightrope.learning.plan.answer import DESIGNED, EVEN, GIVEN, OPTIMISTIC, ROBUST, UNIFORM, rounded
+from tightrope.learning.plan.answer import DESIGNED, EVEN, GIVEN, OPTIMISTIC, ROBUST, UNIFORM, round_forecast
 from tightrope.learning.plan.target import Aim, Target
 from tightrope.report.learning_curve import save
 from tightrope.report.style import GREY, INK, PAPER, TRUTH, Medium, columns_within, plain
@@ -88,7 +88,7 @@ def _line(strategy: StrategyFacts, begin: int, axes: Axes, layer: float) -> None
     more, gap, low, high = np.array(strategy.curve, dtype=np.float64).T
     kept = more > 0
     at = begin + more[kept]
-    needs = f": {rounded(strategy.episodes)} more" if math.isfinite(strategy.episodes) else ""
+    needs = f": {round_forecast(strategy.episodes)} more" if math.isfinite(strategy.episodes) else ""
     axes.fill_between(at, low[kept], high[kept], color=colour, alpha=0.12, linewidth=0)
     width = 1.6 if strategy.name == DESIGNED else 1.0
     axes.plot(

@@ -28,8 +28,8 @@ def draw_policy(
     if name not in policies.policies:
         raise InputError(f"there is no policy {name!r}", hint=f"there are {', '.join(policies.policies)}")
     first, second = policies.axes
-    across = _named(policies, x) if x is not None else policies.variables[first]
-    up = _named(policies, y) if y is not None else policies.variables[second]
+    across = _find_named(policies, x) if x is not None else policies.variables[first]
+    up = _find_named(policies, y) if y is not None else policies.variables[second]
     held = policies.start() if x is None and y is None else {}
     rows = np.ones(policies.states, dtype=np.bool_)
     for i, at in held.items():
@@ -56,7 +56,7 @@ def _colour(action: int) -> str:
     return ACTIONS[action % len(ACTIONS)]
 
 
-def _named(policies: PolicyMap, name: str) -> Variable:
+def _find_named(policies: PolicyMap, name: str) -> Variable:
     for variable in policies.variables:
         if variable.name == name:
             return variable

@@ -45,10 +45,10 @@ def pairs_of(run: Run) -> list[Pair]:
     parameters are known, and also where only a combination of them is.
     """
     found = dict.fromkeys(pair for region in run.regions for pair in region.polygons)
-    return sorted(found, key=lambda pair: _share_left(run, pair))
+    return sorted(found, key=lambda pair: _measure_share_left(run, pair))
 
 
-def _share_left(run: Run, pair: Pair) -> float:
+def _measure_share_left(run: Run, pair: Pair) -> float:
     """The area of the smallest shadow, of that of the domain; rounded, so that near ties keep their order."""
     whole = math.prod(run.parameters[name].width or 1.0 for name in pair if name in run.parameters)
     areas = [_area(region.polygons[pair]) for region in run.regions if pair in region.polygons]
@@ -157,7 +157,7 @@ def panel_words(run: Run, pair: Pair) -> str:
 def draw_boxes(run: Run, axes: Axes) -> None:
     """The interval of every parameter in every region, within its domain."""
     regions = [region for region in run.regions if region.box]
-    names = _boxed(run)
+    names = _list_boxed(run)
     height = 0.7 / len(regions)
     for at, name in enumerate(names):
         domain = run.parameters[name]
@@ -185,7 +185,7 @@ def draw_boxes(run: Run, axes: Axes) -> None:
     legend_below(axes, keys)
 
 
-def _boxed(run: Run) -> list[str]:
+def _list_boxed(run: Run) -> list[str]:
     return [name for name in run.parameters if any(name in region.box for region in run.regions)]
 
 
@@ -208,7 +208,7 @@ def _rows(run: Run) -> list[tuple[str, ...]]:
             *(interval_text(*region.box[name]) if name in region.box else "–" for region in regions),
             number(run.truth[name]) if name in run.truth else "–",
         )
-        for name in _boxed(run)
+        for name in _list_boxed(run)
     ]
 
 
@@ -221,7 +221,7 @@ BOXES = Picture(
     "parameters",
     "What is known about each parameter",
     draw_boxes,
-    lambda run: 1.15 + 0.32 * len(_boxed(run)),
+    lambda run: 1.15 + 0.32 * len(_list_boxed(run)),
     lambda run: "Intervals of the parameters: " + "; ".join(f"{r[0]} {r[2]} of {r[1]}" for r in _rows(run)),
     _table,
     lambda run: (

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from tightrope.formats.documents.outcome import Span
 from tightrope.report.before import ranges_before_data
 from tightrope.report.picture import Picture, Table
-from tightrope.report.rounding import interval_text, number, shortened
+from tightrope.report.rounding import interval_text, number, shorten
 from tightrope.report.run import Run
 from tightrope.report.style import GREY, SETS, legend_below, name_axes, tell
 
@@ -51,7 +51,7 @@ def draw_widths(run: Run, axes: Axes) -> None:
     axes.set_ylim(bottom=0.0)
     axes.set_xlim(0, len(shown) + 1)
     for at, i, start in zip(place, shown, before, strict=True):
-        lines = [shortened(run.document.expressions.text[i], 90)]
+        lines = [shorten(run.document.expressions.text[i], 90)]
         lines.append(f"before the data {interval_text(start.lower, start.upper)}")
         lines += [f"{label} {interval_text(s[i].lower, s[i].upper)}" for label, s in after.items()]
         column = Rectangle((at - 0.5, 0), 1, 1, fill=False, lw=0, transform=axes.get_xaxis_transform())

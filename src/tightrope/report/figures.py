@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_path
-from tightrope.formats.output_directory import added_file, check_added
+from tightrope.formats.output_directory import add_file, check_added
 from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import FIGURE, figure_metadata
 from tightrope.report.draw_events import EVENTS
@@ -94,7 +94,7 @@ def write_figures(
     for name, figure in drawn.items():
         if figure is not None:
             written.append(Path(folder) / f"{name}{suffix}")
-            with added_file(written[-1], "report", overwrite=overwrite) as place:
+            with add_file(written[-1], "report", overwrite=overwrite) as place:
                 save_figure(figure, place)
     return written
 

@@ -107,14 +107,14 @@ def draw_panel(panel: Panel, above: Axes, below: Axes) -> None:
     shown: list[FloatArray] = []
     for series in panel.series:
         for name, style in (("performance", "-"), ("guarantee", "--")):
-            values = _sampled([(run.episode, getattr(run, name)) for run in series.runs], at)
+            values = _sample([(run.episode, getattr(run, name)) for run in series.runs], at)
             if np.isnan(values).all():
                 continue
             _band(above, at, values, series.colour)
             middle = _quantile(values, 0.5)
             above.plot(at, middle, style, color=series.colour, linewidth=1.2)
             shown.append(middle)
-        seconds = _sampled([(run.episode, run.seconds) for run in series.runs], at)
+        seconds = _sample([(run.episode, run.seconds) for run in series.runs], at)
         _band(below, at, seconds, series.colour)
         below.plot(at, _quantile(seconds, 0.5), color=series.colour, linewidth=1.0)
     if panel.optimum is not None:
@@ -153,7 +153,7 @@ def _column(records: Sequence[Mapping[str, Any]], name: str) -> FloatArray:
     return np.array([np.nan if record[name] is None else float(record[name]) for record in records])
 
 
-def _sampled(runs: Sequence[tuple[FloatArray, FloatArray]], at: FloatArray) -> FloatArray:
+def _sample(runs: Sequence[tuple[FloatArray, FloatArray]], at: FloatArray) -> FloatArray:
     """One row a run: its values as of the last update at or before each point."""
     return np.array(
         [values[np.maximum(np.searchsorted(episode, at, side="right") - 1, 0)] for episode, values in runs]

@@ -16,7 +16,7 @@ from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_path
 from tightrope.formats.written_by import figure_metadata
 from tightrope.learning.point_estimates import PointEstimates
-from tightrope.report.rounding import shortened
+from tightrope.report.rounding import shorten
 from tightrope.report.style import ACTIONS, GREY, PAPER, SETS, WIDTH, name_axes, plain
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -129,4 +129,4 @@ def _draw_actions(axes: Axes, actions: Sequence[ActionCoverage], coverage: Cover
 
 
 def _short(name: str) -> str:
-    return plain(shortened(name, LONGEST))
+    return plain(shorten(name, LONGEST))

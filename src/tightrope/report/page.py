@@ -32,7 +32,7 @@ from tightrope.report.run import Run, in_words
 from tightrope.report.statement import statement
 from tightrope.report.style import PAGE, columns_within
 from tightrope.report.svg import inline_svg
-from tightrope.report.words import explained
+from tightrope.report.words import explain_words
 
 PANELS = 6
 """Panels of regions that are shown at once; the others can be unfolded."""
@@ -67,16 +67,16 @@ def page(run: Run, policies: PolicyMap | None) -> str:
         version=run.document.versions.get("tightrope", ""),
         run=run,
         said=statement(run),
-        words=explained(run),
+        words=explain_words(run),
         facts=_facts(run),
         links=[(at, text) for at, text in LINKS if at in drawn],
-        intervals=_shown(INTERVALS, run),
+        intervals=_show(INTERVALS, run),
         policies=None if policies is None else _policy_data(policies),
         panels=panels,
-        pictures=[_shown(picture, run) for picture in shown],
+        pictures=[_show(picture, run) for picture in shown],
         has_events=EVENTS in shown,
         remark=binding_remark(run),
-        timings=_shown(TIMINGS, run),
+        timings=_show(TIMINGS, run),
         ledger=_ledger(run),
         command=shlex.join(run.document.command),
         provenance=_provenance(run),
@@ -94,7 +94,7 @@ class _Shown:
     caption: str
 
 
-def _shown(picture: Picture, run: Run) -> _Shown:
+def _show(picture: Picture, run: Run) -> _Shown:
     tables = [picture.table(run)]
     if picture is EVENTS and (binding := binding_table(run)) is not None:
         tables.insert(0, binding)

@@ -10,7 +10,7 @@ from jinja2 import Environment
 from msgspec import UnsetType
 
 from tightrope.formats.documents.plan import PlanDocument, StrategyFacts
-from tightrope.learning.plan.answer import rounded
+from tightrope.learning.plan.answer import round_forecast
 from tightrope.learning.plan.target import Aim
 from tightrope.report.draw_forecast import aim_of, forecast_figure
 from tightrope.report.page import asset, content_rules
@@ -53,9 +53,9 @@ def _statement(plan: PlanDocument) -> _Statement:
     if best is None or not math.isfinite(best.episodes):
         headline = f"{plan.status[0].upper()}{plan.status[1:]}"
     elif plan.aim == Aim.BUDGET.value:
-        headline = f"Gap {best.gap:.3g} to expect from {rounded(best.episodes)} more {unit}"
+        headline = f"Gap {best.gap:.3g} to expect from {round_forecast(best.episodes)} more {unit}"
     else:
-        headline = f"About {rounded(best.episodes)} more {unit}"
+        headline = f"About {round_forecast(best.episodes)} more {unit}"
     inside = interval_text(plan.interval.lower, plan.interval.upper)
     now = f"value in {inside}, gap {plan.gap_now:.4g}, after {plan.episodes_so_far:,} {unit}"
     asked = f"{aim_of(plan)}, with confidence {confidence(plan.delta)}, for {plan.question}"
@@ -90,7 +90,7 @@ def _row(plan: PlanDocument, one: StrategyFacts) -> list[str]:
 
 
 def _number(value: float) -> str:
-    return rounded(value) if math.isfinite(value) else "beyond 10⁹"
+    return round_forecast(value) if math.isfinite(value) else "beyond 10⁹"
 
 
 def _svg(plan: PlanDocument) -> Any:

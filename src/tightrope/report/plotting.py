@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from tightrope.errors import InputError, described
+from tightrope.errors import InputError, describe
 from tightrope.formats.documents.plan import PlanDocument
 from tightrope.formats.output_file import path_of
 from tightrope.report.draw_events import EVENTS
@@ -39,8 +39,8 @@ __all__ = ["PolicyMap", "Run", "map_policies", "small_figure", "write_forecast"]
 def plot_intervals(run: Run, ax: Axes | None, reference: float | None = None) -> Axes:
     """The intervals under the answer in words; the axis reaches to the reference, where there is one."""
     if reference is not None and (isinstance(reference, bool) or not isinstance(reference, int | float)):
-        raise InputError(f"`reference` is {described(reference)}, not a number")
-    axes = _drawn(INTERVALS, run, ax)
+        raise InputError(f"`reference` is {describe(reference)}, not a number")
+    axes = _draw(INTERVALS, run, ax)
     axes.set_title(plain(statement(run).headline), fontsize=PAPER.type_size + 1, loc="left")
     if reference is not None:
         with PAPER.style():
@@ -54,25 +54,25 @@ def plot_intervals(run: Run, ax: Axes | None, reference: float | None = None) ->
 
 
 def plot_widths(run: Run, ax: Axes | None) -> Axes:
-    return _drawn(WIDTHS, run, ax, "no probability of the model is unknown")
+    return _draw(WIDTHS, run, ax, "no probability of the model is unknown")
 
 
 def plot_events(run: Run, ax: Axes | None) -> Axes:
-    return _drawn(
+    return _draw(
         EVENTS, run, ax, "the result kept no events: its region is made of all observations together"
     )
 
 
 def plot_fit(run: Run, ax: Axes | None) -> Axes:
-    return _drawn(EVIDENCE, run, ax, "there were no data, or the model was not tested with them")
+    return _draw(EVIDENCE, run, ax, "there were no data, or the model was not tested with them")
 
 
 def plot_observed(run: Run, ax: Axes | None) -> Axes:
-    return _drawn(WORST, run, ax, "there were no data, or the model was not tested with them")
+    return _draw(WORST, run, ax, "there were no data, or the model was not tested with them")
 
 
 def plot_timings(run: Run, ax: Axes | None) -> Axes:
-    return _drawn(TIMINGS, run, ax)
+    return _draw(TIMINGS, run, ax)
 
 
 def plot_regions(run: Run, x: str | None, y: str | None, ax: Axes | None) -> Figure:
@@ -86,7 +86,7 @@ def plot_regions(run: Run, x: str | None, y: str | None, ax: Axes | None) -> Fig
         pairs = chosen
     if not pairs:
         missing = "the sets of this result have no region of parameters"
-        return root_figure(_drawn(BOXES, run, ax, missing))
+        return root_figure(_draw(BOXES, run, ax, missing))
     if ax is None and len(pairs) > 1:
         figure = _new_figure(regions_size(run))
         with PAPER.style():
@@ -135,7 +135,7 @@ def plot_forecast(plan: PlanDocument, ax: Axes | None) -> Axes:
         raise InputError(f"there is nothing to draw: {plan.status}")
     axes = ax if ax is not None else _new_axes((WIDTH, HEIGHT))
     if not isinstance(axes, Axes):
-        raise InputError(f"`ax` is {described(axes)}, not matplotlib's Axes")
+        raise InputError(f"`ax` is {describe(axes)}, not matplotlib's Axes")
     with PAPER.style():
         draw_forecast(plan, axes)
         legend_below(axes)
@@ -169,12 +169,12 @@ def report(run: Run, policies: PolicyMap | None, path: Path, overwrite: bool) ->
     return write_page(run, policies, path, overwrite)
 
 
-def _drawn(picture: Picture, run: Run, ax: Axes | None, missing: str = "") -> Axes:
+def _draw(picture: Picture, run: Run, ax: Axes | None, missing: str = "") -> Axes:
     if not picture.applies(run):
         raise InputError(f"there is nothing to draw: {missing}")
     axes = ax if ax is not None else _new_axes((WIDTH, picture.height(run)))
     if not isinstance(axes, Axes):
-        raise InputError(f"`ax` is {described(axes)}, not matplotlib's Axes")
+        raise InputError(f"`ax` is {describe(axes)}, not matplotlib's Axes")
     with PAPER.style():
         picture.draw(run, axes)
     return axes

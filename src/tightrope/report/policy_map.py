@@ -109,13 +109,13 @@ class PolicyMap:
             facts["fixed"] = {str(i): at for i, at in self.start().items()}
             facts["rows"] = [column.tolist() for column in self.policies.values()]
             return facts
-        coarse = [_coarser(v, PAIRED_BINS) for v in self._paired()]
+        coarse = [_coarser(v, PAIRED_BINS) for v in self._pair()]
         facts["variables"] = [{"name": v.name, "labels": list(v.labels)} for v in coarse]
         facts["grids"] = self._grids(coarse)
         facts["axes"], facts["fixed"] = [0, min(1, len(coarse) - 1)], {}
         return facts
 
-    def _paired(self) -> list[Variable]:
+    def _pair(self) -> list[Variable]:
         order = [*self.axes, *(i for i in range(len(self.variables)) if i not in self.axes)]
         chosen = [self.variables[i] for i in dict.fromkeys(order)]
         return [v for v in chosen if len(v.labels) > 1][:PAIRED_VARIABLES] or chosen[:1]
@@ -124,12 +124,12 @@ class PolicyMap:
         """By pair "i,j" and policy: rows (bin of i, bin of j, action, states)."""
         pairs = list(combinations(range(len(coarse)), 2)) or [(0, 0)]
         return {
-            f"{i},{j}": [_counted(coarse[i].column, coarse[j].column, a) for a in self.policies.values()]
+            f"{i},{j}": [_count(coarse[i].column, coarse[j].column, a) for a in self.policies.values()]
             for i, j in pairs
         }
 
 
-def _counted(x: OffsetArray, y: OffsetArray, action: OffsetArray) -> list[list[int]]:
+def _count(x: OffsetArray, y: OffsetArray, action: OffsetArray) -> list[list[int]]:
     shape = tuple(int(each.max(initial=0)) + 1 for each in (x, y, action))
     count = np.bincount(np.ravel_multi_index((x, y, action), shape))
     found = np.flatnonzero(count)
@@ -195,7 +195,9 @@ def policy_map(contents: Mapping[str, str], places: Mapping[str, str]) -> Policy
         for name, each in zip(contents, taken, strict=True)
     }
     variables = tuple(
-        _named(name, states[:, i], list(texts)) if texts else _variable(name, states[:, i], first.flags[i])
+        _find_named(name, states[:, i], list(texts))
+        if texts
+        else _variable(name, states[:, i], first.flags[i])
         for i, name in enumerate(first.names)
     )
     return PolicyMap(variables, tuple(actions), policies)
@@ -250,7 +252,7 @@ def _entry(entry: list[Any] | PolicyEntry) -> tuple[Any, str]:
     return entry.state, named or f"choice {number}"
 
 
-def _named(name: str, column: OffsetArray, labels: list[str]) -> Variable:
+def _find_named(name: str, column: OffsetArray, labels: list[str]) -> Variable:
     """States with names, in the order of the file."""
     size = -(-len(labels) // MOST_BINS)
     if size == 1:

@@ -17,7 +17,7 @@ from tightrope.prism.parse.property_syntax import (
     StepBound,
     ValueOperator,
 )
-from tightrope.prism.parse.spelling import spelled
+from tightrope.prism.parse.spelling import spell
 from tightrope.prism.parse.syntax import Binary, Expression, Label, Literal, Unary
 from tightrope.prism.properties.shape import is_simple_path
 
@@ -62,9 +62,9 @@ def _span(formula: RewardFormula, file: PropertyFile) -> str:
             return f" until reaching {_states(formula.target, file)}"
         case RewardOperator.CUMULATIVE if formula.bound is not None:
             extent = "in fewer than" if formula.bound_strict else "in the first"
-            return f" {extent} {spelled(formula.bound, file)} steps"
+            return f" {extent} {spell(formula.bound, file)} steps"
         case RewardOperator.INSTANTANEOUS if formula.bound is not None:
-            return f" in step {spelled(formula.bound, file)}"
+            return f" in step {spell(formula.bound, file)}"
         case RewardOperator.LONG_RUN:
             return " per step in the long run"
         case RewardOperator.TOTAL:
@@ -81,7 +81,7 @@ def _path(path: Expression, file: PropertyFile) -> str:
                 return f"reaching {_states(path.right, file)}{when}"
             case PathOperator.GLOBALLY:
                 for_ = when.replace(" within", " for")
-                if (never := _negated(path.right)) is not None:
+                if (never := _find_negated(path.right)) is not None:
                     return f"never meeting {_states(never, file)}{for_}"
                 return f"always staying in {_states(path.right, file)}{for_}"
             case PathOperator.NEXT:
@@ -90,13 +90,13 @@ def _path(path: Expression, file: PropertyFile) -> str:
                 if isinstance(path.left, Literal) and path.left.value is True:
                     return f"reaching {_states(path.right, file)}{when}"
                 goal = f"reaching {_states(path.right, file)}{when}"
-                if (never := _negated(path.left)) is not None:
+                if (never := _find_negated(path.left)) is not None:
                     return f"{goal} without meeting {_states(never, file)} before"
                 return f"{goal} and being in {_states(path.left, file)} until then"
     return "satisfying the formula"
 
 
-def _negated(formula: Expression) -> Expression | None:
+def _find_negated(formula: Expression) -> Expression | None:
     """What a negation speaks of."""
     return formula.operand if isinstance(formula, Unary) and formula.operator == "!" else None
 
@@ -110,14 +110,14 @@ def _states(formula: Expression, file: PropertyFile) -> str:
         sides = (formula.left, formula.right)
         if all(isinstance(side, Label) for side in sides):
             return f" {word} ".join(_states(side, file) for side in sides)
-    return f"a state with {spelled(formula, file)}"
+    return f"a state with {spell(formula, file)}"
 
 
 def _steps(bound: StepBound | None, file: PropertyFile) -> str:
     if bound is None:
         return ""
-    low = None if bound.lower is None else spelled(bound.lower, file)
-    high = None if bound.upper is None else spelled(bound.upper, file)
+    low = None if bound.lower is None else spell(bound.lower, file)
+    high = None if bound.upper is None else spell(bound.upper, file)
     if low is not None and high is not None:
         return f" after {low} to {high} steps"
     if high is not None:

@@ -18,12 +18,12 @@ def number(value: float, digits: int = DIGITS) -> str:
 
 def at_least(value: float, digits: int = DIGITS) -> str:
     """A lower bound in a few digits, rounded down: what is shown holds, too."""
-    return _rounded(value, digits, ROUND_FLOOR)
+    return _round(value, digits, ROUND_FLOOR)
 
 
 def at_most(value: float, digits: int = DIGITS) -> str:
     """An upper bound in a few digits, rounded up."""
-    return _rounded(value, digits, ROUND_CEILING)
+    return _round(value, digits, ROUND_CEILING)
 
 
 def interval_text(lower: float, upper: float) -> str:
@@ -31,7 +31,7 @@ def interval_text(lower: float, upper: float) -> str:
     return f"[{at_least(lower)}, {at_most(upper)}]"
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """The text, cut where it is longer."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -46,7 +46,7 @@ def span_of(values: Iterable[float], margin: float = 0.04) -> tuple[float, float
     return low - room, high + room
 
 
-def _rounded(value: float, digits: int, rounding: str) -> str:
+def _round(value: float, digits: int, rounding: str) -> str:
     if not math.isfinite(value) or value == 0.0:
         return number(value, digits)
     exact = Decimal(value)

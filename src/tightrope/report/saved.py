@@ -228,7 +228,7 @@ class SavedResult(Shown, Record):
             return NotImplemented
         if self._identity != _identity(other):
             return False
-        return bool(_said(self) == _said(other))
+        return bool(_describe(self) == _describe(other))
 
     def __hash__(self) -> int:
         return hash(self._identity)
@@ -257,7 +257,7 @@ def _identity(result: SavedResult | LearningResult) -> tuple[str, str, float]:
     return result.model.hash(), result.problem.text, result.guarantee
 
 
-def _said(result: SavedResult | LearningResult) -> dict[str, Any]:
+def _describe(result: SavedResult | LearningResult) -> dict[str, Any]:
     outcome = result.outcome if isinstance(result, SavedResult) else outcome_of(result)
     plain: dict[str, Any] = to_plain(outcome)
     return {key: value for key, value in plain.items() if key not in ("bounds", "files", "seconds")}

@@ -56,7 +56,7 @@ def inline_svg(figure: Figure, name: str, words: str, *, coordinates: bool = Fal
 
     With `coordinates` the names and ranges of the axes are added, for the script that reads positions.
     """
-    root = _drawn(figure)
+    root = _draw(figure)
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": words}
     if coordinates:
         root.attrib |= {"class": "panel", **_coordinates(figure)}
@@ -77,7 +77,7 @@ def inline_svg(figure: Figure, name: str, words: str, *, coordinates: bool = Fal
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
-def _drawn(figure: Figure) -> ElementTree.Element:
+def _draw(figure: Figure) -> ElementTree.Element:
     """What matplotlib writes; straight from its canvas, which lays the figure out once and not twice."""
     stream = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tightrope"}):
@@ -98,7 +98,7 @@ def _clean(element: ElementTree.Element, name: str) -> None:
     for rule in filter(None, (part.strip() for part in style.split(";"))):
         key, _, value = (part.strip() for part in rule.partition(":"))
         if key != "font-family":
-            element.set(key, _coloured(value) if key in ("fill", "stroke") else value)
+            element.set(key, _colour(value) if key in ("fill", "stroke") else value)
     if element.tag == f"{SPACE}text" and element.get("transform", "").startswith("rotate(-0 "):
         del element.attrib["transform"]
     identifier = element.attrib.pop("id", "")
@@ -122,7 +122,7 @@ def _clean(element: ElementTree.Element, name: str) -> None:
             element.set(key, " ".join(shorter.split()))
 
 
-def _coloured(value: str) -> str:
+def _colour(value: str) -> str:
     return f"var(--{VARIABLES[value]})" if value in VARIABLES else value
 
 

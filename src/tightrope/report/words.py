@@ -58,7 +58,7 @@ WORDS = {
 """By the end of the anchor that links lead to."""
 
 
-def explained(run: Run) -> list[tuple[str, str, str]]:
+def explain_words(run: Run) -> list[tuple[str, str, str]]:
     """(anchor, word, meaning) of every word; of the kinds of sets, those that are shown."""
     kinds = dict.fromkeys(outcome.sets for _, outcome in run.shown)
     sets = "; ".join(f"{kind}, {SETS[kind]}" for kind in kinds if kind in SETS)

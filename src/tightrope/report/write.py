@@ -13,7 +13,7 @@ from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.documents.plan import plan_file, read_plan
 from tightrope.formats.manifest import read_manifest
-from tightrope.formats.output_directory import added_file, check_added
+from tightrope.formats.output_directory import add_file, check_added
 from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import REPORT as REPORT_FILE
 from tightrope.report.page import page
@@ -80,12 +80,12 @@ def write_report(
         refuse_beside_plans(planned, [*beside, *([] if certificate is None else [certificate])])
         target = planned.parent / REPORT if output is None else Path(output)
         alone = _claim(target, overwrite) if output is None else claimed
-        return _written(plan_page(read_plan(planned)), target, alone, overwrite)
+        return _write(plan_page(read_plan(planned)), target, alone, overwrite)
     run = load_run(result, beside, certificate)
     assert run.file is not None
     target = run.file.parent / REPORT if output is None else Path(output)
     alone = _claim(target, overwrite) if output is None else claimed
-    return _written(page(run, load_policies(run)), target, alone, overwrite)
+    return _write(page(run, load_policies(run)), target, alone, overwrite)
 
 
 def refuse_beside_plans(plan: Path, others: Sequence[object]) -> None:
@@ -100,12 +100,12 @@ def refuse_beside_plans(plan: Path, others: Sequence[object]) -> None:
 def write_page(run: Run, policies: PolicyMap | None, target: Path, overwrite: bool = False) -> Path:
     """Write the report of a run in memory."""
     alone = _claim(target, overwrite)
-    return _written(page(run, policies), target, alone, overwrite)
+    return _write(page(run, policies), target, alone, overwrite)
 
 
-def _written(text: str, target: Path, alone: OutputFile | None, overwrite: bool) -> Path:
+def _write(text: str, target: Path, alone: OutputFile | None, overwrite: bool) -> Path:
     if alone is None:
-        with added_file(target, overwrite=overwrite) as place:
+        with add_file(target, overwrite=overwrite) as place:
             place.write_text(text, encoding="utf-8", newline="\n")
         return target
     alone.check()

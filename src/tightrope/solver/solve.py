@@ -24,7 +24,7 @@ from tightrope.solver.iteration.fixpoint import Fixpoint, solve_equations
 from tightrope.solver.iteration.horizon import Rule, Tail, look_ahead
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.kernels.kernel import Kernel
-from tightrope.solver.kernels.randomised import Mixture, checked_choices, checked_weights, mixed
+from tightrope.solver.kernels.randomised import Mixture, check_choices, check_weights, mix
 from tightrope.solver.solution import Solution, Status, widest
 from tightrope.solver.workspace import Workspace
 
@@ -142,9 +142,9 @@ class _Solve:
         if policy is None:
             return self._free(enabled)
         if np.issubdtype(policy.dtype, np.floating):
-            return self._randomised(checked_weights(structure, policy.astype(np.float64)))
+            return self._solve_randomised(check_weights(structure, policy.astype(np.float64)))
         enabled[:] = False
-        enabled[checked_choices(structure, policy.astype(np.int64))] = True
+        enabled[check_choices(structure, policy.astype(np.int64))] = True
         return self._free(enabled)
 
     def _free(self, enabled: BoolArray) -> Fixpoint:
@@ -189,7 +189,7 @@ class _Solve:
         ahead = look_ahead(self.backend.backups, system, objective, rule, self.progress, tail)
         return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, 0.0, policy)
 
-    def _randomised(self, weights: FloatArray) -> Fixpoint:
+    def _solve_randomised(self, weights: FloatArray) -> Fixpoint:
         structure, objective, kernel = self.kernel.structure, self.objective, self.kernel
         used = weights > 0
         if objective.is_bounded:
@@ -200,9 +200,9 @@ class _Solve:
         else:
             if not isinstance(kernel, IntervalKernel):
                 raise InputError("a randomised policy needs an ordinary or an interval model")
-            mixture = mixed(kernel, weights)
+            mixture = mix(kernel, weights)
             chain = mixture.kernel.structure
-            lifted = _lifted(objective, structure, mixture)
+            lifted = _lift(objective, structure, mixture)
             equations = equations_of(lifted, chain, mixture.kernel.support, np.ones(chain.choices, np.bool_))
             if objective.kind is ObjectiveKind.DISCOUNTED:
                 discount = np.where(mixture.origin >= 0, equations.system.discount, 1.0)
@@ -231,7 +231,7 @@ class _Solve:
         return Fixpoint(lower, upper, chosen, ranking, unit)
 
 
-def _lifted(objective: Objective, structure: Structure, mixture: Mixture) -> Objective:
+def _lift(objective: Objective, structure: Structure, mixture: Mixture) -> Objective:
     """The objective on the states of the chain: new states are no targets, and allowed."""
     more = mixture.kernel.structure.states - structure.states
     reward = None

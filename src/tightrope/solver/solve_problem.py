@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TypedDict, Unpack
 
-from tightrope.errors import InputError, check_number, check_type, checked_words
+from tightrope.errors import InputError, check_keywords, check_number, check_type
 from tightrope.formats.policy import PolicyGiven
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -57,7 +57,7 @@ def solve(
     True
     """
     asked = problem_of(problem, property)
-    words = checked_words("solve", SolveWords, options)
+    words = check_keywords("solve", SolveWords, options)
     model = asked.model
     if isinstance(model, ParametricMDP):
         if model.parameters.names:

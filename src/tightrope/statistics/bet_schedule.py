@@ -69,7 +69,7 @@ class Schedule:
 
 def schedule(counts: Counts, sizes: FloatArray) -> Schedule:
     """The schedule of counts with batches of so many visits each."""
-    plan, middle = planned_episodes(counts), _middle(counts)
+    plan, middle = count_planned_episodes(counts), _middle(counts)
     ends, planned = np.cumsum(sizes), None
     pilot = OPEN_PILOT
     if plan is not None or middle is not None:
@@ -104,7 +104,7 @@ def _has_episodes(counts: Counts) -> bool:
     return len(batch_ends(design.episodes)) == len(counts.batches)
 
 
-def planned_episodes(counts: Counts) -> int | None:
+def count_planned_episodes(counts: Counts) -> int | None:
     """The number of episodes that were planned before the first one, where batches tell how many each holds
     and the data were not looked at before they were all there.
 

@@ -110,7 +110,7 @@ class Wagers:
         return total
 
 
-def parts_seen(batches: list[OffsetArray], plan: Schedule) -> tuple[OffsetArray, ...]:
+def count_parts(batches: list[OffsetArray], plan: Schedule) -> tuple[OffsetArray, ...]:
     """How often each outcome was seen while each of the bets stood."""
     return tuple(
         np.sum([batches[b] for b in plan.part(number)], axis=0, dtype=np.int64)

@@ -33,7 +33,7 @@ from tightrope.model.range_proof import denominator_bounds
 from tightrope.model.ranges import denominators, numerators
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record
-from tightrope.numerics.remember import remembered
+from tightrope.numerics.remember import remember
 from tightrope.numerics.rounding import down, error_factor, up
 from tightrope.statistics.equalities import solve_equalities
 
@@ -73,7 +73,7 @@ class Coordinates(Record):
     denominators: tuple[Polynomial, ...] = ()
 
     @staticmethod
-    @remembered
+    @remember
     def of(expressions: Expressions, parameters: Parameters, eliminate: bool = True) -> Coordinates:
         """Coordinates for a table; without elimination all parameters stay and equalities become rows."""
         if eliminate:
@@ -86,11 +86,11 @@ class Coordinates(Record):
         extended = (*substitution, *(Polynomial.variable(len(free) + k) for k in range(len(given))))
         wanted: set[Monomial] = set()
         for monomial in expressions.monomials:
-            wanted.update(_without_hinges(_substituted(monomial, extended), inner, len(free)).terms)
+            wanted.update(_without_hinges(_substitute(monomial, extended), inner, len(free)).terms)
         if given:
             for table in (numerators(expressions), denominators(expressions)):
                 for monomial in table.monomials:
-                    wanted.update(_substituted(monomial, substitution).terms)
+                    wanted.update(_substitute(monomial, substitution).terms)
             for k, g in enumerate(inner):
                 wanted.update((*m, (len(free) + k, 1)) for m in g.terms if m != hinge(g))
         singles = [((position, 1),) for position in range(len(free) + len(given))]
@@ -131,12 +131,12 @@ class Coordinates(Record):
         reciprocals = range(len(self.free), len(self.free) + len(self.denominators))
         return (*self.substitution, *(Polynomial.variable(position) for position in reciprocals))
 
-    @remembered
+    @remember
     def denominator_functions(self) -> AffineFunctions:
         """The denominators as affine functions of the coordinates."""
         return self._affine(list(self.denominators))
 
-    @remembered
+    @remember
     def hinged(self) -> tuple[tuple[tuple[int, int], ...], AffineFunctions]:
         """For every denominator the coordinates of its hinge and of its reciprocal, and their product."""
         number = {monomial: j for j, monomial in enumerate(self.monomials)}
@@ -148,7 +148,7 @@ class Coordinates(Record):
         ]
         return pairs, self._affine(products)
 
-    @remembered
+    @remember
     def functions(self, expressions: Expressions) -> AffineFunctions:
         """All expressions of a table as affine functions of the coordinates."""
         table, image = self._table(expressions), expressions.image()
@@ -159,7 +159,7 @@ class Coordinates(Record):
         slack = up(error_factor(terms) * (magnitude @ reach) * (1.0 + error_factor(len(reach) + 4)))
         return AffineFunctions(linear[:, :-1], linear[:, -1], slack)
 
-    @remembered
+    @remember
     def affine_among(self, expressions: Expressions) -> tuple[OffsetArray, AffineFunctions]:
         """Which expressions of any table are affine in these coordinates, and those as functions of them."""
         number = {*self.monomials, ()}
@@ -168,13 +168,13 @@ class Coordinates(Record):
         for row in range(len(expressions)):
             form = Polynomial({})
             for monomial, coefficient in expressions.polynomial(row).terms.items():
-                form = form + _substituted(monomial, self.substitution) * Polynomial.constant(coefficient)
+                form = form + _substitute(monomial, self.substitution) * Polynomial.constant(coefficient)
             if number.issuperset(form.terms):
                 index.append(row)
                 forms.append(form)
         return np.array(index, dtype=np.int64), self._affine(forms)
 
-    @remembered
+    @remember
     def linear_errors(self, expressions: Expressions) -> FloatArray:
         """How far each linear coefficient of `functions` may be from the exact one."""
         magnitude = np.asarray(abs(expressions.image()) @ np.abs(self._table(expressions)))
@@ -186,18 +186,18 @@ class Coordinates(Record):
         number = {monomial: j for j, monomial in enumerate(self.monomials)}
         table = np.zeros((len(expressions.monomials), self.size + 1))
         for row, monomial in enumerate(expressions.monomials):
-            inner = _substituted(monomial, self._variables)
+            inner = _substitute(monomial, self._variables)
             inner = _without_hinges(inner, self.denominators, len(self.free))
             for term, coefficient in inner.terms.items():
                 table[row, number[term] if term else self.size] = float(coefficient)
         return table
 
-    @remembered
+    @remember
     def parameter_functions(self) -> AffineFunctions:
         """The original parameters, eliminated ones included, as affine functions of the coordinates."""
         return self._affine(list(self.substitution))
 
-    @remembered
+    @remember
     def domain_rows(self) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
         """Rows a·x ≤ b of the domain beside the box of the free parameters, with their texts."""
         polynomials: list[Polynomial] = []
@@ -271,7 +271,7 @@ class Coordinates(Record):
         return AffineFunctions(linear[:, :-1], linear[:, -1], slack)
 
 
-def _substituted(monomial: Monomial, substitution: Sequence[Polynomial]) -> Polynomial:
+def _substitute(monomial: Monomial, substitution: Sequence[Polynomial]) -> Polynomial:
     result = Polynomial.constant(1)
     for index, exponent in monomial:
         result = result * substitution[index] ** exponent
@@ -305,7 +305,7 @@ def _without_hinges(polynomial: Polynomial, denominators: Sequence[Polynomial], 
 def _replaced(polynomial: Polynomial, substitution: Sequence[Polynomial]) -> Polynomial:
     result = Polynomial({})
     for monomial, coefficient in polynomial.terms.items():
-        result = result + _substituted(monomial, substitution) * coefficient
+        result = result + _substitute(monomial, substitution) * coefficient
     return result
 
 

@@ -25,7 +25,7 @@ from tightrope.model.rational_function import Function
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Record
-from tightrope.numerics.remember import remembered
+from tightrope.numerics.remember import remember
 from tightrope.numerics.rounding import down, up
 from tightrope.statistics.outcomes import Outcomes
 
@@ -59,7 +59,7 @@ class Events(Record):
     counted: BoolArray
 
     @staticmethod
-    @remembered
+    @remember
     def tie(outcomes: Outcomes, budget: Budget = Budget.TIED) -> Events:
         """The events of a model."""
         table = outcomes.model.expressions
@@ -165,7 +165,7 @@ class Events(Record):
         return result_lower, result_upper
 
 
-@remembered
+@remember
 def constant_values(table: Expressions) -> tuple[OffsetArray, FloatArray, FloatArray]:
     """The constant expressions of a table and their values, rounded outward where float64 cannot hold
     them.

@@ -90,7 +90,7 @@ def least_squares(
     counted = seen.astype(np.float64)
     largest = np.abs(slope).max(axis=1, initial=0.0)
 
-    gram, gram_error = _summed(slope * visits[:, None], slope)
+    gram, gram_error = _sum_products(slope * visits[:, None], slope)
     matrix = ridge * np.eye(size) + gram
     spectral = float(gram_error.sum() + size * (visits * fuzz * (2.0 * largest + fuzz)).sum() * 1.01 + 1e-15)
     if version is EllipsoidVersion.PAPER:  # nothing is guaranteed, so nothing is lost
@@ -99,7 +99,7 @@ def least_squares(
         raise CannotCertify("the ellipsoid cannot be bounded in float64: there are too many observations")
 
     target = counted - visits * level
-    vector, vector_error = _summed(slope, target[:, None])
+    vector, vector_error = _sum_products(slope, target[:, None])
     vector = vector[:, 0]
     weight = counted + visits * np.abs(level)
     drift = float(vector_error.sum())
@@ -118,7 +118,7 @@ def least_squares(
     return LeastSquares(matrix, centre, radius, ridge - spectral, origin, scale)
 
 
-def _summed(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _sum_products(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
     """leftᵀ·right over many rows, in two levels of about √rows summands each, and a bound on its error.
 
     The worst case of rounding grows with the number of summands in a row; two levels take it from n to 2√n.

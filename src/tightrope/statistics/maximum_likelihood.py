@@ -15,7 +15,7 @@ import numpy as np
 
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.remember import remembered
+from tightrope.numerics.remember import remember
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
@@ -28,7 +28,7 @@ class LikelihoodMaximiser:
     functions: AffineFunctions
 
     @staticmethod
-    @remembered
+    @remember
     def of(coordinates: Coordinates, functions: AffineFunctions) -> LikelihoodMaximiser:
         """The one maximiser of these coordinates; it looks for its start once."""
         return LikelihoodMaximiser(coordinates, functions)

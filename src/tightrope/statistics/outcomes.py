@@ -18,7 +18,7 @@ from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.record import Record
-from tightrope.numerics.remember import remembered
+from tightrope.numerics.remember import remember
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,7 +37,7 @@ class Outcomes(Record):
     of_transition: IndexArray
 
     @staticmethod
-    @remembered
+    @remember
     def of(model: ParametricMDP) -> Outcomes:
         """Group the slots of every signature by expression."""
         signatures = model.signatures

@@ -43,7 +43,7 @@ from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import UNIT, error_factor
-from tightrope.statistics.bet_schedule import planned_episodes
+from tightrope.statistics.bet_schedule import count_planned_episodes
 from tightrope.statistics.bets import EarlierBets
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.ledger import Assumption
@@ -147,10 +147,10 @@ def prequential(
 
 def _pilot(counts: Counts, sizes: FloatArray) -> tuple[int, float, Assumption]:
     """(number of batches of the pilot, price in the log threshold, what that assumes)."""
-    planned = _planned(counts, sizes)
+    planned = _plan_pilot(counts, sizes)
     if planned is not None:
         return planned, 0.0, Assumption.TRAJECTORIES
-    plan = planned_episodes(counts)
+    plan = count_planned_episodes(counts)
     if plan is not None:
         ends = batch_ends(plan)
         before = int(np.searchsorted(ends, PILOT_SHARE * plan, side="right"))
@@ -159,7 +159,7 @@ def _pilot(counts: Counts, sizes: FloatArray) -> tuple[int, float, Assumption]:
     return number * PILOT_STEP, math.log((number + 1.0) * (number + 2.0)), Assumption.ADAPTIVE_ANYTIME
 
 
-def _planned(counts: Counts, sizes: FloatArray) -> int | None:
+def _plan_pilot(counts: Counts, sizes: FloatArray) -> int | None:
     """The pilot that follows from the plan alone, or None where the data do not follow a plan.
 
     Draws from a generative model are counted, trajectories are not: the number of steps in a

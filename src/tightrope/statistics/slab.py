@@ -33,7 +33,7 @@ from tightrope.numerics.betting import Table
 from tightrope.numerics.rounding import UNIT, down, up
 from tightrope.numerics.value_slopes import MOST_CYCLIC
 from tightrope.statistics.bet_schedule import Schedule, schedule
-from tightrope.statistics.bets import Bets, EarlierBets, Ends, Gradient, Wagers, parts_seen
+from tightrope.statistics.bets import Bets, EarlierBets, Ends, Gradient, Wagers, count_parts
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.scales import Scale, scales
@@ -163,7 +163,7 @@ def place_bets(
                     information = table.information(t, weight * informative, scale.amount / so_far)
                     known.bets[key] = Bets(batch, t, table.place(t, wanted, information, price[side]))
                 bets[side][number].append(known.bets[key])
-    seen = parts_seen(batches, plan)
+    seen = count_parts(batches, plan)
     low, high = (
         tuple(Wagers(tuple(placed), seen) for placed in side) if math.isfinite(cost) else ()
         for side, cost in zip(bets, price, strict=True)

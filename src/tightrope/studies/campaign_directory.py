@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from tightrope.errors import InputError
-from tightrope.formats.atomic import explained
+from tightrope.formats.atomic import explain_errors
 from tightrope.formats.manifest import Manifest, read_manifest
 from tightrope.formats.output_directory import refuse_other_kind
 from tightrope.studies.online_records import ONLINE_FILE, read_online
@@ -20,7 +20,7 @@ def claim_campaign(directory: Path) -> None:
 
     Records of earlier versions, which have no manifest, are gone on with if they are records throughout.
     """
-    with explained(directory):
+    with explain_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
         known = read_manifest(directory)
         if known is not None:

@@ -60,7 +60,7 @@ def is_prepared(directory: Path, cell: Cell) -> bool:
 def prepare(directory: Path, cell: Cell) -> None:
     """Simulate and solve the true model, where that has not been done yet."""
     (directory / "data").mkdir(parents=True, exist_ok=True)
-    with _locked(counts_path(directory, cell).with_suffix(".lock")):
+    with _lock(counts_path(directory, cell).with_suffix(".lock")):
         if is_prepared(directory, cell):
             return
         model = load(cell.problem)
@@ -73,10 +73,10 @@ def prepare(directory: Path, cell: Cell) -> None:
 def simulate(cell: Cell, model: ParametricMDP, episodes: int | None = None) -> Counts:
     """The counts of a cell: trajectories at the true point under the uniform policy."""
     from tightrope.data.simulator import Simulator
-    from tightrope.data.stopping import decided_states
+    from tightrope.data.stopping import find_decided_states
 
     instance = cell.problem
-    stop = decided_states(question(instance, model.structure).objective, model.states)
+    stop = find_decided_states(question(instance, model.structure).objective, model.states)
     mdp = model.instantiate(instance.truth)
     simulator = Simulator(mdp, None, stop, instance.episode_cap, model.hash())
     return simulator.episodes(episodes or cell.protocol.episodes, cell.seed)
@@ -148,7 +148,7 @@ def _stem(cell: Cell) -> str:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Iterator[None]:
     """Only one process is inside; the file system lets go of the lock when its holder dies."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:

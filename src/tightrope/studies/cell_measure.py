@@ -65,13 +65,13 @@ def measure(directory: Path, cell: Cell, seconds: float, progress: Progress) -> 
     load_seconds = time.perf_counter() - begin
     counts = read_cell_counts(counts_path(directory, cell), model)
     truth = read_truth(truth_path(directory, cell), model)
-    fields = certified_interval(cell, model, counts, truth, seconds, progress)
+    fields = measure_certified_interval(cell, model, counts, truth, seconds, progress)
     fields["seconds"] = {"load": round(load_seconds, 6), **_mapping(fields["seconds"])}
     fields["peak_memory"] = peak_memory()
     return fields
 
 
-def certified_interval(
+def measure_certified_interval(
     cell: Cell, model: ParametricMDP, counts: Counts, truth: Truth, seconds: float, progress: Progress
 ) -> Fields:
     """Build and solve, each timed; the solver stops refining a little before `seconds` are over."""
@@ -131,7 +131,7 @@ def warm_up(cell: Cell) -> None:
     tiny = replace(cell, instance=instance_of(FAMILIES[family], TINY[family]).name)
     model = load(tiny.problem)
     counts = simulate(tiny, model, WARM_UP_EPISODES)
-    certified_interval(tiny, model, counts, solve_truth(tiny, model), 60.0, lambda what: None)
+    measure_certified_interval(tiny, model, counts, solve_truth(tiny, model), 60.0, lambda what: None)
 
 
 def _mapping(value: object) -> dict[str, object]:

@@ -16,7 +16,7 @@ from tightrope.studies.families import FAMILIES
 from tightrope.studies.instance import Instance
 from tightrope.studies.methods import METHODS, Method, choose_methods
 from tightrope.studies.published import results_of
-from tightrope.studies.suite import listed, parse_bench
+from tightrope.studies.suite import list_instances, parse_bench
 
 QUICK_INSTANCES = (
     "aircraft(50,10)",
@@ -99,7 +99,7 @@ def choose_instances(names: Sequence[str]) -> tuple[Instance, ...]:
     for name in names or tuple(FAMILIES):
         if name.removeprefix("bench:") in FAMILIES:
             family = name.removeprefix("bench:")
-            found = [i for i in listed() if i.family == family and results_of(i)]
+            found = [i for i in list_instances() if i.family == family and results_of(i)]
         else:
             found = [parse_bench(name)]
         chosen.update((instance.name, instance) for instance in found)

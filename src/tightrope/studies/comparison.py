@@ -148,8 +148,8 @@ def _verdict_line(verdict: Verdicts) -> str:
     return (
         f"{verdict.method.label}, beside the paper on {_instances(total)}: "
         f"tighter on {len(verdict.tighter)}, the same on {len(verdict.same)}, "
-        f"wider on {len(verdict.wider)}{_named(verdict.wider)}; "
-        f"faster on {len(verdict.faster)}, slower on {len(verdict.slower)}{_named(verdict.slower)}, "
+        f"wider on {len(verdict.wider)}{_list_names(verdict.wider)}; "
+        f"faster on {len(verdict.faster)}, slower on {len(verdict.slower)}{_list_names(verdict.slower)}, "
         f"{middle:.3g}× in the median (other machines)."
     )
 
@@ -160,7 +160,7 @@ def _time_outs(tables: list[InstanceTable]) -> list[str]:
         for row in table.rows:
             if row.paper_timed_out:
                 lines.append(
-                    f"Time-out in the paper: {table.instance.name}, {row.method.label}: {_filled(row)}."
+                    f"Time-out in the paper: {table.instance.name}, {row.method.label}: {_fill(row)}."
                 )
     for name in OMITTED:
         rows = [row for table in tables for row in table.rows if row.method.name == name]
@@ -175,7 +175,7 @@ def _time_outs(tables: list[InstanceTable]) -> list[str]:
     return lines
 
 
-def _filled(row: Row) -> str:
+def _fill(row: Row) -> str:
     record = row.record
     if record is None:
         return "not run here yet"
@@ -191,7 +191,7 @@ def _ratio_line(ratio: Ratios) -> str:
     return (
         f"{ratio.method.label}: {ratio.mean:.2f} of the gap of {METHODS[BASELINE].label} sets "
         f"on the same data ({min(values.values()):.2f}–{max(values.values()):.2f} on "
-        f"{_instances(len(values))}; wider on {len(worse)}{_named(worse)})."
+        f"{_instances(len(values))}; wider on {len(worse)}{_list_names(worse)})."
     )
 
 
@@ -199,5 +199,5 @@ def _instances(number: int) -> str:
     return f"{number} instance{'' if number == 1 else 's'}"
 
 
-def _named(names: tuple[str, ...]) -> str:
+def _list_names(names: tuple[str, ...]) -> str:
     return f" ({', '.join(names)})" if 0 < len(names) <= 6 else ""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from tightrope.data.cluster import LOCAL, Place, connected, parse_place, require, require_answer
+from tightrope.data.cluster import LOCAL, Place, connect, parse_place, require, require_answer
 from tightrope.errors import CannotCertify, InputError
 from tightrope.studies.cells import Cell, CellLimits
 from tightrope.studies.isolation import run_cell
@@ -55,7 +55,7 @@ class Engine:
                 pre_dispatch="2*n_jobs" if self.kind == LOCAL else "all",  # workers may join later
             )
             tasks = (joblib.delayed(run_cell)(cell, limits, directory, self.command) for cell in cells)
-            with _lost_scheduler():
+            with _explain_lost_scheduler():
                 yield from work(tasks)
 
     @contextmanager
@@ -65,14 +65,14 @@ class Engine:
                 yield self.parallel
             return
         with (
-            connected(Place(self.kind, self.address), self.parallel) as client,
+            connect(Place(self.kind, self.address), self.parallel) as client,
             joblib.parallel_config(backend=_cluster_backend(client)),
         ):
             yield -1
 
 
 @contextmanager
-def _lost_scheduler() -> Iterator[None]:
+def _explain_lost_scheduler() -> Iterator[None]:
     """Say in our words that the scheduler of a cluster went away."""
     try:
         yield

@@ -65,6 +65,6 @@ def memory_text(value: int | None) -> str:
     return NOTHING if value is None else f"{value / (1 << 20):.0f}"
 
 
-def printed(value: Decimal | None) -> str:
+def print_figure(value: Decimal | None) -> str:
     """A figure as the paper prints it."""
     return NOTHING if value is None else format(value, "f")

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from tightrope.errors import InputError
-from tightrope.formats.atomic import explained
+from tightrope.formats.atomic import explain_errors
 
 
 def whole_lines(path: Path) -> list[bytes]:
@@ -60,7 +60,7 @@ class LineFile:
     def append_line(self, line: str) -> None:
         """Add a line; it is on the disk when this returns."""
         data = (line + "\n").encode()
-        with explained(self.path):
+        with explain_errors(self.path):
             while data:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)

@@ -30,7 +30,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def described(facts: Mapping[str, Any]) -> str:
+def describe(facts: Mapping[str, Any]) -> str:
     """A record's `machine` and `versions` in one line."""
     machine, versions = facts["machine"], facts["versions"]
     return (

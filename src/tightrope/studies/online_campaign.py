@@ -18,7 +18,7 @@ from tightrope.problem import Problem
 from tightrope.studies.campaign_directory import claim_campaign
 from tightrope.studies.machine import machine, versions
 from tightrope.studies.online_cells import ONLINE_METHODS, OnlineCell
-from tightrope.studies.online_records import ONLINE_FILE, OnlineFile, OnlineRecord, thinned
+from tightrope.studies.online_records import ONLINE_FILE, OnlineFile, OnlineRecord, thin
 from tightrope.studies.suite import load, parse_bench, question
 
 Progress = Callable[[OnlineRecord, int, int], None]
@@ -57,7 +57,7 @@ def _run(cells: Sequence[OnlineCell], jobs: int) -> Iterator[OnlineRecord]:
 def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     """One run from beginning to end, in this process."""
     from tightrope.data.simulator import Simulator
-    from tightrope.data.stopping import decided_states
+    from tightrope.data.stopping import find_decided_states
     from tightrope.learning.learn import parametric
     from tightrope.learning.online.learner import OnlineLearner
     from tightrope.learning.online.run import OnlineRun, Truth
@@ -66,13 +66,13 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     from tightrope.learning.policies import maximises
 
     instance = cell.problem
-    problem, optimum = _loaded(cell.instance)
+    problem, optimum = _load(cell.instance)
     model, objective = parametric(problem), problem.objective
     sets, region = ONLINE_METHODS[cell.method]
     OnlineLearner(problem, delta=cell.delta, region=region, sets=sets).update()  # compiles
     begin = time.process_time()
     mdp = model.instantiate(instance.truth)
-    stop = decided_states(objective, model.states)
+    stop = find_decided_states(objective, model.states)
     simulator = Simulator(mdp, None, stop, instance.episode_cap, model.hash(), threads=1)
     learner = OnlineLearner(problem, delta=cell.delta, region=region, sets=sets, explore="optimistic")
     run = OnlineRun(learner, SimulatedEpisodes(simulator, cell.seed), cell.episodes, Truth(mdp, objective))
@@ -92,11 +92,11 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
         "machine": machine(),
         "versions": versions(),
     }
-    return OnlineRecord(cell, thinned(records), facts)
+    return OnlineRecord(cell, thin(records), facts)
 
 
 @lru_cache(maxsize=2)
-def _loaded(name: str) -> tuple[Problem, float]:
+def _load(name: str) -> tuple[Problem, float]:
     """The model with its question, and the optimum at the true point."""
     from tightrope.solver.solve import solve
 

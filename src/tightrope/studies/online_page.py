@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tightrope.studies.machine import described
+from tightrope.studies.machine import describe
 from tightrope.studies.online_records import OnlineRecord
-from tightrope.studies.online_tables import groups, kept_table, reached_table, soon_table, summary_lines
+from tightrope.studies.online_tables import (
+    groups,
+    make_kept_table,
+    make_reached_table,
+    soon_table,
+    summary_lines,
+)
 
 CURVES = "online-curves"
 """The stem of the figure's files."""
@@ -57,14 +63,14 @@ def online_section(records: Sequence[OnlineRecord], image: str | None) -> str:
         SOON.rstrip(),
         soon_table(shown).markdown(),
         "### Whether the guarantees were kept",
-        kept_table(shown).markdown(),
+        make_kept_table(shown).markdown(),
         "### After all episodes",
-        reached_table(shown).markdown(),
-        "Measured on " + "; ".join(described(record.facts) for record in _distinct(records)) + ".",
+        make_reached_table(shown).markdown(),
+        "Measured on " + "; ".join(describe(record.facts) for record in _distinct(records)) + ".",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _distinct(records: Sequence[OnlineRecord]) -> list[OnlineRecord]:
     """One record of each machine and set of versions."""
-    return list({described(record.facts): record for record in records}.values())
+    return list({describe(record.facts): record for record in records}.values())

@@ -90,7 +90,7 @@ class OnlineRecord:
         return OnlineRecord(cell, columns, dict(fields["facts"]))
 
 
-def thinned(records: Sequence[Mapping[str, Any]]) -> dict[str, FloatArray]:
+def thin(records: Sequence[Mapping[str, Any]]) -> dict[str, FloatArray]:
     """The columns of the records that are kept: the first one, and the last one of every cell."""
     kept: dict[int, Mapping[str, Any]] = {}
     for record in records:

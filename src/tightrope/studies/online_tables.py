@@ -65,7 +65,7 @@ def groups(records: Iterable[OnlineRecord]) -> list[Group]:
     ]
 
 
-def reached_table(shown: Sequence[Group]) -> Table:
+def make_reached_table(shown: Sequence[Group]) -> Table:
     """What was guaranteed, and attained, after all episodes."""
     rows: list[Row] = []
     for group in shown:
@@ -103,15 +103,15 @@ def soon_table(shown: Sequence[Group]) -> Table:
         level = _middle([record.last["guarantee"] for record in group.by_method[BASELINE]], upward)
         if not math.isfinite(level):
             continue
-        idle = _needed(group, BASELINE, level, False) == 0.0
-        needed = {method: _needed(group, method, level, idle) for method in group.by_method}
+        idle = _find_needed(group, BASELINE, level, False) == 0.0
+        needed = {method: _find_needed(group, method, level, idle) for method in group.by_method}
         cells = [_soon(needed.get(method, math.nan), needed[BASELINE]) for method in methods]
         shown_level = bound_text(level, upward)
         rows.append((f"`{group.instance}`", f"beyond {shown_level}" if idle else shown_level, *cells))
     return Table(("instance", "guarantee", *methods), tuple(rows))
 
 
-def kept_table(shown: Sequence[Group]) -> Table:
+def make_kept_table(shown: Sequence[Group]) -> Table:
     """How many runs and updates broke a guarantee, beside what δ allows."""
     rows: list[Row] = []
     for method in ONLINE_METHODS:
@@ -152,7 +152,7 @@ def summary_lines(shown: Sequence[Group]) -> list[str]:
     return lines
 
 
-def _needed(group: Group, method: str, level: float, better: bool) -> float:
+def _find_needed(group: Group, method: str, level: float, better: bool) -> float:
     return group.median(method, lambda record: record.first_reaching(level, better))
 
 

@@ -12,7 +12,7 @@ from math import ceil, floor
 
 from tightrope.studies.instance import Instance
 from tightrope.studies.published import RESULT_TABLES, results_of, sizes_of
-from tightrope.studies.suite import listed
+from tightrope.studies.suite import list_instances
 
 Range = tuple[float, float]
 
@@ -24,10 +24,10 @@ HEADER = (
 
 def sizes_table() -> str:
     """One Markdown row an instance."""
-    return "\n".join([HEADER, *(_row(instance) for instance in listed())])
+    return "\n".join([HEADER, *(_row(instance) for instance in list_instances())])
 
 
-def implied_optima(instance: Instance) -> tuple[Range, ...]:
+def infer_optima(instance: Instance) -> tuple[Range, ...]:
     """Enclosures of the optimum from the paper's figures, one for every group of tables that agree.
 
     A table whose own figures contradict one another gives none.
@@ -56,7 +56,7 @@ def implied_optima(instance: Instance) -> tuple[Range, ...]:
 def _row(instance: Instance) -> str:
     paper, ours = sizes_of(instance), instance.sizes
     assert paper is not None and ours is not None
-    optima = "; ".join(_outward(enclosure) for enclosure in implied_optima(instance))
+    optima = "; ".join(_outward(enclosure) for enclosure in infer_optima(instance))
     cells = (
         f"`{instance.name}`",
         paper.printed,

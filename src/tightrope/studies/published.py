@@ -125,7 +125,7 @@ class Disagreement:
 
 
 @cache
-def published_sizes() -> tuple[PublishedSizes, ...]:
+def read_published_sizes() -> tuple[PublishedSizes, ...]:
     """All rows of the tables of sizes, in the paper's order."""
     return tuple(
         PublishedSizes(
@@ -145,7 +145,7 @@ def published_sizes() -> tuple[PublishedSizes, ...]:
 
 
 @cache
-def published_results() -> tuple[PublishedResult, ...]:
+def read_published_results() -> tuple[PublishedResult, ...]:
     """All cells of the tables of results, in the paper's order."""
     return tuple(
         PublishedResult(
@@ -170,14 +170,18 @@ def published_results() -> tuple[PublishedResult, ...]:
 
 def sizes_of(instance: Instance) -> PublishedSizes | None:
     """The paper's sizes of an instance, where it has any."""
-    rows = [r for r in published_sizes() if (r.family, r.arguments) == (instance.family, instance.arguments)]
+    rows = [
+        r for r in read_published_sizes() if (r.family, r.arguments) == (instance.family, instance.arguments)
+    ]
     return rows[0] if rows else None
 
 
 def results_of(instance: Instance) -> tuple[PublishedResult, ...]:
     """What the paper's tables say about an instance."""
     return tuple(
-        r for r in published_results() if (r.family, r.arguments) == (instance.family, instance.arguments)
+        r
+        for r in read_published_results()
+        if (r.family, r.arguments) == (instance.family, instance.arguments)
     )
 
 
@@ -185,7 +189,7 @@ def results_of(instance: Instance) -> tuple[PublishedResult, ...]:
 def disagreements() -> tuple[Disagreement, ...]:
     """Bounds and gaps that two tables print for the same cell, but differently."""
     cells: dict[tuple[str, tuple[int, ...], str], list[PublishedResult]] = {}
-    for result in published_results():
+    for result in read_published_results():
         cells.setdefault((result.family, result.arguments, result.method), []).append(result)
     found: list[Disagreement] = []
     for (family, arguments, method), results in cells.items():

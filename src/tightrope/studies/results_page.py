@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from tightrope.formats.written_by import GENERATED
 from tightrope.studies.cells import Protocol
 from tightrope.studies.comparison import summary
-from tightrope.studies.machine import described
+from tightrope.studies.machine import describe
 from tightrope.studies.methods import METHODS
 from tightrope.studies.published import NOTES, RESULT_TABLES
 from tightrope.studies.records import Record
-from tightrope.studies.table_cells import used_marks
+from tightrope.studies.table_cells import list_used_marks
 from tightrope.studies.table_formats import markdown_tables
 from tightrope.studies.tables import OMITTED, InstanceTable, instance_tables
 
@@ -56,7 +56,7 @@ def results_page(records: Sequence[Record], source: str, target: str, online: st
 def _circumstances(records: Sequence[Record]) -> list[str]:
     lines = []
     for record in records:
-        line = described({"machine": record.machine, "versions": record.versions})
+        line = describe({"machine": record.machine, "versions": record.versions})
         if line not in lines:
             lines.append(line)
     limits = sorted({(record.limits.seconds, record.limits.memory) for record in records})
@@ -69,7 +69,7 @@ def _seeds(records: Sequence[Record]) -> str:
 
 
 def _legend(tables: list[InstanceTable]) -> list[str]:
-    lines = [f"{mark} {meaning}" for mark, meaning in used_marks(tables)]
+    lines = [f"{mark} {meaning}" for mark, meaning in list_used_marks(tables)]
     lines.append("TO: time-out; OOM: out of memory; –: no figure; ∞: an infinite value")
     for name, remark in OMITTED.items():
         lines.append(f"{METHODS[name].label}: {remark}")

@@ -112,7 +112,7 @@ def instance_of(family: Family, arguments: Arguments) -> Instance:
     )
 
 
-def listed() -> tuple[Instance, ...]:
+def list_instances() -> tuple[Instance, ...]:
     """The instances of the paper's tables, family by family, small ones first."""
     return tuple(
         instance_of(FAMILIES[family], arguments) for family, rows in _LISTED.items() for arguments in rows
@@ -169,11 +169,11 @@ def _check(family: Family, arguments: Arguments) -> None:
         if most is not None and value > most:
             raise InputError(
                 f"{family.signature}: {argument} must be at most {most}, got {value}",
-                hint=_renamed(family, arguments) or family.maximum_reason,
+                hint=_hint_at_renamed(family, arguments) or family.maximum_reason,
             )
 
 
-def _renamed(family: Family, asked: Arguments) -> str | None:
+def _hint_at_renamed(family: Family, asked: Arguments) -> str | None:
     """A hint for those who ask for an instance by the name it has in the paper."""
     for arguments, row in _LISTED[family.name].items():
         if len(row) == 5 and row[4] == _spell(family, asked):

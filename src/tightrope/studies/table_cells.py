@@ -8,7 +8,7 @@ from tightrope.studies.figures import (
     gap_text,
     interval_text,
     memory_text,
-    printed,
+    print_figure,
     seconds_text,
 )
 from tightrope.studies.records import OK
@@ -107,7 +107,7 @@ def papers_interval(row: Row) -> str:
     mark = DISPUTED if row.disputed else ""
     if published.timed_out:
         return f"TO{mark}"
-    return f"[{printed(published.lower)}, {printed(published.upper)}]{mark}"
+    return f"[{print_figure(published.lower)}, {print_figure(published.upper)}]{mark}"
 
 
 def papers_figures(row: Row) -> tuple[str, str, str]:
@@ -116,9 +116,9 @@ def papers_figures(row: Row) -> tuple[str, str, str]:
     if published is None or published.timed_out:
         return "", "", ""
     return (
-        printed(published.relative_gap),
-        printed(published.build_seconds),
-        printed(published.solve_seconds),
+        print_figure(published.relative_gap),
+        print_figure(published.build_seconds),
+        print_figure(published.solve_seconds),
     )
 
 
@@ -129,7 +129,7 @@ def papers_total(row: Row) -> str:
     return seconds_text(float(published.build_seconds + published.solve_seconds))
 
 
-def used_marks(tables: list[InstanceTable]) -> list[tuple[str, str]]:
+def list_used_marks(tables: list[InstanceTable]) -> list[tuple[str, str]]:
     """The marks that occur in these tables, with their meaning."""
     rows = [row for table in tables for row in table.rows]
     text = "".join(our_marks(row) for row in rows) + (DISPUTED if any(r.disputed for r in rows) else "")

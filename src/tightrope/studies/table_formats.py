@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from tightrope.formats.written_by import GENERATED
 from tightrope.studies.instance import Instance
 from tightrope.studies.table_cells import (
+    list_used_marks,
     our_bounds,
     our_figures,
     our_interval,
@@ -16,7 +17,6 @@ from tightrope.studies.table_cells import (
     papers_total,
     subtitle,
     title,
-    used_marks,
 )
 from tightrope.studies.tables import InstanceTable, Row
 
@@ -54,7 +54,7 @@ def text_tables(tables: list[InstanceTable]) -> str:
             )
         console.print(shown)
         console.print()
-    for mark, meaning in used_marks(tables):
+    for mark, meaning in list_used_marks(tables):
         console.print(Text(f"{mark} {meaning}"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
@@ -76,7 +76,7 @@ def markdown_tables(tables: list[InstanceTable]) -> str:
 
 def latex_tables(tables: list[InstanceTable]) -> str:
     """One booktabs table an instance."""
-    marks = used_marks(tables)
+    marks = list_used_marks(tables)
     lines = [f"% {GENERATED}`; needs booktabs and amssymb"]
     lines += [f"% {mark} {meaning}" for mark, meaning in marks]
     lines += _by_family(tables, lambda instance: f"% {instance.family}", _latex_table)
@@ -154,7 +154,7 @@ def _latex_table(table: InstanceTable) -> list[str]:
     columns = [*LONG_COLUMNS[:8], *LONG_COLUMNS[8:]]
     return [
         r"\begin{table}",
-        rf"\caption{{{_escaped(title(table))}: {_escaped(subtitle(table))}.}}",
+        rf"\caption{{{_escape(title(table))}: {_escape(subtitle(table))}.}}",
         r"\centering\small",
         r"\begin{tabular}{lrrrrrrrlrrr}",
         r"\toprule",
@@ -162,12 +162,12 @@ def _latex_table(table: InstanceTable) -> list[str]:
         r"\cmidrule(lr){2-8}\cmidrule(lr){9-12}",
         " & ".join(["method", *columns[1:8], "interval", *columns[9:]]) + r" \\",
         r"\midrule",
-        *(" & ".join(map(_escaped, _long_row(row))) + r" \\" for row in table.rows),
+        *(" & ".join(map(_escape, _long_row(row))) + r" \\" for row in table.rows),
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
     ]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in text)

@@ -17,7 +17,7 @@ from tightrope.studies.instance import Instance
 from tightrope.studies.methods import METHODS, Method
 from tightrope.studies.published import PublishedResult, disagreements, results_of
 from tightrope.studies.records import OK, Record
-from tightrope.studies.suite import listed, parse_bench
+from tightrope.studies.suite import list_instances, parse_bench
 
 REFERENCE_TABLES = ("tab:results_udtmc_optpolicy_interval_relgap_split_runtime", "tab:bigtable")
 """Where the paper's figures are taken from: the tables with build and solve seconds, the first one first."""
@@ -82,7 +82,7 @@ def instance_tables(records: Iterable[Record], with_missing: bool = False) -> li
         cell = record.cell
         methods = found.setdefault((cell.instance, cell.protocol), {})
         methods.setdefault(cell.method, []).append(record)
-    order = {instance.name: k for k, instance in enumerate(listed())}
+    order = {instance.name: k for k, instance in enumerate(list_instances())}
     tables = []
     for name, protocol in sorted(found, key=lambda key: (order.get(key[0], len(order)), key[0], str(key[1]))):
         by_method = found[name, protocol]

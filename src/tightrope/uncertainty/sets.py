@@ -32,7 +32,7 @@ from tightrope.model.ranges import ranges_over_box
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.remember import remembered
+from tightrope.numerics.remember import remember
 from tightrope.region.bounds import expression_bounds, parameter_box
 from tightrope.region.quotients import quotient_bounds
 from tightrope.region.region import Region, Relaxation
@@ -161,7 +161,7 @@ def parameter(region: Region, model: ParametricMDP, intersect: Bounds | None = N
 
 def expression(region: Region, model: ParametricMDP, within: Bounds | None = None) -> Sets:
     """P_Λ: every expression over the region; `within` are bounds known to hold on it (P_I)."""
-    bounds = _projected(region, model, within)
+    bounds = _project(region, model, within)
     relaxation = _relaxation(region, model)
     kind = SetsKind.EXPRESSION
     made = _by_expression(kind, relaxation, region.ledger, model, bounds, None, region.notes)
@@ -170,13 +170,13 @@ def expression(region: Region, model: ParametricMDP, within: Bounds | None = Non
 
 def rectangular(region: Region, model: ParametricMDP, within: Bounds | None = None) -> Sets:
     """P_R: all expressions of a choice over the region together; the bounds are those of `expression`."""
-    bounds = _projected(region, model, within)
+    bounds = _project(region, model, within)
     kind, relaxation = SetsKind.RECTANGULAR, _relaxation(region, model)
     made = _by_expression(kind, relaxation, region.ledger, model, bounds, region, region.notes)
     return replace(made, over=region)
 
 
-def _projected(region: Region, model: ParametricMDP, within: Bounds | None) -> Bounds:
+def _project(region: Region, model: ParametricMDP, within: Bounds | None) -> Bounds:
     """P_Λ, met with P_Θ: for affine expressions that changes nothing but rounding; products, for which the
     region is a relaxation, may be tighter over the box of the parameters.
     """
@@ -222,7 +222,7 @@ def _by_expression(
     return Sets(kind, relaxation, ledger, model, mended.lower[index], mended.upper[index], region, notes)
 
 
-@remembered
+@remember
 def _slots(model: ParametricMDP) -> OffsetArray:
     """The slot of its signature that each transition is."""
     signatures = model.signatures
@@ -233,7 +233,7 @@ def _slots(model: ParametricMDP) -> OffsetArray:
     return index
 
 
-@remembered
+@remember
 def _domain_ranges(model: ParametricMDP) -> Bounds:
     """What holds of every expression whatever the parameters; constants up to outward rounding."""
     lower, upper = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)

@@ -20,7 +20,7 @@ import numpy as np
 
 from tightrope.certificate.claim import Claim, CoupledHints, ValueHints
 from tightrope.certificate.coupled.cells import Cells, hull_misfit
-from tightrope.certificate.coupled.models import Frame, Model, Walk, after_steps, bounded_model, model_misfit
+from tightrope.certificate.coupled.models import Frame, Model, Walk, after_steps, iterate_model, model_misfit
 from tightrope.certificate.coupled.values import Ends, occupancy_ends, polynomial_ends
 from tightrope.certificate.game.theorem import boundary_of
 from tightrope.certificate.numbers import Numbers
@@ -138,7 +138,7 @@ class CoupledCheck:
         assert self.walk is not None
         hints, n = self.hints, self.n
         if self.by_steps:
-            return bounded_model(self.objective, self.walk, frame)
+            return iterate_model(self.objective, self.walk, frame)
         model = Model.constant(n, self.value, frame.size)
         model = model.at(
             hints.state,

@@ -213,7 +213,7 @@ def one_step(walk: Walk, frame: Frame, model: Model) -> Model:
     return Model(value, slope, curve, n.trim((error + 16 * n.epsilon * size) * (1 + 100 * n.epsilon), True))
 
 
-def bounded_model(objective: Objective, walk: Walk, frame: Frame) -> Model:
+def iterate_model(objective: Objective, walk: Walk, frame: Frame) -> Model:
     """The model after all steps; the walk is over all states."""
     states, steps = len(walk.state), objective.steps
     assert steps is not None

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate.claim import Certificate
-from tightrope.certificate.format.fields import Field, Polynomial, declared, validate
+from tightrope.certificate.format.fields import Field, Polynomial, list_fields, validate
 from tightrope.errors import InputError, Location
 
 FORMAT = 6
@@ -205,14 +205,14 @@ class _Reader:
         self.members, self.recipes = members, recipes
 
     def part(self, of: Any, node: Any, path: str) -> Any:
-        wanted = {name for name, spec in declared(of) if not spec.is_array}
+        wanted = {name for name, spec in list_fields(of) if not spec.is_array}
         _require(isinstance(node, dict) and node.keys() == wanted, f"the fields of '{path[:-1]}' are others")
         return of(
             **{
                 name: self._array(spec, path + name)
                 if spec.is_array
                 else self._value(spec, node[name], path + name)
-                for name, spec in declared(of)
+                for name, spec in list_fields(of)
             }
         )
 

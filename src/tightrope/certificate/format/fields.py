@@ -148,7 +148,7 @@ def parts(of: type, most: int) -> Any:
     return _declare("parts", of=of, most=most)
 
 
-def declared(of: Any) -> Iterator[tuple[str, Field]]:
+def list_fields(of: Any) -> Iterator[tuple[str, Field]]:
     """The fields of a dataclass of a certificate."""
     return ((one.name, one.metadata["spec"]) for one in fields(of))
 
@@ -156,7 +156,7 @@ def declared(of: Any) -> Iterator[tuple[str, Field]]:
 def validate(value: Any, path: str = "", lengths: dict[str, int] | None = None) -> dict[str, int]:
     """The lengths that are known; an `InputError` names the first field that does not hold what it should."""
     lengths = {"3": 3} if lengths is None else lengths
-    for name, spec in declared(value):
+    for name, spec in list_fields(value):
         held, here = getattr(value, name), f"{path}{name}"
         if wrong := spec.wrong(held, lengths):
             raise InputError(f"this is no certificate: '{here}' {wrong}")
@@ -182,7 +182,7 @@ def is_offsets(start: Any, total: int, rising: bool = True) -> bool:
 
 def first_difference(given: Any, own: Any, path: str = "") -> str | None:
     """The name of the first field in which two certificates, or parts of them, differ, or None."""
-    for name, _ in declared(given):
+    for name, _ in list_fields(given):
         here, ours, inner = getattr(given, name), getattr(own, name), f"{path}{name}"
         if type(here) is not type(ours):
             return inner

@@ -74,7 +74,7 @@ class Game:
     def best(self, per_choice: Vector, upward: bool) -> Vector:
         """What states come to: the agent's optimum, or his mixture."""
         if self.weight is not None:
-            return self._mixed(per_choice, upward)
+            return self._mix(per_choice, upward)
         starts = self.choice_start[:-1]
         if len(starts) == len(per_choice.number):
             return per_choice
@@ -91,7 +91,7 @@ class Game:
             np.logical_and.reduceat(infinite, starts),
         )
 
-    def _mixed(self, per_choice: Vector, upward: bool) -> Vector:
+    def _mix(self, per_choice: Vector, upward: bool) -> Vector:
         """Σ weight·value / Σ weight over the choices of positive weight; exact where there is only one."""
         assert self.weight is not None
         n, starts = self.n, self.choice_start[:-1]
@@ -118,6 +118,6 @@ class Game:
         """Choices where the inequality for `bound` is strict; of a mixture, where the mixture's is."""
         width = np.diff(self.choice_start)
         if self.weight is not None:
-            per_choice = self._mixed(per_choice, upward).take(np.repeat(np.arange(self.states), width))
+            per_choice = self._mix(per_choice, upward).take(np.repeat(np.arange(self.states), width))
         of_choice = bound.take(np.repeat(np.arange(self.states), width))
         return per_choice.below(of_choice) if upward else of_choice.below(per_choice)

@@ -33,7 +33,7 @@ def prove(
         game = replace(game, weight=claim.weight, witness=hints.witness)
     objective = problem.objective
     if objective.steps is not None:
-        return [], _backed(game, _at_the_end(game), objective.steps, upward)
+        return [], _back_up(game, _at_the_end(game), objective.steps, upward)
     bound = hints.upper if upward else hints.lower
     ranking = hints.lower_ranking if not upward or hints.upper_ranking is None else hints.upper_ranking
     assert bound is not None
@@ -49,7 +49,7 @@ def prove(
         return [_averages(game, value, Vector.of(game.n, bias), upward)], value
     checks = _inductive(game, value, bound, Progress(game, ranking), upward)
     if objective.lower_steps > 0:
-        value = _backed(game, value, objective.lower_steps, upward, counted=False)
+        value = _back_up(game, value, objective.lower_steps, upward, counted=False)
     return checks, value
 
 
@@ -136,7 +136,7 @@ def _at_the_end(game: Game) -> Vector:
     return Vector.of(game.n, counted)
 
 
-def _backed(game: Game, value: Vector, steps: int, upward: bool, counted: bool = True) -> Vector:
+def _back_up(game: Game, value: Vector, steps: int, upward: bool, counted: bool = True) -> Vector:
     """So many backups; a state visited after `step` steps counts as a target from lower_steps on."""
     objective, n = game.objective, game.n
     for step in range(steps - 1, -1, -1):

@@ -21,9 +21,9 @@ from tightrope.certificate.region.polynomials import (
     ZERO,
     Monomial,
     Terms,
-    added,
+    add,
     product_range,
-    substituted,
+    substitute,
 )
 
 MOST_COORDINATES = 400
@@ -43,7 +43,7 @@ class Space:
 
     def __init__(self, domain: Domain, polynomials: Polynomials):
         self.domain, self.parameters = domain, len(domain.lower)
-        self.free, self.substitution = _solved(domain)
+        self.free, self.substitution = _solve(domain)
         self._known: dict[Monomial, Terms] = {}
         if any(sum(e for _, e in monomial) > MOST_COORDINATES for p in polynomials for monomial in p):
             raise ValueError(f"an expression has a degree beyond {MOST_COORDINATES}")
@@ -76,7 +76,7 @@ class Space:
         """The same polynomial of the free parameters, by their positions."""
         total: Terms = {}
         for monomial, coefficient in polynomial.items():
-            total = added(total, self._in_free(monomial), coefficient)
+            total = add(total, self._in_free(monomial), coefficient)
         return total
 
     def domain_rows(self) -> list[Row | None]:
@@ -132,7 +132,7 @@ class Space:
 
     def _in_free(self, monomial: Monomial) -> Terms:
         if monomial not in self._known:
-            self._known[monomial] = substituted({monomial: ONE}, self.substitution)
+            self._known[monomial] = substitute({monomial: ONE}, self.substitution)
         return self._known[monomial]
 
 
@@ -143,7 +143,7 @@ def _split(monomial: Monomial) -> tuple[Monomial, Monomial]:
     return rest, ((index, 1),)
 
 
-def _solved(domain: Domain) -> tuple[list[int], list[Terms]]:
+def _solve(domain: Domain) -> tuple[list[int], list[Terms]]:
     """The free parameters, and every parameter as an affine polynomial of these (by position)."""
     size = len(domain.lower)
     equalities = [[*a, b] for a, b, is_equality in domain.constraints if is_equality]

@@ -27,7 +27,7 @@ def is_constant(polynomial: Polynomial) -> bool:
     return all(not monomial for monomial in polynomial)
 
 
-def added(left: Polynomial, right: Polynomial, factor: Fraction | int = 1) -> Terms:
+def add(left: Polynomial, right: Polynomial, factor: Fraction | int = 1) -> Terms:
     """left + factor·right."""
     result = dict(left)
     for monomial, c in right.items():
@@ -42,7 +42,7 @@ def product(left: Monomial, right: Monomial) -> Monomial:
     return tuple(sorted(exponents.items()))
 
 
-def multiplied(left: Polynomial, right: Polynomial) -> Terms:
+def multiply(left: Polynomial, right: Polynomial) -> Terms:
     result: Terms = {}
     for first, a in left.items():
         for second, b in right.items():
@@ -53,15 +53,15 @@ def multiplied(left: Polynomial, right: Polynomial) -> Terms:
     return {monomial: c for monomial, c in result.items() if c}
 
 
-def substituted(polynomial: Polynomial, values: Sequence[Polynomial]) -> Terms:
+def substitute(polynomial: Polynomial, values: Sequence[Polynomial]) -> Terms:
     """The polynomial with polynomials in place of its parameters."""
     result: Terms = {}
     for monomial, coefficient in polynomial.items():
         term: Terms = {(): ONE}
         for i, exponent in monomial:
             for _ in range(exponent):
-                term = multiplied(term, values[i])
-        result = added(result, term, coefficient)
+                term = multiply(term, values[i])
+        result = add(result, term, coefficient)
     return result
 
 
@@ -96,12 +96,12 @@ def polynomial_range(
         if count > _MOST_CONTROLS:
             return ZERO, ONE
         table = [_blossom(degree, k, lower[v], upper[v]) for k in range(degree + 1)]
-        controls = [_replaced(control, v, powers) for control in controls for powers in table]
+        controls = [_replace(control, v, powers) for control in controls for powers in table]
     values = [control.get((), ZERO) for control in controls]
     return min(values), max(values)
 
 
-def _replaced(polynomial: Polynomial, v: int, powers: Sequence[Fraction]) -> Terms:
+def _replace(polynomial: Polynomial, v: int, powers: Sequence[Fraction]) -> Terms:
     """The polynomial with powers[e] in place of v^e."""
     result: Terms = {}
     for monomial, c in polynomial.items():

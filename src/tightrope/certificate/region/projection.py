@@ -58,7 +58,7 @@ def next_box(writer: Writer, names: OffsetArray, box: Box, basis: OffsetArray) -
     return writer.space.with_products(lower, upper)
 
 
-def proved_by_bases(rows: Rows, space: Space, polynomials: Polynomials, hints: RegionHints) -> Ends:
+def prove_by_bases(rows: Rows, space: Space, polynomials: Polynomials, hints: RegionHints) -> Ends:
     """The bounds that the listed bases prove."""
     n, ends = rows.n, Ends()
     names = list(zip(hints.bound_expression.tolist(), hints.bound_side.tolist(), strict=True))

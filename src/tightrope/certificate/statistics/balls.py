@@ -14,7 +14,7 @@ import numpy as np
 from tightrope.certificate.format.fields import Polynomials
 from tightrope.certificate.numbers import Arithmetic
 from tightrope.certificate.region.coordinates import Row, Space
-from tightrope.certificate.region.polynomials import Terms, added, is_constant
+from tightrope.certificate.region.polynomials import Terms, add, is_constant
 from tightrope.certificate.statistics.intervals import log_below
 from tightrope.certificate.statistics.outcomes import Outcomes
 
@@ -46,7 +46,7 @@ class Balls:
         for o in range(first, last):
             if part >> (o - first) & 1:
                 polynomial = self.polynomials[int(outcomes.expression[o])]
-                total = added(total, polynomial, int(outcomes.multiplicity[o]))
+                total = add(total, polynomial, int(outcomes.multiplicity[o]))
                 share += int(outcomes.seen[o])
         linear, constant = self.space.affine(total)
         return linear, Fraction(share, trials) + n.fractions(radius)[0] / 2 - constant

@@ -18,7 +18,7 @@ import numpy as np
 from tightrope.certificate.format.fields import Polynomials
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, Arithmetic, Numbers, as_fraction
 from tightrope.certificate.region.coordinates import Row, Space
-from tightrope.certificate.region.polynomials import ZERO, added, is_constant
+from tightrope.certificate.region.polynomials import ZERO, add, is_constant
 from tightrope.certificate.statistics.intervals import log_below
 from tightrope.certificate.statistics.outcomes import Outcomes
 from tightrope.numerics.arrays import FloatArray
@@ -44,8 +44,8 @@ class Ellipsoid:
         self.origin = [(a + b) / 2 for a, b in zip(lower, upper, strict=True)]
         self.half = [(b - a) / 2 or _NO_WIDTH for a, b in zip(lower, upper, strict=True)]
         matrix, vector = self._normal_equations(space, polynomials, outcomes)
-        factor, log_determinant, stretch = _factored(matrix)
-        centre, missed = _centred(matrix, vector, factor)
+        factor, log_determinant, stretch = _factorise(matrix)
+        centre, missed = _find_centre(matrix, vector, factor)
         growth = log_determinant - self.size * log_below(RATIONAL, _RIDGE)
         beta = _root_up(growth / 2 - log_below(RATIONAL, delta)) + _root_up(_RIDGE * self.size)
         self.beta, self.radius = as_fraction(beta), as_fraction((beta + missed * stretch) * stretch)
@@ -91,7 +91,7 @@ class Ellipsoid:
         for (e, m), tried, hit in zip(kinds.tolist(), times.tolist(), hits.tolist(), strict=True):
             if tried == 0 or is_constant(polynomials[e]):
                 continue
-            linear, level = space.affine(added({}, polynomials[e], m))
+            linear, level = space.affine(add({}, polynomials[e], m))
             slope = [(j, a * self.half[j]) for j, a in enumerate(linear) if a]
             level += sum((linear[j] * self.origin[j] for j, _ in slope), ZERO)
             for i, a in slope:
@@ -101,7 +101,7 @@ class Ellipsoid:
         return RATIONAL.array(matrix), RATIONAL.array(vector)
 
 
-def _factored(matrix: Numbers) -> tuple[Numbers, Any, Any]:
+def _factorise(matrix: Numbers) -> tuple[Numbers, Any, Any]:
     """(G, an upper bound of log det V, 1/√(1 − ε) rounded up)."""
     rough = np.tril(np.linalg.inv(np.linalg.cholesky(RATIONAL.floats(matrix)))).astype(np.longdouble)
     rest = LONGDOUBLE.array(_congruent(rough, matrix)[1] - RATIONAL.array(np.eye(len(matrix))))
@@ -115,7 +115,7 @@ def _factored(matrix: Numbers) -> tuple[Numbers, Any, Any]:
     return factor, logs.sum(), _root_up(1 / (1 - epsilon))
 
 
-def _centred(matrix: Numbers, vector: Numbers, factor: Numbers) -> tuple[Numbers, Any]:
+def _find_centre(matrix: Numbers, vector: Numbers, factor: Numbers) -> tuple[Numbers, Any]:
     """A centre close to V⁻¹ times the vector, and ‖G·(what it misses)‖ rounded up."""
     centre, near = np.zeros(len(vector), dtype=np.longdouble), LONGDOUBLE.array(factor)
     for _ in range(3):

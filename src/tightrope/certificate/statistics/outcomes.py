@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tightrope.certificate.format.fields import Polynomials
 from tightrope.certificate.problem import Data, Problem
-from tightrope.certificate.region.polynomials import ONE, Key, Terms, added, is_constant, key
+from tightrope.certificate.region.polynomials import ONE, Key, Terms, add, is_constant, key
 from tightrope.numerics.arrays import BoolArray
 
 Ints = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ class Outcomes:
             choices = np.flatnonzero(length == k)
             table = transition_start[choices][:, None] + np.arange(k)
             hits, table = counts[table], expression_of[table]
-            same = _numbered(table)
+            same = _number_rows(table)
             first = np.zeros(int(same.max()) + 1, dtype=np.int64)
             first[same] = np.arange(len(same))
             pooled = np.stack([np.bincount(same, hits[:, j], len(first)) for j in range(k)], axis=1)
@@ -100,13 +100,13 @@ class Outcomes:
         for a, b in pairwise(self.start.tolist()):
             total: Terms = {}
             for e, m in zip(self.expression[a:b].tolist(), self.multiplicity[a:b].tolist(), strict=True):
-                total = added(total, polynomials[e], m)
+                total = add(total, polynomials[e], m)
             if total != {(): ONE}:
                 return list(self.expression[a:b].tolist())
         return None
 
 
-def _numbered(table: Ints) -> Ints:
+def _number_rows(table: Ints) -> Ints:
     """A number for every row, the same for equal rows."""
     number = np.zeros(len(table), dtype=np.int64)
     radix = int(table.max(initial=0)) + 1
@@ -129,10 +129,10 @@ class Events:
         for i, (e, m) in enumerate(distinct.tolist()):
             if is_constant(polynomials[e]):
                 continue
-            polynomial = added({}, polynomials[e], m)
+            polynomial = add({}, polynomials[e], m)
             if key(polynomial) not in number:
                 if paired:
-                    number[key(added({(): ONE}, polynomial, -1))] = len(self.polynomials), True
+                    number[key(add({(): ONE}, polynomial, -1))] = len(self.polynomials), True
                 number[key(polynomial)] = len(self.polynomials), False
                 self.polynomials.append(polynomial)
             event[i], flipped[i] = number[key(polynomial)]

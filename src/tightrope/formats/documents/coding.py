@@ -72,12 +72,12 @@ def to_text(value: object) -> str:
 
 def from_text(text: bytes | str, kind: type[T]) -> T:
     """The record in a JSON text; msgspec's errors, which name the place, for anything else."""
-    return msgspec.json.decode(text, type=kind, dec_hook=_decoded)
+    return msgspec.json.decode(text, type=kind, dec_hook=_decode)
 
 
 def from_plain(value: object, kind: type[T]) -> T:
     """The same for JSON that was read already."""
-    return msgspec.convert(value, type=kind, dec_hook=_decoded)
+    return msgspec.convert(value, type=kind, dec_hook=_decode)
 
 
 def read_document(path: Path, kind: type[T], form: str, version: int, hint: str | None = None) -> T:
@@ -123,7 +123,7 @@ def _refuse(form: str, error: Exception, place: Location, hint: str | None) -> N
     raise InputError(f"this is no '{form}': {words}", place, hint) from error
 
 
-def _decoded(kind: type, value: object) -> object:
+def _decode(kind: type, value: object) -> object:
     assert kind is Real, kind
     if isinstance(value, str) and value in NOT_FINITE:
         return Real(value)

@@ -16,7 +16,7 @@ from tightrope.formats.drn.header import Header
 from tightrope.formats.drn.notes import VALUATION_MARK, ValuationColumns
 from tightrope.formats.drn.values import Amount, Values
 from tightrope.formats.polynomial_text import PolynomialSyntaxError
-from tightrope.formats.text_file import fail, fail_at_nth, shortened
+from tightrope.formats.text_file import fail, fail_at_nth, shorten
 from tightrope.model.structure import UNLABELLED
 
 NO_LABEL = "__NOLABEL__"
@@ -89,7 +89,7 @@ class Body:
                 self.valuations.add(len(self.state_entry) - 1, text)
             elif text.strip() and not text.startswith("//"):
                 self.fail(
-                    f"{shortened(text)} is no line of a model",
+                    f"{shorten(text)} is no line of a model",
                     hint="expected 'state …', 'action …' or a transition such as '3 : 0.5'",
                 )
         self.close_state()
@@ -99,11 +99,11 @@ class Body:
         identifier, rest = [*text.split(None, 1), "", ""][:2]
         index = len(self.state_entry)
         if identifier.strip() != str(index):
-            self.fail(f"state {index} expected here, found {shortened(identifier)}", identifier.strip())
+            self.fail(f"state {index} expected here, found {shorten(identifier)}", identifier.strip())
         entry = self._known_states.get(rest)
         if entry is None:
             rewards, names = self.rewards_and_labels(rest)
-            labels = tuple(_numbered(self.labels, name) for name in names)
+            labels = tuple(_number(self.labels, name) for name in names)
             entry = len(self.state_entries)
             self.state_entries.append((rewards, labels))
             self._known_states[rest] = entry
@@ -145,9 +145,9 @@ class Body:
                 self.fail(f"an action needs a name; {NO_LABEL} stands for none")
             rewards, behind = self.split_rewards(rest)
             if behind.strip():
-                self.fail(f"unexpected {shortened(behind)} behind the action", behind.strip())
+                self.fail(f"unexpected {shorten(behind)} behind the action", behind.strip())
             entry = len(self.choice_entries)
-            action = _numbered(self.actions, UNLABELLED if name == NO_LABEL else name)
+            action = _number(self.actions, UNLABELLED if name == NO_LABEL else name)
             self.choice_entries.append((rewards, action))
             self._known_choices[text] = entry
         return entry
@@ -160,9 +160,9 @@ class Body:
         """The careful way, for a line with a new value or with an error."""
         stripped = target.strip()
         if not colon:
-            self.fail(f"a transition such as '3 : 0.5' expected, found {shortened(target)}")
+            self.fail(f"a transition such as '3 : 0.5' expected, found {shorten(target)}")
         if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 9:
-            self.fail(f"{shortened(target)} is not the number of a state", stripped)
+            self.fail(f"{shorten(target)} is not the number of a state", stripped)
         if value not in self._known_values:
             self._known_values[value] = self.meaning(self.values.code, value)
         del self.successor[len(self.code) :]
@@ -174,7 +174,7 @@ class Body:
         value = text.strip()
         if value.startswith("$"):
             if value[1:] not in self._placeholders:
-                self.fail(f"the placeholder {shortened(value)} is not defined", value)
+                self.fail(f"the placeholder {shorten(value)} is not defined", value)
             value = self._placeholders[value[1:]]
         try:
             return understand(value)
@@ -183,7 +183,7 @@ class Body:
             start = max(self.line.find(value), 0)
             shown = self.line.rstrip("\r\n")
             raise InputError(
-                f"{shortened(value)}: {error}",
+                f"{shorten(value)}: {error}",
                 Location(str(self.path), self.number, start + offset + 1, shown),
             ) from None
 
@@ -240,7 +240,7 @@ class Body:
                     names.append(word)
                 rest = rest[len(word) :]
             if rest and not rest[0].isspace() and rest[0] not in '["':
-                self.fail(f"a space is missing before {shortened(rest.split()[0])}", rest)
+                self.fail(f"a space is missing before {shorten(rest.split()[0])}", rest)
             rest = rest.strip()
         return rewards or (), names
 
@@ -248,13 +248,13 @@ class Body:
         """Refuse what is no label: exit rates, observations, brackets, comments."""
         if word.startswith("!"):
             self.fail(
-                f"{shortened(word)} is an exit rate, which states of continuous-time models have",
+                f"{shorten(word)} is an exit rate, which states of continuous-time models have",
                 rest,
                 "tightrope reads DTMCs and MDPs; write the model's embedded or uniformised chain",
             )
         if word.startswith("{"):
             self.fail(
-                f"{shortened(word)} is an observation, which states of partially observable models have",
+                f"{shorten(word)} is an observation, which states of partially observable models have",
                 rest,
                 "tightrope reads DTMCs and MDPs",
             )
@@ -262,7 +262,7 @@ class Body:
             self.fail("a comment behind a state", rest, "comments stand on lines of their own")
         if wrong := next((c for c in word if c in '[]{}"'), None):
             self.fail(
-                f"{shortened(word)} is neither a label nor rewards: it has {wrong!r} within",
+                f"{shorten(word)} is neither a label nor rewards: it has {wrong!r} within",
                 rest,
                 'rewards stand apart, [1, 2], and a label with such a character in quotes, "a[1]"',
             )
@@ -280,5 +280,5 @@ def is_transition_line(line: str) -> bool:
     return line.lstrip()[:1].isdecimal()
 
 
-def _numbered(numbers: dict[str, int], name: str) -> int:
+def _number(numbers: dict[str, int], name: str) -> int:
     return numbers.setdefault(name, len(numbers))

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.drn.notes import NOTES_MARK, Notes, parse_notes
-from tightrope.formats.text_file import fail, shortened
+from tightrope.formats.text_file import fail, shorten
 
 VALUE_TYPES = ("double", "rational", "double-interval", "rational-interval", "parametric")
 _REFUSED_TYPES = {
@@ -82,7 +82,7 @@ class _HeaderReader:
                 pending = self.section(section)
             else:
                 self.fail(
-                    f"{shortened(section)} is not expected before @model",
+                    f"{shorten(section)} is not expected before @model",
                     hint="a DRN file begins with sections such as @type, @parameters, @nr_states and @model",
                 )
         raise InputError(
@@ -117,7 +117,7 @@ class _HeaderReader:
             case "@nr_choices":
                 self.header.choices = self.count(self.content(name), "choices")
             case _:
-                self.fail(f"unknown section {shortened(name)}", name)
+                self.fail(f"unknown section {shorten(name)}", name)
         return self.advance()
 
     def content(self, name: str) -> str:
@@ -133,19 +133,19 @@ class _HeaderReader:
         if name in _REFUSED_TYPES:
             self.fail(f"{_REFUSED_TYPES[name]}; tightrope reads MDP and DTMC", text.strip())
         if name not in ("mdp", "dtmc"):
-            self.fail(f"unknown model type {shortened(text)}; tightrope reads MDP and DTMC")
+            self.fail(f"unknown model type {shorten(text)}; tightrope reads MDP and DTMC")
         self.header.is_chain = name == "dtmc"
 
     def value_type(self, text: str) -> None:
         name = text.strip()
         if name not in VALUE_TYPES:
-            self.fail(f"unknown value type {shortened(text)}", hint=f"it is one of {', '.join(VALUE_TYPES)}")
+            self.fail(f"unknown value type {shorten(text)}", hint=f"it is one of {', '.join(VALUE_TYPES)}")
         self.header.value_type = name
 
     def count(self, text: str, what: str) -> int:
         stripped = text.strip()
         if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 18:
-            self.fail(f"the number of {what} expected, found {shortened(text)}")
+            self.fail(f"the number of {what} expected, found {shorten(text)}")
         return int(stripped)
 
     def placeholders(self) -> bool:
@@ -157,7 +157,7 @@ class _HeaderReader:
                 continue
             name, colon, value = stripped.partition(":")
             if not name.startswith("$") or not colon:
-                self.fail(f"a placeholder such as '$0 : 1/2*p' expected, found {shortened(stripped)}")
+                self.fail(f"a placeholder such as '$0 : 1/2*p' expected, found {shorten(stripped)}")
             key = name[1:].strip()
             if key in self.header.placeholders:
                 self.fail(f"the placeholder ${key} is defined twice", name)

@@ -126,11 +126,11 @@ class ValuationColumns:
     def _item(self, item: str) -> tuple[str | None, int, bool]:
         known = self.items.get(item)
         if known is None:
-            known = self._parsed(item)
+            known = self._parse(item)
             self.items[item] = known
         return known
 
-    def _parsed(self, item: str) -> tuple[str | None, int, bool]:
+    def _parse(self, item: str) -> tuple[str | None, int, bool]:
         if not item:
             return None, 1, True
         name, equals, value = item.partition("=")

@@ -23,7 +23,7 @@ import numpy as np
 from tightrope.errors import InputError, Location
 from tightrope.formats.explicit.transitions import Transitions, counts_line, is_content
 from tightrope.formats.number_text import nearest_double
-from tightrope.formats.text_file import fail, shortened
+from tightrope.formats.text_file import fail, shorten
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.text_reading import reading
 
@@ -35,8 +35,8 @@ def read_state_rewards(path: Path, states: int) -> tuple[str | None, FloatArray]
     rewards = np.zeros(states)
     seen: set[int] = set()
     with reading(path) as file:
-        name, lines = _named_content(file)
-        entries = _announced(path, lines, (2,), "the numbers of states and entries", states)[-1]
+        name, lines = _read_named_content(file)
+        entries = _read_announced(path, lines, (2,), "the numbers of states and entries", states)[-1]
         for number, line in lines:
             (state,), reward = _row(path, number, line, 1)
             if state >= states:
@@ -56,9 +56,9 @@ def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str |
     rewards = np.zeros(len(transitions.successor))
     place: dict[int, tuple[int, str]] = {}
     with reading(path) as file:
-        name, lines = _named_content(file)
+        name, lines = _read_named_content(file)
         expected = "the numbers of states, choices and entries"
-        entries = _announced(path, lines, (2, 3), expected, index.states)[-1]
+        entries = _read_announced(path, lines, (2, 3), expected, index.states)[-1]
         for number, line in lines:
             numbers, reward = _row(path, number, line, width)
             transition = index.find(numbers[0], 0 if transitions.is_chain else numbers[1], numbers[-1])
@@ -81,11 +81,13 @@ def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str |
                 "probabilities that are intervals; that is not supported",
                 hint="give the reward to the choice, or to states: the same number on all of its transitions",
             )
-        low[choice] = _expected(transitions.lower[own.start : own.stop], rewards[own.start : own.stop])
+        low[choice] = _take_expectation(
+            transitions.lower[own.start : own.stop], rewards[own.start : own.stop]
+        )
     return name, low
 
 
-def _expected(probability: FloatArray, reward: FloatArray) -> float:
+def _take_expectation(probability: FloatArray, reward: FloatArray) -> float:
     """Σ probability · reward, the nearest double of the exact sum: values depend on nothing else."""
     pairs = zip(probability.tolist(), reward.tolist(), strict=True)
     return float(sum((Fraction(p) * Fraction(r) for p, r in pairs), Fraction(0)))
@@ -108,7 +110,7 @@ class _TransitionIndex:
         return self.transition.get((self.choice_start[state] + choice, target))
 
 
-def _named_content(file: Any) -> tuple[str | None, Iterator[tuple[int, str]]]:
+def _read_named_content(file: Any) -> tuple[str | None, Iterator[tuple[int, str]]]:
     """The name in the comments before the first line of content, and the content."""
     name = None
     lines = enumerate(file, 1)
@@ -126,7 +128,7 @@ def _chain(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[
     yield from rest
 
 
-def _announced(
+def _read_announced(
     path: Path, lines: Iterator[tuple[int, str]], widths: tuple[int, ...], expected: str, states: int
 ) -> list[int]:
     number, line = next(lines, (0, ""))
@@ -134,7 +136,7 @@ def _announced(
         raise InputError("the file is empty", Location(str(path)))
     counts = counts_line(path, number, line, expected)
     if len(counts) not in widths:
-        fail(path, number, line, f"{expected} expected, found {shortened(line)}")
+        fail(path, number, line, f"{expected} expected, found {shorten(line)}")
     if counts[0] != states:
         fail(path, number, line, f"rewards for {counts[0]} states, but the model has {states}")
     return counts
@@ -143,14 +145,14 @@ def _announced(
 def _row(path: Path, number: int, line: str, width: int) -> tuple[list[int], float]:
     words = line.split()
     if len(words) != width + 1:
-        fail(path, number, line, f"{width} numbers and a reward expected, found {shortened(line)}")
+        fail(path, number, line, f"{width} numbers and a reward expected, found {shorten(line)}")
     for word in words[:width]:
         if not (word.isascii() and word.isdecimal()) or len(word) > 9:
-            fail(path, number, line, f"{shortened(word)} is not a number of a state or choice", word)
+            fail(path, number, line, f"{shorten(word)} is not a number of a state or choice", word)
     try:
         return [int(word) for word in words[:width]], nearest_double(words[width])
     except ValueError as error:
-        fail(path, number, line, f"{shortened(words[width])}: {error}", words[width])
+        fail(path, number, line, f"{shorten(words[width])}: {error}", words[width])
 
 
 def _check_entries(path: Path, found: int, announced: int) -> None:

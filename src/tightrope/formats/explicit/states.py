@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.explicit.transitions import is_content
-from tightrope.formats.text_file import fail, shortened
+from tightrope.formats.text_file import fail, shorten
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.text_reading import reading
 
@@ -30,7 +30,7 @@ def read_valuations(path: Path, states: int) -> dict[str, npt.NDArray[Any]]:
     with reading(path) as file:
         lines = _content(file)
         number, line = next(lines, (0, ""))
-        names = _parenthesised(path, number or 1, line)
+        names = _read_parenthesised(path, number or 1, line)
         if len(set(names)) < len(names) or not all(names):
             fail(path, number or 1, line, "every variable needs a name of its own")
         rows: list[list[int] | None] = [None] * states
@@ -40,7 +40,7 @@ def read_valuations(path: Path, states: int) -> dict[str, npt.NDArray[Any]]:
             state = _state(path, number, line, index if colon else line, states)
             if rows[state] is not None:
                 fail(path, number, line, f"state {state} is described twice")
-            words = _parenthesised(path, number, values)
+            words = _read_parenthesised(path, number, values)
             if len(words) != len(names):
                 fail(path, number, line, f"{len(words)} values for {len(names)} variables")
             row = []
@@ -67,7 +67,7 @@ def read_labels(path: Path, states: int) -> dict[str, BoolArray]:
     with reading(path) as file:
         lines = _content(file)
         number, line = next(lines, (0, ""))
-        names = _declared(path, number or 1, line)
+        names = _read_declared(path, number or 1, line)
         labels = {name: np.zeros(states, dtype=np.bool_) for name in names.values()}
         for number, line in lines:
             index, _, listed = line.partition(":")
@@ -75,12 +75,12 @@ def read_labels(path: Path, states: int) -> dict[str, BoolArray]:
             for word in listed.split():
                 name = names.get(word)
                 if name is None:
-                    fail(path, number, line, f"{shortened(word)} is not the number of a label", word)
+                    fail(path, number, line, f"{shorten(word)} is not the number of a label", word)
                 labels[name][state] = True
     return labels
 
 
-def _declared(path: Path, number: int, line: str) -> dict[str, str]:
+def _read_declared(path: Path, number: int, line: str) -> dict[str, str]:
     """{number: name} of `0="init" 1="goal"`."""
     names: dict[str, str] = {}
     end = 0
@@ -93,7 +93,7 @@ def _declared(path: Path, number: int, line: str) -> dict[str, str]:
             )
             fail(path, number, line, 'labels such as 0="init" 1="goal" expected on the first line', hint=hint)
         if match.group(1) in names or match.group(2) in names.values():
-            fail(path, number, line, f"label {shortened(match.group(0))} is declared twice", match.group(0))
+            fail(path, number, line, f"label {shorten(match.group(0))} is declared twice", match.group(0))
         names[match.group(1)] = match.group(2)
         end = match.end()
     return names
@@ -103,17 +103,17 @@ def _content(file: Any) -> Iterator[tuple[int, str]]:
     return ((number, line) for number, line in enumerate(file, 1) if is_content(line))
 
 
-def _parenthesised(path: Path, number: int, text: str) -> list[str]:
+def _read_parenthesised(path: Path, number: int, text: str) -> list[str]:
     stripped = text.strip()
     if not stripped.startswith("(") or not stripped.endswith(")"):
-        fail(path, number, text, f"a list such as (0,true) expected, found {shortened(text)}")
+        fail(path, number, text, f"a list such as (0,true) expected, found {shorten(text)}")
     return [word.strip() for word in stripped[1:-1].split(",")]
 
 
 def _state(path: Path, number: int, line: str, text: str, states: int) -> int:
     stripped = text.strip()
     if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 9:
-        fail(path, number, line, f"the number of a state expected, found {shortened(text)}")
+        fail(path, number, line, f"the number of a state expected, found {shorten(text)}")
     if int(stripped) >= states:
         fail(path, number, line, f"there is no state {stripped}: the states are 0 to {states - 1}", stripped)
     return int(stripped)
@@ -124,5 +124,5 @@ def _value(path: Path, number: int, line: str, word: str) -> int | bool:
         return _BOOLEAN[word]
     digits = word.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()) or len(digits) > 9:
-        fail(path, number, line, f"{shortened(word)} is neither a whole number nor true or false", word)
+        fail(path, number, line, f"{shorten(word)} is neither a whole number nor true or false", word)
     return int(word)

@@ -32,7 +32,7 @@ from tightrope.formats.row_checks import (
     first_unknown_state,
     first_wrong_sum,
 )
-from tightrope.formats.text_file import fail, fail_at_nth, shortened
+from tightrope.formats.text_file import fail, fail_at_nth, shorten
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text_reading import reading
 
@@ -62,7 +62,7 @@ def counts_line(path: Path, number: int, line: str, expected: str) -> list[int]:
     """The whole numbers on the first line of a file."""
     words = line.split()
     if not words or not all(word.isascii() and word.isdecimal() and len(word) < 10 for word in words):
-        fail(path, number, line, f"{expected} expected, found {shortened(line)}")
+        fail(path, number, line, f"{expected} expected, found {shorten(line)}")
     return [int(word) for word in words]
 
 
@@ -85,13 +85,13 @@ _REFUSED_TYPES = {
 _READ = "tightrope reads DTMC, MDP and their interval versions, IDTMC and IMDP"
 
 
-def declared_chain(path: Path, number: int, line: str, name: str) -> bool:
+def is_declared_chain(path: Path, number: int, line: str, name: str) -> bool:
     """Whether the type that a file names is a chain's; refuses types that are not read."""
     known = name.strip().lower()
     if known in _REFUSED_TYPES:
         fail(path, number, line, f"{name.strip()}: {_REFUSED_TYPES[known]} are not supported; {_READ}", name)
     if known not in _CHAINS:
-        fail(path, number, line, f"unknown model type {shortened(name)}; {_READ}", name)
+        fail(path, number, line, f"unknown model type {shorten(name)}; {_READ}", name)
     return _CHAINS[known]
 
 
@@ -104,13 +104,13 @@ def read_transitions(path: Path) -> Transitions:
             if is_content(line):
                 break
             if (found := _HEADER.match(line.strip())) is not None:
-                declared = declared_chain(path, number, line, found.group(1)), number, line
+                declared = is_declared_chain(path, number, line, found.group(1)), number, line
         else:
             raise InputError("the file is empty", Location(str(path)))
         lines = ((number, line) for number, line in numbered if is_content(line))
         word = line.strip()
         if word.lower() in _CHAINS or word.lower() in _REFUSED_TYPES:
-            declared_chain(path, number, line, word)
+            is_declared_chain(path, number, line, word)
             fail(
                 path,
                 number,
@@ -167,7 +167,7 @@ class _Rows:
             except (ValueError, OverflowError) as error:
                 self.explain(number, line, words, error)
             if len(rest) > 1:
-                fail(self.path, number, line, f"unexpected {shortened(rest[1])} at the end", rest[1])
+                fail(self.path, number, line, f"unexpected {shorten(rest[1])} at the end", rest[1])
             self.code.append(code)
             self.action.append(actions.setdefault(rest[0] if rest else "", len(actions)))
 
@@ -175,11 +175,11 @@ class _Rows:
         form = "from to probability" if self.is_chain else "from choice to probability"
         width = len(form.split())
         if len(words) < width:
-            fail(self.path, number, line, f"'{form}' expected, found {shortened(line)}")
+            fail(self.path, number, line, f"'{form}' expected, found {shorten(line)}")
         for word in words[: width - 1]:
             if not (word.isascii() and word.isdecimal()) or len(word) > 9:
-                fail(self.path, number, line, f"{shortened(word)} is not a number of a state or choice", word)
-        fail(self.path, number, line, f"{shortened(words[width - 1])}: {error}", words[width - 1])
+                fail(self.path, number, line, f"{shorten(word)} is not a number of a state or choice", word)
+        fail(self.path, number, line, f"{shorten(words[width - 1])}: {error}", words[width - 1])
 
     def finish(self, choices: int, transitions: int) -> Transitions:
         """Sorted by state and choice, and checked."""

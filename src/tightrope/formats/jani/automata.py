@@ -130,7 +130,7 @@ class _Reader:
             edge.fail("an edge needs a destination")
         action = edge.at("action").text() if edge.has("action") else None
         known = groups.setdefault(action, {})
-        total = _expected(earned, position)
+        total = _take_expectation(earned, position)
         if total not in known:
             known[total] = action if not known else f"{action or ''}#{len(known)}"
         return Command(known[total], conjunction(parts, position), tuple(updates), position)
@@ -176,7 +176,9 @@ class _Reader:
         return found
 
 
-def _expected(earned: Sequence[tuple[Expression, Mapping[str, Expression]]], position: Position) -> Earned:
+def _take_expectation(
+    earned: Sequence[tuple[Expression, Mapping[str, Expression]]], position: Position
+) -> Earned:
     """What an edge earns: the same at every destination, or Σ probability · value."""
     names = dict.fromkeys(name for _, values in earned for name in values)
     result = []

@@ -58,7 +58,7 @@ def read_variable(node: Node, scope: Scope, name: str) -> Variable | Transient:
     return Variable(name, type_, low, high, initial, node.position)
 
 
-def called(title: str) -> str:
+def name_in_comment(title: str) -> str:
     """The comment by which a variable says what its label or reward structure is called, if not as it is."""
     return f"{_CALLED}{title}"
 

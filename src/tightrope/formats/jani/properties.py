@@ -16,7 +16,7 @@ from typing import Any
 from tightrope.formats.jani.nodes import Node, expression
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.property_syntax import PropertyFile
-from tightrope.prism.parse.spelling import spelled
+from tightrope.prism.parse.spelling import spell
 
 STEPS = "steps"
 """The reward structure that gives 1 for every step."""
@@ -75,9 +75,9 @@ class _Translator:
                 extreme = "min" if operator in "≥>" else "max"
                 if not self._is_chain and not self._operator(left).endswith(extreme):
                     node.fail(f"whether {left.value['op']} {operator} {right.value} is not asked in this way")
-                return self._quantified(left, f"{_COMPARISONS[operator]}{self._state(right)}", is_value=False)
+                return self._quantify(left, f"{_COMPARISONS[operator]}{self._state(right)}", is_value=False)
         if operator in _QUANTIFIERS:
-            return self._quantified(node, "=?", is_value=True)
+            return self._quantify(node, "=?", is_value=True)
         node.fail(f"'{operator or node.value}' is no property that is read")
 
     def _operator(self, node: Node) -> str:
@@ -93,7 +93,7 @@ class _Translator:
         shown = '"init"' if self._operator(states) == "initial" else self._state(states)
         return f"filter({fun}, {inner}, {shown})"
 
-    def _quantified(self, node: Node, asked: str, is_value: bool) -> str:
+    def _quantify(self, node: Node, asked: str, is_value: bool) -> str:
         operator = self._operator(node)
         letter, direction = ("P" if operator[0] == "P" else "R"), operator[1:]
         if self._is_chain or not is_value:
@@ -142,14 +142,14 @@ class _Translator:
         given = {each.text() for each in node.each("accumulate")}
         if not given and node.has("step-instant"):
             return amount
-        on_states, on_edges = self._earned(amount)
+        on_states, on_edges = self._find_earnings(amount)
         if on_edges and "steps" not in given:
             node.fail(f"'{amount}' is earned by edges, and the property does not accumulate 'steps'")
         if on_states and "exit" not in given:
             node.fail(f"'{amount}' is earned in locations, and the property does not accumulate 'exit'")
         return amount
 
-    def _earned(self, name: str) -> tuple[bool, bool]:
+    def _find_earnings(self, name: str) -> tuple[bool, bool]:
         """Whether locations, and whether edges, say what a transient variable is."""
         states = edges = False
         for automaton in self._root.each("automata"):
@@ -166,7 +166,7 @@ class _Translator:
         for name in _names(node.value):
             if not _PLAIN.fullmatch(name):
                 node.fail(f"the name '{name}' cannot be written in a property")
-        return spelled(expression(node, {}), PropertyFile((), (), (), "", ""))
+        return spell(expression(node, {}), PropertyFile((), (), (), "", ""))
 
 
 def _names(value: Any) -> list[str]:

@@ -59,7 +59,7 @@ def read_jani(
     """The model of a JANI file; the arguments are those of `load_prism`."""
     file = Path(path)
     with _naming_paths(file) as places:
-        program = _program(_parsed(file), places, str(file), constants or {})
+        program = _program(_parse(file), places, str(file), constants or {})
         parameters = Parameters.unit_box(program.parameters)
         if box is not None:
             parameters = parse_box(box, program.parameters, base=parameters)
@@ -72,14 +72,14 @@ def read_program(path: str | Path, constants: Mapping[str, str] | None = None) -
     """The program that a JANI file stands for."""
     file = Path(path)
     with _naming_paths(file) as places:
-        return _program(_parsed(file), places, str(file), constants or {})
+        return _program(_parse(file), places, str(file), constants or {})
 
 
 def read_properties(path: str | Path) -> list[ReadProperty]:
     """The properties of a JANI file in our own words, or why there are none for one of them."""
     file = Path(path)
     with _naming_paths(file) as places:
-        root = Node(_parsed(file), "", places)
+        root = Node(_parse(file), "", places)
         return [property_of(root, node) for node in root.each("properties")]
 
 
@@ -107,7 +107,7 @@ def _at_path(message: str, where: str, file: Path, hint: str | None) -> InputErr
     return InputError(f"{where}: {message}" if where else message, Location(str(file)), hint)
 
 
-def _parsed(file: Path) -> Any:
+def _parse(file: Path) -> Any:
     """The content, with decimals as the exact numbers that are written."""
     with reading(file) as opened:
         text = opened.read()

@@ -15,7 +15,7 @@ from typing import Any
 
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
-from tightrope.formats.jani.declarations import called
+from tightrope.formats.jani.declarations import name_in_comment
 from tightrope.formats.written_by import JANI_MARK
 from tightrope.prism.expand.program import Program, StateVariable
 from tightrope.prism.parse.syntax import (
@@ -118,7 +118,7 @@ class _Writer:
         return values
 
     def _edge(self, module: int, command: Command) -> dict[str, Any]:
-        earned = self._earned(module, command)
+        earned = self._list_earnings(module, command)
         edge: dict[str, Any] = {"location": _LOCATION}
         if command.action is not None:
             edge["action"] = command.action
@@ -135,7 +135,7 @@ class _Writer:
             edge["destinations"].append(destination)
         return edge
 
-    def _earned(self, module: int, command: Command) -> list[dict[str, Any]]:
+    def _list_earnings(self, module: int, command: Command) -> list[dict[str, Any]]:
         """What the synchronisations earn that a command takes part in, said by the first of their modules."""
         taking_part = [one for one in self._program.synchronisations if (module, command.action) in one.parts]
         told = [one.action for one in taking_part if one.parts[0][0] == module]
@@ -186,7 +186,7 @@ def json_expression(expression: Expression) -> Any:
         case Unary(_, operand):
             return {"op": "-", "left": 0, "right": json_expression(operand)}
         case Binary(operator, left, right):
-            return _applied(_OPERATORS.get(operator, operator), left, right)
+            return _apply(_OPERATORS.get(operator, operator), left, right)
         case Conditional(condition, then, otherwise):
             keys = ("if", "then", "else")
             parts = (json_expression(each) for each in (condition, then, otherwise))
@@ -208,7 +208,7 @@ def json_expression(expression: Expression) -> Any:
     raise AssertionError(expression)
 
 
-def _applied(operator: str, left: Expression, right: Expression) -> dict[str, Any]:
+def _apply(operator: str, left: Expression, right: Expression) -> dict[str, Any]:
     return {"op": operator, "left": json_expression(left), "right": json_expression(right)}
 
 
@@ -248,7 +248,7 @@ def _variable(variable: StateVariable, start: int) -> dict[str, Any]:
 
 def _transient(name: str, kind: str, value: Any, title: str) -> dict[str, Any]:
     made = {"name": name, "type": kind, "transient": True, "initial-value": value}
-    return made if title == name else {**made, "comment": called(title)}
+    return made if title == name else {**made, "comment": name_in_comment(title)}
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.table import data_table
-from tightrope.formats.table.data_table import Chunk, DataTable, OnRaggedRow, explained
+from tightrope.formats.table.data_table import Chunk, DataTable, OnRaggedRow, explain_errors
 from tightrope.formats.table.files import DataFile
-from tightrope.formats.table.json_lines import flattened
+from tightrope.formats.table.json_lines import flatten
 from tightrope.formats.table.metadata import KEY, Metadata, decode
 
 GROUP_ROWS = 1 << 19
@@ -87,33 +87,33 @@ def open_parquet(file: DataFile) -> ParquetTable:
     """Look at the footer."""
     import pyarrow.parquet as pq
 
-    with explained(file.name):
+    with explain_errors(file.name):
         if file.size() == 0:
             raise InputError("the file is empty", Location(file.name))
         with file.open() as raw, pq.ParquetFile(raw) as opened:
             schema = opened.schema_arrow
             about = opened.metadata
             rows = tuple(about.row_group(group).num_rows for group in range(about.num_row_groups))
-            names = tuple(flattened(schema.empty_table()).column_names)
+            names = tuple(flatten(schema.empty_table()).column_names)
             metadata = _metadata(schema, file.name)
             return ParquetTable(file.name, names, metadata, file.keys, rows, file.size(), file)
 
 
 def open_arrow(file: DataFile) -> ArrowTable:
     """Look at the schema."""
-    with explained(file.name):
+    with explain_errors(file.name):
         if file.size() == 0:
             raise InputError("the file is empty", Location(file.name))
         with file.open() as raw:
             schema = _reader(raw).schema
-        names = tuple(flattened(schema.empty_table()).column_names)
+        names = tuple(flatten(schema.empty_table()).column_names)
         metadata = _metadata(schema, file.name)
         return ArrowTable(file.name, names, metadata, file.keys, None, file.size(), file)
 
 
 def in_memory(table: Any, name: str) -> MemoryTable:
     """A pyarrow table under a name for messages."""
-    flat = flattened(table)
+    flat = flatten(table)
     starts = range(0, len(flat), GROUP_ROWS)
     return MemoryTable(
         name,
@@ -165,7 +165,7 @@ def _columns(batch: Any, names: Sequence[str]) -> dict[str, Any]:
     import pyarrow as pa
 
     if any(pa.types.is_struct(field.type) for field in batch.schema):
-        table = flattened(pa.Table.from_batches([batch]))
+        table = flatten(pa.Table.from_batches([batch]))
         return {name: _usual(_whole(table.column(name))) for name in names}
     return {name: _usual(batch.column(name)) for name in names}
 

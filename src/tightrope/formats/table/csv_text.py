@@ -11,7 +11,7 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.table import data_table
-from tightrope.formats.table.data_table import Chunk, DataTable, OnRaggedRow, explained
+from tightrope.formats.table.data_table import Chunk, DataTable, OnRaggedRow, explain_errors
 from tightrope.formats.table.files import DataFile
 from tightrope.formats.table.metadata import COMMENT, CSV_PREFIX, decode
 
@@ -108,7 +108,7 @@ class CsvTable(DataTable):
 def open_csv(file: DataFile) -> CsvTable:
     """Look at the header and at a first line of metadata."""
     metadata = None
-    with explained(file.name), text_lines(file) as lines:
+    with explain_errors(file.name), text_lines(file) as lines:
         for number, line in enumerate(lines, start=1):
             if line.startswith(CSV_PREFIX):
                 metadata = decode(line[len(CSV_PREFIX) :], file.name)

@@ -81,11 +81,11 @@ class DataTable(ABC):
         """
         constant = {name: value for name, value in self.keys if name in names and name not in self.columns}
         stored = list(dict.fromkeys(name for name in names if name not in constant))
-        with explained(self.path):
+        with explain_errors(self.path):
             for chunk in self._chunks(stored, on_ragged_row, groups):
                 columns = dict(chunk.columns)
                 for name, value in constant.items():
-                    columns[name] = _repeated(value, chunk.rows)
+                    columns[name] = _repeat(value, chunk.rows)
                 yield Chunk(chunk.first_row, chunk.rows, columns, chunk.bytes_read)
 
     @abstractmethod
@@ -107,7 +107,7 @@ def is_parquet(path: str | Path) -> bool:
     )
 
 
-def _repeated(value: str, rows: int) -> Any:
+def _repeat(value: str, rows: int) -> Any:
     import numpy as np
     import pyarrow as pa
 
@@ -116,7 +116,7 @@ def _repeated(value: str, rows: int) -> Any:
 
 
 @contextmanager
-def explained(path: str) -> Iterator[None]:
+def explain_errors(path: str) -> Iterator[None]:
     """Say of pyarrow's and the operating system's errors which file they are about."""
     import pyarrow as pa
 

@@ -110,7 +110,7 @@ def find_files(places: str | Path | Sequence[str | Path], format: str | None = N
     listed = [places] if isinstance(places, str | Path) else list(places)
     if not listed:
         raise InputError("no data: the list of files is empty")
-    stated = _stated(format)
+    stated = _read_stated(format)
     files: list[DataFile] = []
     for place in listed:
         files.extend(_of_place(os.fspath(place), stated))
@@ -158,7 +158,7 @@ def open_store(address: str) -> tuple[Any, str]:
     return system, path
 
 
-def _stated(format: str | None) -> tuple[DataFormat, str | None] | None:
+def _read_stated(format: str | None) -> tuple[DataFormat, str | None] | None:
     if format is None:
         return None
     found = format_of(f"x.{format.lstrip('.')}")
@@ -170,22 +170,22 @@ def _stated(format: str | None) -> tuple[DataFormat, str | None] | None:
 
 def _of_place(place: str, stated: tuple[DataFormat, str | None] | None) -> list[DataFile]:
     if place == STDIN:
-        return [_spooled_stdin(stated)]
+        return [_spool_stdin(stated)]
     if "://" in place:
         return _of_store(place, stated)
     if os.path.isdir(place):
         return _of_directory(place, stated)
     if not os.path.lexists(place) and glob.has_magic(place):
         found = sorted(glob.glob(place, recursive=True), key=_natural)
-        base = _fixed_part(place)
-        files = [file for path in found for file in _of_found(path, stated, base)]
+        base = _find_fixed_part(place)
+        files = [file for path in found for file in _list_found(path, stated, base)]
         if not files:
             raise InputError("no file matches the pattern", Location(place))
         return files
     return [_file(place, stated)]
 
 
-def _of_found(path: str, stated: tuple[DataFormat, str | None] | None, base: str) -> list[DataFile]:
+def _list_found(path: str, stated: tuple[DataFormat, str | None] | None, base: str) -> list[DataFile]:
     return _of_directory(path, stated, base) if os.path.isdir(path) else [_file(path, stated, base)]
 
 
@@ -213,7 +213,7 @@ def _of_store(place: str, stated: tuple[DataFormat, str | None] | None) -> list[
         raise InputError(f"the store cannot be read: {error}", Location(place)) from error
     found = [name for name in found if not any(_is_hidden(part) for part in PurePosixPath(name).parts[1:])]
     addresses = [f"{scheme}://{name}" for name in found]
-    return _of_tree(place, addresses, stated, f"{scheme}://{_fixed_part(path)}")
+    return _of_tree(place, addresses, stated, f"{scheme}://{_find_fixed_part(path)}")
 
 
 def _of_tree(
@@ -244,7 +244,7 @@ def _file(path: str, stated: tuple[DataFormat, str | None] | None, base: str | N
     return DataFile(path, path, *known, keys=keys)
 
 
-def _fixed_part(pattern: str) -> str:
+def _find_fixed_part(pattern: str) -> str:
     """The folders of a pattern before its first wildcard; all of a path without any."""
     if not glob.has_magic(pattern):
         return pattern
@@ -269,21 +269,21 @@ def _natural(path: str) -> list[tuple[int, int | str]]:
     return [(0, int(piece)) if piece.isdigit() else (1, piece) for piece in pieces]
 
 
-def _spooled_stdin(stated: tuple[DataFormat, str | None] | None) -> DataFile:
+def _spool_stdin(stated: tuple[DataFormat, str | None] | None) -> DataFile:
     """Standard input, copied to a file that lives as long as the process: rows may be needed twice."""
     with tempfile.NamedTemporaryFile(prefix="tightrope-", delete=False) as target:
         atexit.register(_forget, target.name)
         shutil.copyfileobj(sys.stdin.buffer, target)
     if stated is not None:
         return DataFile(target.name, STDIN_NAME, *stated)
-    return DataFile(target.name, STDIN_NAME, *_looked_at(target.name))
+    return DataFile(target.name, STDIN_NAME, *_look_at(target.name))
 
 
 def _forget(path: str) -> None:
     Path(path).unlink(missing_ok=True)
 
 
-def _looked_at(path: str) -> tuple[DataFormat, str | None]:
+def _look_at(path: str) -> tuple[DataFormat, str | None]:
     """The format that the first bytes speak of."""
     import pyarrow as pa
 
@@ -302,7 +302,7 @@ def _looked_at(path: str) -> tuple[DataFormat, str | None]:
     return (DataFormat.JSON_LINES if text.startswith(b"{") else DataFormat.CSV), compression
 
 
-def spooled(write: Iterable[Any], schema: Any) -> DataFile:
+def spool(write: Iterable[Any], schema: Any) -> DataFile:
     """Record batches that can be read only once, kept in a file that lives as long as the process."""
     import pyarrow as pa
 

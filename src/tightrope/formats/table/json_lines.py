@@ -11,7 +11,7 @@ from typing import Any
 from tightrope.errors import InputError, Location
 from tightrope.formats.table import data_table
 from tightrope.formats.table.csv_text import text_lines
-from tightrope.formats.table.data_table import Chunk, DataTable, OnRaggedRow, explained
+from tightrope.formats.table.data_table import Chunk, DataTable, OnRaggedRow, explain_errors
 from tightrope.formats.table.files import DataFile
 from tightrope.formats.table.metadata import KEY, decode
 
@@ -53,7 +53,7 @@ class JsonTable(DataTable):
                 read_options=arrow_json.ReadOptions(use_threads=False, block_size=data_table.CHUNK_BYTES),
             ) as reader:
                 for batch in reader:
-                    table = flattened(pa.Table.from_batches([batch]))
+                    table = flatten(pa.Table.from_batches([batch]))
                     columns = {name: _column(table, name, batch.num_rows) for name in names}
                     if batch.num_rows:
                         yield Chunk(first, batch.num_rows, columns, raw.tell() if not raw.closed else 0)
@@ -93,7 +93,7 @@ def open_json_lines(file: DataFile) -> JsonTable:
     """The keys of the first lines are the columns."""
     names: dict[str, None] = {}
     metadata = None
-    with explained(file.name), text_lines(file) as lines:
+    with explain_errors(file.name), text_lines(file) as lines:
         filled = ((n, line) for n, line in enumerate(lines, start=1) if line.strip())
         for number, line in itertools.islice(filled, LOOKED_AT):
             try:
@@ -114,7 +114,7 @@ def open_json_lines(file: DataFile) -> JsonTable:
     return JsonTable(file.name, tuple(names), metadata, file.keys, bytes=file.size(), file=file)
 
 
-def flattened(table: Any) -> Any:
+def flatten(table: Any) -> Any:
     """Columns of objects as columns `outer.inner`, all the way down."""
     import pyarrow as pa
 

@@ -14,7 +14,7 @@ from tightrope.errors import InputError, Location
 from tightrope.formats.table.arrow import in_memory, open_arrow, open_parquet
 from tightrope.formats.table.csv_text import open_csv
 from tightrope.formats.table.data_table import DataTable
-from tightrope.formats.table.files import DataFile, DataFormat, find_files, spooled
+from tightrope.formats.table.files import DataFile, DataFormat, find_files, spool
 from tightrope.formats.table.json_lines import open_json_lines
 
 MOST_IN_MEMORY = 1 << 28
@@ -77,7 +77,7 @@ def _of_memory(data: Any, name: str) -> DataTable:
     if isinstance(data, pa.Table):
         table = data
     elif hasattr(data, "__arrow_c_stream__"):
-        table = _streamed(data, name)
+        table = _stream(data, name)
     else:
         table = pa.Table.from_batches([pa.record_batch(data)])
     opened = in_memory(table, name)
@@ -95,13 +95,13 @@ def _of_batches(batches: Iterable[Any], schema: Any) -> DataTable:
         kept.append(batch)
         size += batch.nbytes
         if size > MOST_IN_MEMORY:
-            return open_table(spooled(chain(kept, coming), schema))
+            return open_table(spool(chain(kept, coming), schema))
     opened = in_memory(pa.Table.from_batches(kept, schema), BATCHES)
     _check_names(opened)
     return opened
 
 
-def _streamed(data: Any, name: str) -> Any:
+def _stream(data: Any, name: str) -> Any:
     """The table of another library, through Arrow's C interface."""
     import pyarrow as pa
 

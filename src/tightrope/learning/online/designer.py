@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.data.counts import Counts
-from tightrope.data.stopping import decided_states
+from tightrope.data.stopping import find_decided_states
 from tightrope.formats.policy import Policy
 from tightrope.learning.online.exploration import Explore
 from tightrope.learning.online.safety import Explored, Safety, bad_states
@@ -22,7 +22,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.planning.design import Design
 from tightrope.planning.directions import Directions
 from tightrope.planning.oracle import Oracle, best_episodes
-from tightrope.planning.priced import Cost, priced
+from tightrope.planning.priced import Cost, price_oracle
 from tightrope.planning.safe import Bounded, careful, entering
 from tightrope.planning.stage import FEWEST, Question, Stage
 from tightrope.problem import Problem
@@ -48,7 +48,7 @@ class Designer:
         """For a learner's question; an episode ends where the objective is decided, or at the cap."""
         model, objective = problem.model, problem.objective
         assert isinstance(model, ParametricMDP)
-        stop = decided_states(objective, model.states)
+        stop = find_decided_states(objective, model.states)
         safety = None
         if asked.avoid is not None and asked.at_most is not None:
             safety = Safety.of(model, asked.avoid, asked.at_most, stop)
@@ -87,7 +87,7 @@ class Designer:
         ask: Oracle = careful(best_episodes(stage.episodes), bad)
         if self.safety is not None:
             ask = Bounded(ask, bad, self.safety.most if bound is None else bound)
-        return priced(ask, self.cost, structure)
+        return price_oracle(ask, self.cost, structure)
 
     def keep_safe(self, sets: Sets, stage: Stage, designed: Callable[[Oracle], Design]) -> Explored:
         """The best exploration that is certified over the sets; `CannotCertify` where there is none."""

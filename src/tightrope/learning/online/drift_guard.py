@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.errors import InputError, chosen
+from tightrope.errors import InputError, choose
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.monitor import DEFAULT_ALPHA, Monitor
 from tightrope.numerics.arrays import OffsetArray
@@ -64,7 +64,7 @@ class OnDrift:
     alpha: float = DEFAULT_ALPHA
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "answer", chosen("on_drift", Answer, self.answer))
+        object.__setattr__(self, "answer", choose("on_drift", Answer, self.answer))
 
 
 def drift_answer(answer: str | None, alpha: float | None) -> OnDrift | None:
@@ -83,7 +83,7 @@ class DriftGuard:
     """A monitor beside a learner, and what is done at its alarm; `restarts` counts those that were made."""
 
     def __init__(self, model: ParametricMDP, asked: OnDrift | str):
-        asked = asked if isinstance(asked, OnDrift) else OnDrift(chosen("on_drift", Answer, asked))
+        asked = asked if isinstance(asked, OnDrift) else OnDrift(choose("on_drift", Answer, asked))
         self.mode = asked.answer
         self.monitor = Monitor(model, alpha=asked.alpha)
         self.restarts = 0

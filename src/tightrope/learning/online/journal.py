@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.formats.atomic import atomic_write_bytes, explained
+from tightrope.formats.atomic import atomic_write_bytes, explain_errors
 from tightrope.formats.documents.answers import OnlineRecord
 from tightrope.formats.documents.coding import from_text, to_plain
 from tightrope.formats.manifest import MANIFEST, Manifest
@@ -114,7 +114,7 @@ class Journal:
         """Add a record; it is on the disk when this returns."""
         self._appended += 1
         data = (json.dumps(to_plain(dict(record)), allow_nan=False) + "\n").encode()
-        with explained(self.directory / RECORDS):
+        with explain_errors(self.directory / RECORDS):
             while data:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
@@ -167,7 +167,7 @@ class Journal:
             asked, had = self.question.get(name), earlier.get(name)
             if asked != had:
                 raise InputError(
-                    f"{self.directory} holds another run: its {name} is {_shown(had)}, not {_shown(asked)}",
+                    f"{self.directory} holds another run: its {name} is {_show(had)}, not {_show(asked)}",
                     hint="name a new directory, or run the same command to go on",
                 )
 
@@ -191,5 +191,5 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     return about, {name.removeprefix("learner_"): array for name, array in arrays.items()}
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     return "not given" if value is None else f"'{value}'" if isinstance(value, str) else str(value)

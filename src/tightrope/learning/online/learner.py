@@ -237,9 +237,9 @@ class OnlineLearner:
 
     def update(self) -> Update:
         """Compute region, sets and policies anew from all episodes so far, whether or not that is due."""
-        found = self._computed()
+        found = self._compute()
         self.data.look()
-        self.last_update, self._values = self._explored(found.update), found.values
+        self.last_update, self._values = self._explore(found.update), found.values
         self._digest, self._near = found.digest, found.near
         new = self.last_update.guarantee
         best = max if maximises(self.objective) else min
@@ -248,7 +248,7 @@ class OnlineLearner:
 
     def preview(self) -> Update:
         """What an update now would say, without making it: the sampling policy stays."""
-        return self._computed().update
+        return self._compute().update
 
     def result(self) -> LearningResult:
         """Everything `learn` says about the data so far: the robust policy, its interval, the ledger."""
@@ -293,7 +293,7 @@ class OnlineLearner:
         self._best = float(state["best"][0])
         self._predictions, self._intervals = Predictions(), None
 
-    def _computed(self) -> Computed:
+    def _compute(self) -> Computed:
         """The update and what goes with it; changes nothing but what can be computed again."""
         begin = time.perf_counter()
         stages = self._stages()
@@ -356,7 +356,7 @@ class OnlineLearner:
             return self.last_update.sampling_policy
         return Policy.uniform(self.model)
 
-    def _explored(self, update: Update) -> Update:
+    def _explore(self, update: Update) -> Update:
         """The update with a new design, where episodes have grown enough since the last one."""
         if self._designer is None or self.data.episodes < REDESIGN * self._designed_at:
             return update

@@ -226,13 +226,13 @@ class Plan(Record):
                 gap = one.curve(self.target.amount)
                 facts.append((one.name, f"gap {gap.expected:.4g} ({gap.low:.3g} to {gap.high:.3g})"))
             else:
-                facts.append((one.name, f"{rounded(one.episodes)} {self.unit}, {likely(one)}"))
+                facts.append((one.name, f"{round_forecast(one.episodes)} {self.unit}, {likely(one)}"))
         if self.exploration is not None:
             facts.append(("next", f"{self.next_episodes:,} episodes, then plan again"))
         return [*facts, ("label", LABEL)]
 
 
-def rounded(number: float) -> str:
+def round_forecast(number: float) -> str:
     """Three digits are more than a forecast knows."""
     if not math.isfinite(number):
         return "> 1,000,000,000"
@@ -243,4 +243,4 @@ def rounded(number: float) -> str:
 
 def likely(strategy: Strategy) -> str:
     """The range in words."""
-    return f"{rounded(strategy.low)} to {rounded(strategy.high)}"
+    return f"{round_forecast(strategy.low)} to {round_forecast(strategy.high)}"

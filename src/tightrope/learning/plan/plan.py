@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 from tightrope.data.counts import Counts
-from tightrope.errors import CannotCertify, InputError, check_type, checked_words
+from tightrope.errors import CannotCertify, InputError, check_keywords, check_type
 from tightrope.formats.policy import PolicyGiven
 from tightrope.learning.learn import Learner, counts_of, parametric
 from tightrope.learning.online.exploration import Explore
@@ -90,7 +90,7 @@ def plan(
     >>> found.curve(1000).expected < found.gap_now, found.next_episodes
     (True, 88)
     """
-    given = checked_words("plan", PlanWords, words)
+    given = check_keywords("plan", PlanWords, words)
     own = {name: given.pop(name, None) for name in OWN}
     target = Target.of(gap, own["optimality"], own["above"], own["budget"])
     cap = own["within_cap"]

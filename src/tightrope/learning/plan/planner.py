@@ -184,7 +184,7 @@ class Planner:
             needed[way.name] = needed.get(same) or self._needed(forecasts[way.name], found.gap_asked)
         amount = min((need.expected for need in needed.values()), default=math.inf)
         for _ in range(_ROUNDS):
-            made = self._designed(min(max(amount, float(FEWEST)), float(MOST_EPISODES)))
+            made = self._design(min(max(amount, float(FEWEST)), float(MOST_EPISODES)))
             designed = Collected(DESIGNED, self._occupancy(made))
             forecasts[DESIGNED] = forecaster(designed.occupancy)
             needed[DESIGNED] = self._needed(forecasts[DESIGNED], found.gap_asked)
@@ -209,7 +209,7 @@ class Planner:
         if not math.isfinite(needed[DESIGNED].expected):
             return self._answer(PlanStatus.UNREACHABLE if found.blind else PlanStatus.BEYOND, found)
         following = self._next_episodes(needed[DESIGNED].expected)
-        stage = self._kept_safe(lambda ask: self._designed(float(following), ask))
+        stage = self._keep_safe(lambda ask: self._design(float(following), ask))
         found = replace(found, exploration=stage, next_episodes=following)
         return self._answer(PlanStatus.PLANNED, found)
 
@@ -243,7 +243,7 @@ class Planner:
 
     # --- how to collect --------------------------------------------------------------------
 
-    def _designed(self, amount: float, oracle: Oracle | None = None) -> Design:
+    def _design(self, amount: float, oracle: Oracle | None = None) -> Design:
         """The design for what so many of the judged policy's episodes cost, looked for from the last one."""
         stage = self.stage
         followed = self._followed
@@ -289,7 +289,7 @@ class Planner:
             made.policy, tuple(policies), tuple(shares), made.optimality, made.solves, steps, loss
         )
 
-    def _kept_safe(self, designed: Callable[[Oracle], Design]) -> Exploration:
+    def _keep_safe(self, designed: Callable[[Oracle], Design]) -> Exploration:
         """A design to explore with; certified over the region where something is to be avoided."""
         if self.designer.safety is None:
             return self._exploration(designed(self.oracle))
@@ -314,7 +314,7 @@ class Planner:
         following = self._next_episodes(math.inf)
         everything = EveryDirection(self.stage.information.size)
         spend = following * self.designer.cost_of(self.stage.episodes.occupancy(self.judged.policy))
-        return self._kept_safe(lambda ask: self.stage.design(everything, spend, ask)), following
+        return self._keep_safe(lambda ask: self.stage.design(everything, spend, ask)), following
 
     def _so_far(self) -> int:
         """Episodes so far; where data do not come in episodes, as many as would take the same steps."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from tightrope.errors import InputError, described
+from tightrope.errors import InputError, describe
 
 
 class Aim(Enum):
@@ -50,7 +50,7 @@ class Target:
             return _gap(gap)
         value = given[aim]
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise InputError(f"`{aim.value}` is {described(value)}, not a number")
+            raise InputError(f"`{aim.value}` is {describe(value)}, not a number")
         if aim is Aim.BUDGET and (value < 1 or value != int(value)):
             raise InputError(f"`budget` is {value:g}, not a whole number of episodes")
         if aim is Aim.OPTIMALITY and not value > 0.0:

@@ -23,7 +23,7 @@ from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
-from tightrope.numerics.unit_sums import SUM_UNIT, added, distilled
+from tightrope.numerics.unit_sums import SUM_UNIT, add, distil
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ def _keeps(
     for t in range(first, last):
         s = successor[t]
         if possible[t] and inside[s] and component[s] == home:
-            mass, exact = added(mass, exact, upper[t])
+            mass, exact = add(mass, exact, upper[t])
     if exact or abs(mass - 1.0) > (last - first + 2) * SUM_UNIT:
         return mass >= 1.0
     terms, size = np.empty(last - first), 0
@@ -138,7 +138,7 @@ def _keeps(
         if possible[t] and inside[s] and component[s] == home:
             terms[size] = upper[t]
             size += 1
-    return distilled(-1.0, terms, size) >= 0.0
+    return distil(-1.0, terms, size) >= 0.0
 
 
 @kernel

@@ -28,7 +28,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
-from tightrope.numerics.unit_sums import SUM_UNIT, added, distilled
+from tightrope.numerics.unit_sums import SUM_UNIT, add, distil
 
 
 class GraphEngine(Protocol):
@@ -165,7 +165,7 @@ def _reach_one(first: int, last: int, bound: FloatArray, without: int) -> bool:
     total, exact = 0.0, True
     for t in range(first, last):
         if t != without:
-            total, exact = added(total, exact, bound[t])
+            total, exact = add(total, exact, bound[t])
     if exact or abs(total - 1.0) > (last - first + 2) * SUM_UNIT:
         return total >= 1.0
     terms, size = np.empty(last - first), 0
@@ -173,7 +173,7 @@ def _reach_one(first: int, last: int, bound: FloatArray, without: int) -> bool:
         if t != without:
             terms[size] = bound[t]
             size += 1
-    return distilled(-1.0, terms, size) >= 0.0
+    return distil(-1.0, terms, size) >= 0.0
 
 
 @kernel
@@ -214,7 +214,7 @@ def must_enter(
             if lower[t] > 0.0:
                 return True
         else:
-            outside, exact = added(outside, exact, upper[t])
+            outside, exact = add(outside, exact, upper[t])
     if not enters or exact or abs(outside - 1.0) > (last - first + 2) * SUM_UNIT:
         return enters and outside < 1.0
     return not _hold_one(first, last, successor, upper, possible, inside, False)
@@ -237,7 +237,7 @@ def can_stay(
         if not possible[t]:
             continue
         if inside[successor[t]]:
-            mass, exact = added(mass, exact, upper[t])
+            mass, exact = add(mass, exact, upper[t])
         else:
             leaves = True
             if lower[t] > 0.0:
@@ -263,4 +263,4 @@ def _hold_one(
         if possible[t] and inside[successor[t]] == wanted:
             terms[size] = upper[t]
             size += 1
-    return distilled(-1.0, terms, size) >= 0.0
+    return distil(-1.0, terms, size) >= 0.0

@@ -53,9 +53,9 @@ def apply(node: Expression, operands: Sequence[Value]) -> Value:
         (operand,) = operands
         return not operand if node.operator == "!" else -operand
     if isinstance(node, Binary):
-        return _checked(_binary(node, operands[0], operands[1]), node.position)
+        return _check(_binary(node, operands[0], operands[1]), node.position)
     assert isinstance(node, Call)
-    return _checked(_call(node, operands), node.position)
+    return _check(_call(node, operands), node.position)
 
 
 def _binary(node: Binary, left: Value, right: Value) -> Value:
@@ -156,7 +156,7 @@ def _check_power(numerator: int, denominator: int, exponent: int, position: Posi
         raise Complaint(f"this power has more than {_MOST_BITS} bits", position)
 
 
-def _checked(value: Value, position: Position | None) -> Value:
+def _check(value: Value, position: Position | None) -> Value:
     size = (
         max(value.numerator.bit_length(), value.denominator.bit_length())
         if isinstance(value, Fraction)

@@ -88,13 +88,13 @@ class _Parts:
             return _parallel(left, right, part.actions)
         inner = self.of(part.inner)
         if isinstance(part, Hiding):
-            return _mapped(inner, dict.fromkeys(part.actions))
+            return _rename(inner, dict.fromkeys(part.actions))
         mapping: dict[str, str | None] = {}
         for old, new in part.renaming:
             if old in mapping:
                 raise Complaint(f"action '{old}' is renamed twice", part.position)
             mapping[old] = new
-        return _mapped(inner, mapping)
+        return _rename(inner, mapping)
 
     def _named(self, part: ModuleName) -> _Part:
         number = self._number.get(part.name)
@@ -123,7 +123,7 @@ def _parallel(left: _Part, right: _Part, actions: tuple[str, ...] | None) -> _Pa
     return _Part((*alone, *together), left.alphabet | right.alphabet)
 
 
-def _mapped(inner: _Part, mapping: Mapping[str, str | None]) -> _Part:
+def _rename(inner: _Part, mapping: Mapping[str, str | None]) -> _Part:
     """With other names for actions; None hides them."""
 
     def name_of(action: str | None) -> str | None:

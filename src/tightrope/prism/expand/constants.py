@@ -65,7 +65,7 @@ def resolve_constants(
         constant.name: formulas.inline(constant.value) for constant in declared if constant.value is not None
     }
     for name, text in given.items():
-        values[name] = _given_value(by_name[name], text)
+        values[name] = _read_given_value(by_name[name], text)
     symbolic: dict[str, Expression] = {}
     for name in dependency_order(definitions, "constants"):
         value = _definition(by_name[name], definitions[name], types, variables, values)
@@ -134,7 +134,7 @@ def _check_missing(
     return tuple(c.name for c in undefined if c.type is Type.DOUBLE)
 
 
-def _given_value(constant: Constant, text: str) -> Literal:
+def _read_given_value(constant: Constant, text: str) -> Literal:
     value = parse_value(text, constant.type)
     if value is None:
         example = {Type.INT: "50", Type.DOUBLE: "0.1, 1e-3 or 1/3", Type.BOOL: "true or false"}

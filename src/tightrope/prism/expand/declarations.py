@@ -46,7 +46,7 @@ def check_variables(model: Model, modules: Iterable[Module]) -> None:
     )
 
 
-def used_names(model: Model, modules: Iterable[Module]) -> frozenset[str]:
+def find_used_names(model: Model, modules: Iterable[Module]) -> frozenset[str]:
     """Every name that stands in an expression of the file, renamed modules copied out."""
     written: list[Expression | None] = [
         *(constant.value for constant in model.constants),

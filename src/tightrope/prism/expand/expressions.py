@@ -25,13 +25,13 @@ class Expander:
 
     def plain(self, expression: Expression, type_: Type, what: str, where: str) -> Expression:
         """An expression over the variables, without parameters."""
-        expanded = self._expanded(expression, type_, what)
+        expanded = self._expand(expression, type_, what)
         refuse_parameters(expanded, self._constants.parameters, where)
         return expanded
 
     def polynomial(self, expression: Expression, what: str, quotients: bool = False) -> Expression:
         """An expression over the variables that is a polynomial in the parameters."""
-        expanded = self._expanded(expression, Type.DOUBLE, what)
+        expanded = self._expand(expression, Type.DOUBLE, what)
         check_polynomial(expanded, self._constants.parameters, what, quotients)
         return expanded
 
@@ -60,12 +60,12 @@ class Expander:
         """The content of a formula, of whatever type it is."""
         written_out = self._formulas.inline(expression)
         type_of(written_out, self._scope)
-        return self._folded(written_out)
+        return self._fold(written_out)
 
-    def _expanded(self, expression: Expression, type_: Type, what: str) -> Expression:
+    def _expand(self, expression: Expression, type_: Type, what: str) -> Expression:
         written_out = self._formulas.inline(expression)
         check_type(written_out, self._scope, type_, what)
-        return self._folded(written_out)
+        return self._fold(written_out)
 
-    def _folded(self, expression: Expression) -> Expression:
+    def _fold(self, expression: Expression) -> Expression:
         return fold(self._constants.symbolic.inline(expression), self._constants.values)

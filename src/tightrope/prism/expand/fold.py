@@ -39,7 +39,7 @@ def fold(expression: Expression, constants: Mapping[str, Expression]) -> Express
     operands = tuple(fold(child, constants) for child in children(expression))
     if isinstance(expression, Call) and expression.function == "pow" and _is_double(expression, constants):
         operands = tuple(_as_double(operand) for operand in operands)
-    return _computed(with_children(expression, operands), operands)
+    return _compute(with_children(expression, operands), operands)
 
 
 def value_of(expression: Expression) -> Value:
@@ -101,7 +101,7 @@ def _as_double(operand: Expression) -> Expression:
     return operand
 
 
-def _computed(expression: Expression, operands: tuple[Expression, ...]) -> Expression:
+def _compute(expression: Expression, operands: tuple[Expression, ...]) -> Expression:
     values = [operand.value for operand in operands if isinstance(operand, Literal)]
     if not operands or len(values) < len(operands):
         return expression

@@ -39,7 +39,7 @@ def initial_states(predicate: Expression, variables: Sequence[StateVariable]) ->
     open_conjuncts = [c for c in conjuncts if not (isinstance(c, Literal) and c.value is True)]
     if any(isinstance(conjunct, Literal) for conjunct in open_conjuncts):
         raise _none(predicate)
-    mentioned, tried = _tried(open_conjuncts, by_name, predicate)
+    mentioned, tried = _try_values(open_conjuncts, by_name, predicate)
     free = [v for v in variables if v.name not in fixed and v.name not in mentioned]
     number = len(tried) * prod(variable.high - variable.low + 1 for variable in free)
     if number > _MOST_STATES:
@@ -82,7 +82,7 @@ def _equation(conjunct: Expression) -> tuple[str, int] | None:
     return None
 
 
-def _tried(
+def _try_values(
     conjuncts: list[Expression], variables: dict[str, StateVariable], predicate: Expression
 ) -> tuple[list[str], list[tuple[int, ...]]]:
     """The variables in the conjuncts, and their values that satisfy them all."""

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from tightrope.prism.expand.commands import CommandExpander
 from tightrope.prism.expand.composition import actions_of, compose
 from tightrope.prism.expand.constants import resolve_constants
-from tightrope.prism.expand.declarations import check_file, check_variables, state_variable, used_names
+from tightrope.prism.expand.declarations import check_file, check_variables, find_used_names, state_variable
 from tightrope.prism.expand.expressions import Expander
 from tightrope.prism.expand.initial import initial_states
 from tightrope.prism.expand.inline import Inliner
@@ -57,7 +57,7 @@ def _expand(model: Model, given: Mapping[str, str], ready: tuple[Synchronisation
         for variables in (model.globals, *(module.variables for module in modules))
         for variable in variables
     }
-    used = used_names(model, modules)
+    used = find_used_names(model, modules)
     constants = resolve_constants(model.constants, given, formulas, variable_types, used=used)
     scope = {**constants.types, **variable_types}
     expander = Expander(formulas, constants, scope)

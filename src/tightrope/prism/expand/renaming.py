@@ -48,7 +48,7 @@ def copy_out(model: Model, formulas: Inliner) -> tuple[Module, ...]:
                 )
             if module.base in (*path, name) or len(path) > 100:
                 raise Complaint(f"module '{name}' is, through renamings, a copy of itself", module.position)
-            result = _renamed(module_of(module.base, (*path, name)), module, known, formulas)
+            result = _rename(module_of(module.base, (*path, name)), module, known, formulas)
         done[name] = result
         return result
 
@@ -68,7 +68,7 @@ def _renamable(model: Model) -> set[str]:
     return found
 
 
-def _renamed(base: Module, renaming: ModuleRenaming, known: set[str], formulas: Inliner) -> Module:
+def _rename(base: Module, renaming: ModuleRenaming, known: set[str], formulas: Inliner) -> Module:
     mapping: dict[str, str] = {}
     for old, new in renaming.renaming:
         if old in mapping:

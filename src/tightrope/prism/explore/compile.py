@@ -80,7 +80,7 @@ class Compiler:
             case Unary("!", operand):
                 return self.graph.negation(self.truth(operand))
             case Unary("-", operand):
-                return self._negated(self.compile(operand))
+                return self._negate(self.compile(operand))
             case Binary():
                 return self._binary(expression)
             case Conditional():
@@ -148,13 +148,13 @@ class Compiler:
                 ]
                 if expression.operator == "*":
                     place = expression.position
-                    return balanced([value for value, _, _ in parts], lambda a, b: self._product(a, b, place))
-                signed = [self._negated(value) if negative else value for value, _, negative in parts]
-                return balanced(signed, self._sum)
+                    return balance([value for value, _, _ in parts], lambda a, b: self._product(a, b, place))
+                signed = [self._negate(value) if negative else value for value, _, negative in parts]
+                return balance(signed, self._sum)
             case "&":
-                return balanced([self.truth(operand) for operand, _ in _chain(expression)], graph.both)
+                return balance([self.truth(operand) for operand, _ in _chain(expression)], graph.both)
             case "|":
-                return balanced([self.truth(operand) for operand, _ in _chain(expression)], graph.either)
+                return balance([self.truth(operand) for operand, _ in _chain(expression)], graph.either)
             case "/":
                 return self._quotient(expression)
             case "=>":
@@ -204,11 +204,11 @@ class Compiler:
                 total[monomial] = self.arithmetic.add(known, product) if known else product
         return total
 
-    def _negated(self, value: Compiled) -> Compiled:
+    def _negate(self, value: Compiled) -> Compiled:
         if isinstance(value, Number):
             return self.arithmetic.negate(value)
         if isinstance(value, Ratio):
-            return Ratio(self._terms(self._negated(value.numerator)), value.denominator)
+            return Ratio(self._terms(self._negate(value.numerator)), value.denominator)
         return {m: self.arithmetic.negate(c) for m, c in self._terms(value).items()}
 
     def _quotient(self, expression: Binary) -> Compiled:
@@ -232,12 +232,12 @@ class Compiler:
             return self.arithmetic.choose(condition, then, otherwise)
         if isinstance(then, Ratio) or isinstance(otherwise, Ratio):
             (a, b), (c, d) = self._parts(then), self._parts(otherwise)
-            return Ratio(self._chosen(condition, a, c), self._chosen(condition, b, d))
+            return Ratio(self._choose(condition, a, c), self._choose(condition, b, d))
         left = self._terms(then, expression.then)
         right = self._terms(otherwise, expression.otherwise)
-        return self._chosen(condition, left, right)
+        return self._choose(condition, left, right)
 
-    def _chosen(self, condition: Boolean, left: Terms, right: Terms) -> Terms:
+    def _choose(self, condition: Boolean, left: Terms, right: Terms) -> Terms:
         zero = self.arithmetic.literal(0, True)
         return {
             m: self.arithmetic.choose(condition, left.get(m, zero), right.get(m, zero))
@@ -253,9 +253,9 @@ class Compiler:
         values = [self.number(argument) for argument in call.arguments]
         match call.function:
             case "min":
-                return balanced(values, arithmetic.minimum)
+                return balance(values, arithmetic.minimum)
             case "max":
-                return balanced(values, arithmetic.maximum)
+                return balance(values, arithmetic.maximum)
             case "floor":
                 return arithmetic.floor(values[0])
             case "ceil":
@@ -292,7 +292,7 @@ class Compiler:
         for k in range(times.low + 1, times.high + 1):
             power = self._terms(self._product(power, base, call.position))
             reached = self.graph.compare(">=", times, self.graph.constant(k))
-            result = self._chosen(reached, power, result)
+            result = self._choose(reached, power, result)
         return result
 
     def _terms(self, value: Compiled, expression: Expression | None = None) -> Terms:
@@ -349,7 +349,7 @@ def _chain(expression: Binary) -> list[tuple[Expression, bool]]:
     return operands[::-1]
 
 
-def balanced(values: Sequence[T], combine: Callable[[T, T], T]) -> T:
+def balance(values: Sequence[T], combine: Callable[[T, T], T]) -> T:
     """a ∘ b ∘ … from left to right; long chains as a balanced tree, to keep it shallow."""
     while len(values) > 8:
         pairs = [combine(values[i], values[i + 1]) for i in range(0, len(values) - 1, 2)]

@@ -40,7 +40,7 @@ class Graph:
     # --- integers --------------------------------------------------------------------------
 
     def constant(self, value: int) -> Integer:
-        return self._interned(
+        return self._intern(
             ("constant", value), lambda: Integer(lambda frame: value, frozenset(), False, value, value)
         )
 
@@ -48,7 +48,7 @@ class Graph:
         low, high = self._ranges[index]
         if low == high:
             return self.constant(low)
-        return self._interned(
+        return self._intern(
             ("variable", index),
             lambda: _of_origin(
                 Integer(lambda frame: frame.column(index), frozenset((index,)), False, low, high),
@@ -182,7 +182,7 @@ class Graph:
         low, high = self._ranges[index]
         if low == high:
             return self.truth(low == 1)
-        return self._interned(
+        return self._intern(
             ("boolean", index),
             lambda: _of_origin(
                 Boolean(lambda frame: frame.column(index), frozenset((index,)), False), VARIABLE, ()
@@ -190,7 +190,7 @@ class Graph:
         )
 
     def compare(self, relation: str, a: Integer, b: Integer) -> Boolean:
-        decided = None if a.fails or b.fails else _decided(relation, a, b)
+        decided = None if a.fails or b.fails else _decide(relation, a, b)
         if decided is not None:
             return self.truth(decided)
         function = _COMPARE[relation]
@@ -272,7 +272,7 @@ class Graph:
             return self.constant(low)
         variables = frozenset[int]().union(*(child.variables for child in children))
         key = (name, *(child.uid for child in children), *extra)
-        return self._interned(
+        return self._intern(
             key, lambda: _of_origin(Integer(run, variables, fails, low, high), name, children)
         )
 
@@ -280,9 +280,9 @@ class Graph:
         variables = frozenset[int]().union(*(child.variables for child in children))
         fails = any(child.fails for child in children)
         key = (name, *(child.uid for child in children))
-        return self._interned(key, lambda: _of_origin(Boolean(run, variables, fails), name, children))
+        return self._intern(key, lambda: _of_origin(Boolean(run, variables, fails), name, children))
 
-    def _interned(self, key: Hashable, make: Callable[[], N]) -> N:
+    def _intern(self, key: Hashable, make: Callable[[], N]) -> N:
         known: N | None = self._known.get(key)
         if known is None:
             known = make()
@@ -305,7 +305,7 @@ def fits(low: int, high: int) -> bool:
     return low >= -(2**63) and high < 2**63
 
 
-def _decided(relation: str, a: Integer, b: Integer) -> bool | None:
+def _decide(relation: str, a: Integer, b: Integer) -> bool | None:
     """The truth value of a comparison that the bounds decide."""
     if a.high < b.low:
         return relation in ("<", "<=", "!=")

@@ -69,17 +69,17 @@ class Instructions:
         begin = len(self._code)
         known: dict[int, int] = {}
         for conjunct in _conjuncts(node):
-            self._code.append((REQUIRE, 0, self._translated(conjunct, known), 0, 0))
+            self._code.append((REQUIRE, 0, self._translate(conjunct, known), 0, 0))
         return begin, len(self._code)
 
     def values(self, nodes: Sequence[Node]) -> tuple[int, int, list[int]]:
         """A list that computes the nodes: its begin, its end, and the registers of the results."""
         begin = len(self._code)
         known: dict[int, int] = {}
-        found = [self._translated(node, known) for node in nodes]
+        found = [self._translate(node, known) for node in nodes]
         return begin, len(self._code), found
 
-    def _translated(self, node: Node, known: dict[int, int]) -> int:
+    def _translate(self, node: Node, known: dict[int, int]) -> int:
         """The register that holds the node's value once the instructions so far have run."""
         if node.uid in known:
             return known[node.uid]
@@ -91,7 +91,7 @@ class Instructions:
         if name == VARIABLE:
             (register,) = node.variables
             return register
-        operands = [self._translated(child, known) for child in children]
+        operands = [self._translate(child, known) for child in children]
         operands += [0] * (3 - len(operands))
         target = self._new(0)
         self._code.append((_CODE[name], target, operands[0], operands[1], operands[2]))

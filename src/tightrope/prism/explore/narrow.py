@@ -205,7 +205,7 @@ class _Listing:
         stopping = (-1, -1) if stop is None else self.instructions.condition(stop)
         rows["program"].append((0, len(groups), 0, len(rows["variable"]), *stopping))
         rows["instruction"] = self.instructions.code.tolist()
-        return self._joined()
+        return self._join()
 
     def _add_command(self, command: CompiledCommand) -> None:
         self.commands.append(command)
@@ -229,7 +229,7 @@ class _Listing:
         own = (updates, len(rows["update"]), factors, len(rows["factor"]))
         rows["command"].append((*guard, *own, self._combinations - layout.size, layout.size))
 
-    def _joined(self) -> OffsetArray:
+    def _join(self) -> OffsetArray:
         """All rows in one table, with references to rows of it."""
         base = dict(zip(self._rows, accumulate(map(len, self._rows.values()), initial=0), strict=False))
         table: OffsetArray = np.zeros((sum(map(len, self._rows.values())), WIDTH), dtype=np.int64)

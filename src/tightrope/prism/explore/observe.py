@@ -19,7 +19,7 @@ from tightrope.model.structure import UNLABELLED, RewardStructure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.assemble import Rows
-from tightrope.prism.explore.compile import Compiler, balanced
+from tightrope.prism.explore.compile import Compiler, balance
 from tightrope.prism.explore.frame import Frame
 from tightrope.prism.explore.parametric_rewards import ParametricObserver, depends_on_parameters
 from tightrope.prism.explore.ratio import Number, integers
@@ -157,7 +157,7 @@ def _total(items: Sequence[RewardItem], compiler: Compiler) -> Number:
     earned = [
         arithmetic.choose(compiler.truth(item.guard), compiler.number(item.reward), zero) for item in items
     ]
-    return balanced(earned, arithmetic.add)
+    return balance(earned, arithmetic.add)
 
 
 def _nearest(number: Number, frame: Frame) -> FloatArray:

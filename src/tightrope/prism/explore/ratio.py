@@ -97,8 +97,8 @@ class Arithmetic:
 
     def multiply(self, a: Number, b: Number) -> Number:
         multiply = self.graph.multiply
-        first, second = self._cancelled(a.numerator, b.denominator)
-        third, fourth = self._cancelled(b.numerator, a.denominator)
+        first, second = self._cancel(a.numerator, b.denominator)
+        third, fourth = self._cancel(b.numerator, a.denominator)
         return self._number(multiply(first, third), multiply(second, fourth), a, b)
 
     def divide(self, a: Number, b: Number, position: Position | None) -> Number:
@@ -211,10 +211,10 @@ class Arithmetic:
     # --- denominators ----------------------------------------------------------------------
 
     def _number(self, numerator: Integer, denominator: Integer, a: Number, b: Number) -> Number:
-        numerator, denominator = self._cancelled(numerator, denominator)
+        numerator, denominator = self._cancel(numerator, denominator)
         return Number(numerator, denominator, a.is_integer and b.is_integer)
 
-    def _cancelled(self, a: Integer, b: Integer) -> tuple[Integer, Integer]:
+    def _cancel(self, a: Integer, b: Integer) -> tuple[Integer, Integer]:
         """The pair without its common factor, where both are constants."""
         if a.constant is None or b.constant is None:
             return a, b

@@ -61,10 +61,10 @@ class Group:
             ]
             if not enabled:
                 return None
-            result = self._joined(result, by_row(enabled, frame.size), part[0][0].position)
+            result = self._join(result, by_row(enabled, frame.size), part[0][0].position)
         return result
 
-    def _joined(self, left: Alternatives | None, right: Alternatives, position: Position) -> Alternatives:
+    def _join(self, left: Alternatives | None, right: Alternatives, position: Position) -> Alternatives:
         if left is None:
             return right
         try:

@@ -47,10 +47,10 @@ class ExpressionBuilder(Transformer[Token, object]):
     """One method a rule; the argument holds the rule's parts in their order."""
 
     def integer(self, parts: list[Token]) -> Expression:
-        return Literal(int(_checked_number(parts[0])), Type.INT, at(parts[0]))
+        return Literal(int(_check_number(parts[0])), Type.INT, at(parts[0]))
 
     def decimal(self, parts: list[Token]) -> Expression:
-        return Literal(Fraction(str(_checked_number(parts[0]))), Type.DOUBLE, at(parts[0]))
+        return Literal(Fraction(str(_check_number(parts[0]))), Type.DOUBLE, at(parts[0]))
 
     def truth(self, parts: list[Token]) -> Expression:
         return Literal(parts[0] == "true", Type.BOOL, at(parts[0]))
@@ -78,18 +78,18 @@ class ExpressionBuilder(Transformer[Token, object]):
         return Conditional(parts[0], parts[1], parts[2], position_of(parts[0]))
 
     def left_chain(self, parts: list[Token | Expression]) -> Expression:
-        return _left_chain(*_chain(parts))
+        return _chain_left(*_chain(parts))
 
     def junction(self, parts: list[Token | Expression]) -> Expression:
-        return _balanced(*_chain(parts))
+        return _balance(*_chain(parts))
 
     def sum(self, parts: list[Token | Expression]) -> Expression:
-        return _balanced(*_chain(parts))
+        return _balance(*_chain(parts))
 
     def product(self, parts: list[Token | Expression]) -> Expression:
         # Regrouping a quotient could divide by what is multiplied with, which may be 0.
         operands, operators = _chain(parts)
-        return (_left_chain if "/" in operators else _balanced)(operands, operators)
+        return (_chain_left if "/" in operators else _balance)(operands, operators)
 
     def lone_expression(self, parts: list[Expression]) -> Expression:
         return parts[0]
@@ -111,7 +111,7 @@ def identifier(token: Token) -> str:
     return str(token)
 
 
-def quoted_identifier(token: Token, kind: str) -> str:
+def unquote_identifier(token: Token, kind: str) -> str:
     """The name between quotes, where PRISM wants an identifier."""
     name = token[1:-1]
     if not _IDENTIFIER.fullmatch(name):
@@ -121,7 +121,7 @@ def quoted_identifier(token: Token, kind: str) -> str:
     return name
 
 
-def _checked_number(token: Token) -> Token:
+def _check_number(token: Token) -> Token:
     _, _, exponent = token.lower().partition("e")
     if len(token) > _MOST_DIGITS or abs(int(exponent or 0)) > _MOST_DIGITS:
         raise Complaint(f"this number has more than {_MOST_DIGITS} digits", at(token))
@@ -133,22 +133,22 @@ def _chain(parts: Sequence[Token | Expression]) -> tuple[list[Expression], list[
     return cast(list[Expression], list(parts[::2])), [str(operator) for operator in parts[1::2]]
 
 
-def _left_chain(operands: Sequence[Expression], operators: Sequence[str]) -> Expression:
+def _chain_left(operands: Sequence[Expression], operators: Sequence[str]) -> Expression:
     result = operands[0]
     for operator, operand in zip(operators, operands[1:], strict=True):
         result = Binary(operator, result, operand, position_of(result))
     return result
 
 
-def _balanced(operands: Sequence[Expression], operators: Sequence[str]) -> Expression:
+def _balance(operands: Sequence[Expression], operators: Sequence[str]) -> Expression:
     """a - b + c - d as (a - b) + (c - d): behind a minus, the right half changes its signs."""
     if len(operands) <= _LONGEST_LEFT_CHAIN:
-        return _left_chain(operands, operators)
+        return _chain_left(operands, operators)
     middle = len(operands) // 2
     joint = operators[middle - 1]
     right_operators = list(operators[middle:])
     if joint == "-":
         right_operators = ["-" if operator == "+" else "+" for operator in right_operators]
-    left = _balanced(operands[:middle], operators[: middle - 1])
-    right = _balanced(operands[middle:], right_operators)
+    left = _balance(operands[:middle], operators[: middle - 1])
+    right = _balance(operands[middle:], right_operators)
     return Binary(joint, left, right, position_of(left))

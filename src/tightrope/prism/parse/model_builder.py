@@ -7,7 +7,7 @@ from typing import cast
 from lark import Token
 
 from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.expression_builder import ExpressionBuilder, at, identifier, quoted_identifier
+from tightrope.prism.parse.expression_builder import ExpressionBuilder, at, identifier, unquote_identifier
 from tightrope.prism.parse.syntax import (
     ActionRenaming,
     Assignment,
@@ -55,7 +55,7 @@ class DeclarationBuilder(ExpressionBuilder):
 
     def label(self, parts: Parts) -> LabelDefinition:
         name, expression = cast(tuple[Token, Expression], tuple(parts))
-        return LabelDefinition(quoted_identifier(name, "label"), expression, at(name))
+        return LabelDefinition(unquote_identifier(name, "label"), expression, at(name))
 
 
 class ModelBuilder(DeclarationBuilder):
@@ -153,7 +153,7 @@ class ModelBuilder(DeclarationBuilder):
         keyword, name = cast(tuple[Token, Token | None], tuple(parts[:2]))
         items = tuple(cast(list[RewardItem], parts[2:]))
         return Rewards(
-            None if name is None else quoted_identifier(name, "reward structure"), items, at(keyword)
+            None if name is None else unquote_identifier(name, "reward structure"), items, at(keyword)
         )
 
     def state_reward(self, parts: Parts) -> RewardItem:
@@ -184,10 +184,10 @@ class ModelBuilder(DeclarationBuilder):
         return ModuleName(identifier(name), at(name))
 
     def full_parallel(self, parts: Parts) -> Composition:
-        return _joined(cast(list[Composition], parts), None)
+        return _join(cast(list[Composition], parts), None)
 
     def interleaved(self, parts: Parts) -> Composition:
-        return _joined(cast(list[Composition], parts), ())
+        return _join(cast(list[Composition], parts), ())
 
     def partial(self, parts: Parts) -> Parallel:
         left, _, _, actions, _, right = cast(
@@ -211,7 +211,7 @@ class ModelBuilder(DeclarationBuilder):
         return identifier(old), identifier(new)
 
 
-def _joined(parts: list[Composition], actions: tuple[str, ...] | None) -> Composition:
+def _join(parts: list[Composition], actions: tuple[str, ...] | None) -> Composition:
     result = parts[0]
     for part in parts[1:]:
         result = Parallel(result, part, actions, result.position)

@@ -24,7 +24,7 @@ from tightrope.prism.parse.parser_tables import load_tables
 from tightrope.prism.parse.property_builder import PropertyBuilder
 from tightrope.prism.parse.property_syntax import Property, PropertyFile, ValueOperator
 from tightrope.prism.parse.refusals import syntax_error
-from tightrope.prism.parse.spelling import spelled
+from tightrope.prism.parse.spelling import spell
 from tightrope.prism.parse.syntax import (
     ActionRenaming,
     Composition,
@@ -113,7 +113,7 @@ def parse_expression(text: str, file: str) -> Expression:
 
 def _with_text(property_: Property, file: PropertyFile) -> Property:
     formula = property_.formula
-    text = file.text_of(formula) if isinstance(formula, ValueOperator) else spelled(formula, file)
+    text = file.text_of(formula) if isinstance(formula, ValueOperator) else spell(formula, file)
     return replace(property_, text=text)
 
 

@@ -80,13 +80,13 @@ _MOST_EXPECTATIONS = 7
 def syntax_error(error: UnexpectedInput, source: Source, spelling: dict[str, str]) -> InputError:
     """The user's error for a parser's; `spelling` gives the text of keyword and operator tokens."""
     if isinstance(error, UnexpectedToken):
-        return _unexpected_token(error, source, spelling)
+        return _refuse_token(error, source, spelling)
     if isinstance(error, UnexpectedCharacters):
-        return _unexpected_character(error, source)
+        return _refuse_character(error, source)
     return source.error("the text cannot be read", None)
 
 
-def _unexpected_token(error: UnexpectedToken, source: Source, spelling: dict[str, str]) -> InputError:
+def _refuse_token(error: UnexpectedToken, source: Source, spelling: dict[str, str]) -> InputError:
     token: Token = error.token
     expected = set(error.accepts or error.expected)
     if token.type == "$END":
@@ -108,10 +108,10 @@ def _unexpected_token(error: UnexpectedToken, source: Source, spelling: dict[str
         return source.error(PROPERTY_WORDS[unknown[1]], _place(source, unknown.start()), PROPERTY_FORM)
     if word and word[1] in refused and str(token)[0].isalpha():
         return source.error(refused[word[1]], Position(position.line, position.column - len(word[0])))
-    if is_property and (special := _unexpected_in_property(token, expected, source, position)):
+    if is_property and (special := _refuse_in_property(token, expected, source, position)):
         return special
     if token.type == "PRIMED":
-        return _unexpected_prime(token, before, source, position)
+        return _refuse_prime(token, before, source, position)
     if "NAME" in expected and token in RESERVED:
         return source.error(
             f"'{token}' is a reserved word of the PRISM language and cannot be a name",
@@ -125,7 +125,7 @@ def _unexpected_token(error: UnexpectedToken, source: Source, spelling: dict[str
     )
 
 
-def _unexpected_prime(token: Token, before: str, source: Source, position: Position) -> InputError:
+def _refuse_prime(token: Token, before: str, source: Source, position: Position) -> InputError:
     if re.search(r"=>\s*\($", before):
         return source.error(
             "'=>' is an implication, so this guard goes on", position, "a command is written  [a] guard -> …"
@@ -162,7 +162,7 @@ def _mistaken_operator(token: Token, source: Source) -> InputError | None:
     return None
 
 
-def _unexpected_in_property(
+def _refuse_in_property(
     token: Token, expected: set[str], source: Source, position: Position
 ) -> InputError | None:
     if token == "{" and "AND" in expected:
@@ -192,7 +192,7 @@ def _place(source: Source, offset: int) -> Position:
     return Position(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
 
 
-def _unexpected_character(error: UnexpectedCharacters, source: Source) -> InputError:
+def _refuse_character(error: UnexpectedCharacters, source: Source) -> InputError:
     position = Position(error.line, error.column)
     rest = source.text[error.pos_in_stream or 0 :]
     if rest.startswith('"'):

@@ -31,7 +31,7 @@ from tightrope.prism.parse.syntax import (
 )
 
 
-def spelled(expression: Expression, file: PropertyFile) -> str:
+def spell(expression: Expression, file: PropertyFile) -> str:
     """The text of a formula of a file; its operators P and R as they stand there."""
     return _Speller(file).text(expression)
 

@@ -86,7 +86,7 @@ class StateFormulas:
         folded = fold(without_labels, self.constants.values)
         if isinstance(folded, Literal):
             return np.full(self._structure.states, bool(folded.value), dtype=np.bool_)
-        members: BoolArray = self._evaluated(folded, columns)
+        members: BoolArray = self._evaluate(folded, columns)
         return members
 
     def is_number(self, expression: Expression) -> bool:
@@ -104,7 +104,7 @@ class StateFormulas:
         if isinstance(folded, Literal):
             exact = RationalArray.constant(Fraction(folded.value), self._structure.states)
         else:
-            values = self._evaluated(folded, columns)
+            values = self._evaluate(folded, columns)
             exact = values if isinstance(values, RationalArray) else RationalArray.from_integers(values)
         return exact.to_float_down(), exact.to_float_up()
 
@@ -124,7 +124,7 @@ class StateFormulas:
     def label(self, name: str, position: Position | None) -> BoolArray:
         """The states with a label."""
         if name in self._labels:
-            return self._defined_label(name, position)
+            return self._find_label(name, position)
         members = self._structure.labels.get(name)
         if members is not None:
             return members
@@ -135,7 +135,7 @@ class StateFormulas:
         known = {*self._labels, *self._structure.labels, *BUILT_IN_LABELS}
         raise Complaint(f'there is no label "{name}"', position, suggestion(name, known, "labels"))
 
-    def _defined_label(self, name: str, position: Position | None) -> BoolArray:
+    def _find_label(self, name: str, position: Position | None) -> BoolArray:
         if name in self._open_labels:
             circle = " → ".join([*self._open_labels, name])
             raise Complaint(f"labels refer to each other in a circle: {circle}", position)
@@ -175,7 +175,7 @@ class StateFormulas:
         self._suggest_quotes(expression, scope)
         return scope
 
-    def _evaluated(self, expression: Expression, columns: Mapping[str, BoolArray]) -> Any:
+    def _evaluate(self, expression: Expression, columns: Mapping[str, BoolArray]) -> Any:
         from tightrope.prism.explore.evaluate import evaluate
 
         states = self._structure.states

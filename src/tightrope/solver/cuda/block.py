@@ -170,12 +170,12 @@ class CudaBlock:
         spread, pairs = self.spread(shift), (most + 1) // 2
         if pairs not in values.recorded:
             there_and_back = Vector(values.now, values.after), values.back
-            run = self.device.record(partial(self._frozen_pairs, there_and_back, spread, pairs))
+            run = self.device.record(partial(self._sweep_frozen_pairs, there_and_back, spread, pairs))
             values.recorded[pairs] = run
         values.recorded[pairs]()
         return 2 * pairs
 
-    def _frozen_pairs(self, there_and_back: tuple[Vector, Vector], shift: Any, pairs: int) -> None:
+    def _sweep_frozen_pairs(self, there_and_back: tuple[Vector, Vector], shift: Any, pairs: int) -> None:
         """Sweeps under the choices taken, every second one back to where the first began."""
         for _ in range(pairs):
             for turn in there_and_back:
@@ -208,7 +208,7 @@ class CudaBlock:
             if measure:
                 arguments = [np.int64(len(x)), self.equations.active, x, y, np.float64(unit), self.change]
                 self.model.launch("largest_change", arguments)
-        return self._measured() if measure else 0.0
+        return self._measure() if measure else 0.0
 
     def _join(self, values: Any, keep: Any, by_keep: bool) -> None:
         assert self.equations.groups is not None
@@ -217,7 +217,7 @@ class CudaBlock:
         arguments = [np.int64(len(start) - 1), start, member, values, keep, best, np.bool_(by_keep)]
         self.model.launch("join", arguments)
 
-    def _measured(self) -> float:
+    def _measure(self) -> float:
         bits = self.device.download(self.change)
         return float(bits.view(np.float64)[0])
 
@@ -255,7 +255,7 @@ class CudaBlock:
                 if self.equations.groups is not None:
                     self._join(out, self.taken, True)
                 w, out = out, w
-            used, change = used + MARGIN_SWEEPS, self._measured()
+            used, change = used + MARGIN_SWEEPS, self._measure()
         return self._of_groups(w), used, change
 
     def factorise_steps(self, values: Vector, reference: Any) -> Any:

@@ -58,7 +58,7 @@ class EmulatedDevice:
         key = tuple(options)
         if key not in self._libraries:
             names = dict.fromkeys(name for width in (0, *self.widths) for name in kernel_names(width))
-            self._libraries[key] = _compiled(options, tuple(names))
+            self._libraries[key] = _compile(options, tuple(names))
         return self._libraries[key]
 
     def launch(self, function: Any, arguments: Sequence[Any], threads: int | None = None) -> None:
@@ -79,7 +79,7 @@ class EmulatedDevice:
         return launches
 
 
-def _compiled(options: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+def _compile(options: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
     """A shared library with one entry for each kernel, kept for the next process by what went into it."""
     entries = "".join(
         f'extern "C" void entry{i}(unsigned blocks, unsigned threads, void **arguments) '

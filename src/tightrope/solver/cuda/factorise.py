@@ -14,7 +14,7 @@ import numpy as np
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 from tightrope.solver.cuda.kernel import CudaKernel
 from tightrope.solver.equations.system import EXIT, Block, Rows, System
-from tightrope.solver.kernels.frozen import factorised
+from tightrope.solver.kernels.frozen import solve_frozen
 
 
 class Factoriser:
@@ -46,7 +46,7 @@ class Factoriser:
             rows = rows._replace(reward=np.zeros(len(self.block)))
         place = np.full(len(x), -1, np.int32)
         lead = self.block.member[self.block.group_start[:-1]]
-        fill = factorised(system, self.block, rows, extra[lead], values, place)
+        fill = solve_frozen(system, self.block, rows, extra[lead], values, place)
         return (values if fill > 0 else None), fill
 
     def _rows(self, taken: IndexArray, x: FloatArray) -> Rows | None:

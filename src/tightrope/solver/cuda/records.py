@@ -53,14 +53,14 @@ class Record:
         assert set(values) <= set(fields)
         self._device, self._fields = device, fields
         self._values = dict(values)
-        self.words = self._packed()
+        self.words = self._pack()
 
     def update(self, **values: Any) -> None:
         """Later launches see these fields instead."""
         self._values |= values
-        self.words = self._packed()
+        self.words = self._pack()
 
-    def _packed(self) -> npt.NDArray[np.void]:
+    def _pack(self) -> npt.NDArray[np.void]:
         words = np.zeros(len(self._fields), np.int64)
         for i, name in enumerate(self._fields):
             value = self._values.get(name)

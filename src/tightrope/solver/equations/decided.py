@@ -33,7 +33,7 @@ def decide(support: Support, equations: Equations) -> Decision:
     if equations.meaning is Meaning.DISCOUNTED:
         if system.unit > 0:
             return Decision(np.zeros(size, np.bool_), value, layer, witness)
-        some = _ever_rewarded(support, equations, system.enabled & (system.reward > 0))
+        some = _find_ever_rewarded(support, equations, system.enabled & (system.reward > 0))
         return Decision(~some, value, layer, witness)
     if equations.meaning is Meaning.REACH:
         target = equations.fixed & (equations.value > 0)
@@ -64,7 +64,7 @@ def decide(support: Support, equations: Equations) -> Decision:
         nature_maximises=system.nature_maximises,
     )
     value[endless.states] = np.inf
-    some = _ever_rewarded(support, equations, rewarded)
+    some = _find_ever_rewarded(support, equations, rewarded)
     return Decision(endless.states | ~some, value, endless.rank, endless.witness)
 
 
@@ -94,7 +94,7 @@ def _free_of_charge(support: Support, equations: Equations) -> BoolArray:
     )
 
 
-def _ever_rewarded(support: Support, equations: Equations, rewarded: BoolArray) -> BoolArray:
+def _find_ever_rewarded(support: Support, equations: Equations, rewarded: BoolArray) -> BoolArray:
     """States whose total reward is positive: a reward now, or with positive probability later."""
     system, structure = equations.system, equations.system.structure
     per_state = np.add.reduceat(rewarded.astype(np.int64), structure.choice_start[:-1])

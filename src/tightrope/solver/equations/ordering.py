@@ -59,7 +59,7 @@ def portions(components: Components, leader: IndexArray, skip: BoolArray) -> Ite
         if position < len(components.order):
             stretches.append((position, len(components.order), False))
     else:
-        stretches = _merged(components)
+        stretches = _merge(components)
     for first, last, is_cyclic in stretches:
         states = components.order[first:last]
         connected = is_cyclic and components.component[states[0]] == components.component[states[-1]]
@@ -167,7 +167,7 @@ def _sort_levels(states: IndexArray, level: IndexArray, ends: OffsetArray, order
         place[level[s] - 1] += 1
 
 
-def _merged(components: Components) -> list[tuple[int, int, bool]]:
+def _merge(components: Components) -> list[tuple[int, int, bool]]:
     """Neighbouring components joined up to a size; stretches without a cycle stay passes."""
     start, cyclic = components.start, components.cyclic
     is_small = np.diff(start)[cyclic].mean() <= SMALL_COMPONENT

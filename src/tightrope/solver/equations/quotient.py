@@ -46,16 +46,16 @@ def collapse(
     if together.count == 0 or not (agent_owns or nature_owns):
         return Quotient(system, True)  # without owners the graph has decided all such components
     if support.is_constant or (agent_owns and nature_owns):
-        return Quotient(_grouped(support, system, together, nature_owns and not support.is_constant), True)
+        return Quotient(_group(support, system, together, nature_owns and not support.is_constant), True)
     if not agent_owns:
         return Quotient(system, False)
     alone = maximal_end_components(support, within=undecided, choices=idle, nature_stays=False)
     same = np.array_equal(alone.internal, together.internal) and alone.count == together.count
-    grouped = _grouped(support, system, alone, False) if alone.count else system
+    grouped = _group(support, system, alone, False) if alone.count else system
     return Quotient(grouped, same)
 
 
-def _grouped(support: Support, system: System, found: EndComponents, nature_leaves: bool) -> System:
+def _group(support: Support, system: System, found: EndComponents, nature_leaves: bool) -> System:
     structure = system.structure
     leader = np.arange(structure.states, dtype=np.int32)
     members = np.flatnonzero(found.component >= 0)

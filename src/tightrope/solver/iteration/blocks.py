@@ -236,7 +236,7 @@ class _Refinement:
         progress.iterations += used
         if away is None:
             return None
-        over, own = self._inherited(middle, goal)
+        over, own = self._inherit(middle, goal)
         farthest = 1.0 / float((away / reference).max())
         fitting = MARGIN_PART * own * farthest
         if fitting < shift:
@@ -257,7 +257,7 @@ class _Refinement:
         is_closest = fitting * (goal / own) < smallest or not settled
         return Bounds(low, high, middle, is_closest and max(below, above) <= farthest)
 
-    def _inherited(self, middle: GroupVector, goal: float) -> tuple[GroupVector, float]:
+    def _inherit(self, middle: GroupVector, goal: float) -> tuple[GroupVector, float]:
         """By how much the upper bound must exceed `middle` in any case (`solver.iteration.around`), and what
         of the goal is left then; nothing and all of it where that would be too little.
         """

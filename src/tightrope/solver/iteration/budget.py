@@ -84,7 +84,7 @@ class Progress:
         if groups >= self.filled_groups:
             self.fill, self.filled_groups = fill, groups
 
-    def _expected_fill(self, groups: int) -> float:
+    def _expect_fill(self, groups: int) -> float:
         """What the largest block factorised so far says of one of so many groups: fill grows with size, on a
         grid about with its square root. Infinite where nothing is known.
         """
@@ -95,11 +95,11 @@ class Progress:
     def may_factorise(self, groups: int) -> bool:
         if groups <= LARGEST_FACTORISATION:
             return True
-        return groups <= 10 * LARGEST_FACTORISATION and self._expected_fill(groups) <= LITTLE_FILL
+        return groups <= 10 * LARGEST_FACTORISATION and self._expect_fill(groups) <= LITTLE_FILL
 
     def patience_for(self, groups: int) -> int:
         """Sweeps after which a block is factorised: fewer where factors are known to be cheap. One with fill
         f costs about 2f² sweeps.
         """
         most = min(PATIENCE, groups // 20 + 60)
-        return int(min(most, 60 + 4 * self._expected_fill(groups) ** 2))
+        return int(min(most, 60 + 4 * self._expect_fill(groups) ** 2))

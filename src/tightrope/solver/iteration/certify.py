@@ -18,7 +18,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetA
 from tightrope.solver.equations.decided import Decision
 from tightrope.solver.equations.equations import Equations, Meaning
 from tightrope.solver.iteration.backend import Backend
-from tightrope.solver.iteration.horizon import weighted
+from tightrope.solver.iteration.horizon import weigh
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ def rank_mixture(
     upward = not equations.owners_maximise
     values = upper if upward else lower
     each = backend.backups.safe_choices(equations.system, values, upward)
-    backed = weighted(each, weights, structure.choice_start[:-1], np.diff(structure.choice_start), upward)
+    backed = weigh(each, weights, structure.choice_start[:-1], np.diff(structure.choice_start), upward)
     slack = (backed < values) if upward else (backed > values)
     placed = _Bounds(backend, equations, lower, upper)
     slack_there = backend.upload(slack[structure.choice_state])

@@ -87,12 +87,12 @@ def play(
         if gap <= goal.precision or progress.is_exhausted:
             return Played(lower, upper)
         if equations.agent_owns:
-            better = _improved_policy(kernel, equations, policy, values, 10 * fine.precision)
+            better = _improve_policy(kernel, equations, policy, values, 10 * fine.precision)
             if better is None:
                 break
             policy = better
         else:
-            improved = _improved_answer(kernel, equations, answer, values, 10 * fine.precision)
+            improved = _improve_answer(kernel, equations, answer, values, 10 * fine.precision)
             if improved is None:
                 break
             answer = improved
@@ -137,7 +137,7 @@ def _best_of(equations: Equations, each: FloatArray) -> OffsetArray:
     return policy
 
 
-def _improved_answer(
+def _improve_answer(
     kernel: Backups, equations: Equations, answer: FloatArray, values: FloatArray, tolerance: float
 ) -> FloatArray | None:
     """Nature's answer where it is strictly better than the one it gave; None where nothing is."""
@@ -151,7 +151,7 @@ def _improved_answer(
     return taken
 
 
-def _improved_policy(
+def _improve_policy(
     kernel: Backups, equations: Equations, policy: OffsetArray, values: FloatArray, tolerance: float
 ) -> OffsetArray | None:
     """The agent's choice where it is strictly better than the one it made; None where nothing is."""

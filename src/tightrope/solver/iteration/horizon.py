@@ -171,7 +171,7 @@ def _over_choices(
     if fixed is not None:
         return each[fixed], fixed
     if weights is not None:
-        return weighted(each, weights, start, np.diff(structure.choice_start), upward), start.copy()
+        return weigh(each, weights, start, np.diff(structure.choice_start), upward), start.copy()
     nothing = -np.inf if system.agent_maximises else np.inf
     each = np.where(system.enabled, each, nothing)
     best = (np.maximum if system.agent_maximises else np.minimum).reduceat(each, start)
@@ -183,7 +183,7 @@ def _over_choices(
     return best, policy
 
 
-def weighted(
+def weigh(
     each: FloatArray, weights: FloatArray, start: OffsetArray, count: OffsetArray, upward: bool
 ) -> FloatArray:
     """Σ weights·each over the choices of every state, rounded outward, within the range of what is summed."""

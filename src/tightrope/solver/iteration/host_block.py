@@ -14,8 +14,8 @@ from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.solver.equations.system import CLOSED, Block, ChoiceModes, Rows, System, longest_choices
 from tightrope.solver.iteration.around import look_around
 from tightrope.solver.iteration.backend import Around, Improvement
-from tightrope.solver.kernels.answered import answered_sweeps
-from tightrope.solver.kernels.frozen import factorised, frozen_sweeps
+from tightrope.solver.kernels.answered import sweep_answered
+from tightrope.solver.kernels.frozen import solve_frozen, sweep_frozen
 from tightrope.solver.kernels.kernel import Kernel
 
 LARGEST = 1e300
@@ -154,7 +154,7 @@ class HostBlock:
         self, values: FloatArray, shift: FloatArray, unit: float, most: int, goal: float
     ) -> tuple[int, float]:
         """See `evaluate`; with the last change."""
-        sweeps = answered_sweeps if self.shared.answers_are_cheap else frozen_sweeps
+        sweeps = sweep_answered if self.shared.answers_are_cheap else sweep_frozen
         return sweeps(self.shared.bounded, self.block, self.rows, shift, values, unit, most, goal)
 
     def answer(self, values: FloatArray, shift: FloatArray, unit: float) -> float:
@@ -177,7 +177,7 @@ class HostBlock:
         return self.shared.kernel.sweep(system, block, values, shift, unit, self.rows, workspace)
 
     def factorise(self, values: FloatArray, shift: FloatArray) -> float:
-        return factorised(self.shared.bounded, self.block, self.rows, shift, values, self.scratch.place)
+        return solve_frozen(self.shared.bounded, self.block, self.rows, shift, values, self.scratch.place)
 
     def find_progress(self, values: FloatArray) -> OffsetArray | None:
         return find_progress(self.shared.support, self.shared.system, self.block, values)
@@ -205,11 +205,11 @@ class HostBlock:
     ) -> tuple[int, float]:
         """See `count_steps`, in place: (sweeps done, last change)."""
         counting, rows = self.shared.counting, self._unrewarded
-        return frozen_sweeps(counting, self.block, rows, reference, counted, 1e-300, most, tolerance)
+        return sweep_frozen(counting, self.block, rows, reference, counted, 1e-300, most, tolerance)
 
     def factorise_steps(self, values: FloatArray, reference: FloatArray) -> FloatArray | None:
         counted, counting = self.scratch.zeros, self.shared.counting
-        solved = factorised(counting, self.block, self._unrewarded, reference, counted, self.scratch.place)
+        solved = solve_frozen(counting, self.block, self._unrewarded, reference, counted, self.scratch.place)
         found = counted[self._lead]
         counted[self.block.member] = 0.0
         return found if solved else None

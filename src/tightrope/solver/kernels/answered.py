@@ -22,7 +22,7 @@ from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, 
 from tightrope.solver.nature.pouring import pour_again
 
 
-def answered_sweeps(
+def sweep_answered(
     system: System,
     block: Block,
     rows: Rows,

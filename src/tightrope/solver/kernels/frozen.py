@@ -18,7 +18,7 @@ LARGEST_FACTORISATION = 40_000
 """Groups in a block beyond which sweeps are the only accelerator."""
 
 
-def frozen_sweeps(
+def sweep_frozen(
     system: System,
     block: Block,
     rows: Rows,
@@ -78,7 +78,7 @@ def _sweep_rows(
     return most, change
 
 
-def factorised(
+def solve_frozen(
     system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, place: IndexArray
 ) -> float:
     """Solve the frozen equations by sparse LU and store the solution; 0 (and nothing stored) if they have

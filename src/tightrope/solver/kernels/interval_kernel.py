@@ -59,10 +59,10 @@ class IntervalKernel(Record):
     def of(model: MDP | IntervalMDP) -> IntervalKernel:
         structure = model.structure
         if isinstance(model, MDP):
-            probability = _scaled(structure, model.probability, above=True, below=True)
+            probability = _scale(structure, model.probability, above=True, below=True)
             return IntervalKernel(structure, probability, probability)
-        lower = _scaled(structure, model.lower, above=True, below=False)
-        upper = _scaled(structure, model.upper, above=False, below=True)
+        lower = _scale(structure, model.lower, above=True, below=False)
+        upper = _scale(structure, model.upper, above=False, below=True)
         # Scaled bounds are a point: what rounding leaves between it and 1 is no freedom of nature's.
         points = (lower != model.lower) if lower is not model.lower else None
         if upper is not model.upper:
@@ -206,7 +206,7 @@ class IntervalKernel(Record):
         return out
 
 
-def _scaled(structure: Structure, bound: FloatArray, *, above: bool, below: bool) -> FloatArray:
+def _scale(structure: Structure, bound: FloatArray, *, above: bool, below: bool) -> FloatArray:
     """`bound` with the rows whose sum misses 1 on the wrong side scaled to sum 1; the same array if there
     are none.
     """

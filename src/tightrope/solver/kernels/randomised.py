@@ -26,7 +26,7 @@ class Mixture:
     origin: OffsetArray
 
 
-def checked_weights(structure: Structure, policy: FloatArray) -> FloatArray:
+def check_weights(structure: Structure, policy: FloatArray) -> FloatArray:
     """The policy's probabilities per choice, validated."""
     if policy.shape != (structure.choices,):
         raise InputError(
@@ -46,7 +46,7 @@ def checked_weights(structure: Structure, policy: FloatArray) -> FloatArray:
     return scaled
 
 
-def checked_choices(structure: Structure, policy: OffsetArray) -> OffsetArray:
+def check_choices(structure: Structure, policy: OffsetArray) -> OffsetArray:
     """A deterministic policy's choice indices, validated."""
     if policy.shape != (structure.states,):
         raise InputError(f"a policy has one choice a state: {structure.states}, not {len(policy)}")
@@ -61,7 +61,7 @@ def checked_choices(structure: Structure, policy: OffsetArray) -> OffsetArray:
     return policy.astype(np.int64)
 
 
-def mixed(kernel: IntervalKernel, weights: FloatArray) -> Mixture:
+def mix(kernel: IntervalKernel, weights: FloatArray) -> Mixture:
     """The chain of a randomised policy."""
     structure = kernel.structure
     used: BoolArray = weights > 0

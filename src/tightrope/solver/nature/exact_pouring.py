@@ -11,7 +11,7 @@ import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.jit import inlined, kernel
-from tightrope.numerics.unit_sums import SUM_UNIT, added, distilled
+from tightrope.numerics.unit_sums import SUM_UNIT, add, distil
 from tightrope.solver.nature.pouring import UNDERFLOW, OrderArray, keep_sorted, pour_fast
 
 
@@ -37,14 +37,14 @@ def spread_exactly(
     swing = -1
     for i in range(k):
         mass[i] = lower[first + i]
-    rest = _left(first, k, 0, lower, upper, order, key)
+    rest = _measure_rest(first, k, 0, lower, upper, order, key)
     for i in range(k):
         t = first + order[first + i]
         room = upper[t] - lower[t]
         if rest > 0.0 and room > 0.0:
             after = rest - room
             if abs(after) <= 2.0 * tolerance:
-                after = _left(first, k, i + 1, lower, upper, order, key)
+                after = _measure_rest(first, k, i + 1, lower, upper, order, key)
             mass[t - first] = upper[t] if after >= 0.0 else lower[t] + rest
             swing = t - first
             rest = after
@@ -52,7 +52,7 @@ def spread_exactly(
 
 
 @kernel
-def _left(
+def _measure_rest(
     first: int,
     k: int,
     saturated: int,
@@ -66,8 +66,8 @@ def _left(
     for i in range(k):
         t = first + order[first + i]
         terms[i] = -(upper[t] if i < saturated else lower[t])
-        total, exact = added(total, exact, terms[i])
-    return total if exact else distilled(1.0, terms, k)
+        total, exact = add(total, exact, terms[i])
+    return total if exact else distil(1.0, terms, k)
 
 
 @kernel

@@ -17,7 +17,7 @@ FEW = 5
 
 
 @inlined
-def _exchanged(x: float, room: float, y: float, other: float) -> tuple[float, float, float, float]:
+def _exchange(x: float, room: float, y: float, other: float) -> tuple[float, float, float, float]:
     """Two successors, the smaller value first."""
     swap = y < x
     return (
@@ -29,7 +29,7 @@ def _exchanged(x: float, room: float, y: float, other: float) -> tuple[float, fl
 
 
 @inlined
-def _poured(total: float, rest: float, x: float, room: float) -> tuple[float, float]:
+def _pour(total: float, rest: float, x: float, room: float) -> tuple[float, float]:
     """The sum with what of `rest` a successor has room for, and what is left."""
     take = min(room, rest)
     return total + take * x, rest - take
@@ -79,18 +79,18 @@ def pour_few(
     total = (low_a * a + low_b * b) + (low_c * c + low_d * d) + low_e * e
     rest = max(1.0 - ((low_a + low_b) + (low_c + low_d) + low_e), 0.0)
     # nine comparisons sort five
-    a, room_a, d, room_d = _exchanged(a, room_a, d, room_d)
-    b, room_b, e, room_e = _exchanged(b, room_b, e, room_e)
-    a, room_a, c, room_c = _exchanged(a, room_a, c, room_c)
-    b, room_b, d, room_d = _exchanged(b, room_b, d, room_d)
-    a, room_a, b, room_b = _exchanged(a, room_a, b, room_b)
-    c, room_c, e, room_e = _exchanged(c, room_c, e, room_e)
-    b, room_b, c, room_c = _exchanged(b, room_b, c, room_c)
-    d, room_d, e, room_e = _exchanged(d, room_d, e, room_e)
-    c, room_c, d, room_d = _exchanged(c, room_c, d, room_d)
-    total, rest = _poured(total, rest, a, room_a)
-    total, rest = _poured(total, rest, b, room_b)
-    total, rest = _poured(total, rest, c, room_c)
-    total, rest = _poured(total, rest, d, room_d)
-    total, rest = _poured(total, rest, e, room_e)
+    a, room_a, d, room_d = _exchange(a, room_a, d, room_d)
+    b, room_b, e, room_e = _exchange(b, room_b, e, room_e)
+    a, room_a, c, room_c = _exchange(a, room_a, c, room_c)
+    b, room_b, d, room_d = _exchange(b, room_b, d, room_d)
+    a, room_a, b, room_b = _exchange(a, room_a, b, room_b)
+    c, room_c, e, room_e = _exchange(c, room_c, e, room_e)
+    b, room_b, c, room_c = _exchange(b, room_b, c, room_c)
+    d, room_d, e, room_e = _exchange(d, room_d, e, room_e)
+    c, room_c, d, room_d = _exchange(c, room_c, d, room_d)
+    total, rest = _pour(total, rest, a, room_a)
+    total, rest = _pour(total, rest, b, room_b)
+    total, rest = _pour(total, rest, c, room_c)
+    total, rest = _pour(total, rest, d, room_d)
+    total, rest = _pour(total, rest, e, room_e)
     return sign * total

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
-from tightrope.numerics.unit_sums import SUM_UNIT, added
+from tightrope.numerics.unit_sums import SUM_UNIT, add
 
 OrderArray = npt.NDArray[np.uint16] | npt.NDArray[np.int32]
 
@@ -301,7 +301,7 @@ def pour_fast(
     start, end = np.uint64(first), np.uint64(last)
     rest, exact = 1.0, True
     for t in range(start, end):
-        rest, exact = added(rest, exact, -lower[t])
+        rest, exact = add(rest, exact, -lower[t])
     if plain:
         rest = 0.0
     else:
@@ -312,10 +312,10 @@ def pour_fast(
         best = np.uint64(i) if plain else start + np.uint64(order[i])
         share = lower[best]
         if rest > tolerance:
-            room, exact = added(upper[best], exact, -share)
+            room, exact = add(upper[best], exact, -share)
             take = min(room, rest)
             share += take
-            rest, exact = added(rest, exact, -take)
+            rest, exact = add(rest, exact, -take)
             swing = abs(values[np.uint32(successor[best])]) if take > 0.0 else swing
             spare = room - take if take > 0.0 else spare
         mass[best - start] = share

@@ -80,7 +80,7 @@ def _image(ball: FloatArray, q: FloatArray, out: FloatArray) -> tuple[float, flo
 
 
 @inlined
-def _climbed(
+def _climb(
     c: int,
     vertex_of: IndexArray,
     rows: FloatArray,
@@ -158,7 +158,7 @@ def inner(
                         q[i] += ball[j, i] * work[j]
                     q[i] *= ball[size, 0] / max(norm, 1e-300)
             else:
-                v = _climbed(c, vertex_of, rows, vertex, link, table, used, q, work)
+                v = _climb(c, vertex_of, rows, vertex, link, table, used, q, work)
                 for i in range(size):
                     best += q[i] * vertex[v, i]
                     q[i] = vertex[v, i]
@@ -233,7 +233,7 @@ def inner_safely(
                 else:
                     best = ball[len(q) + 1, 0] * max(norm - off, 0.0)
             else:
-                v = _climbed(c, vertex_of, rows, vertex, link, table, used, q, work)
+                v = _climb(c, vertex_of, rows, vertex, link, table, used, q, work)
                 if outward:
                     best = outer_value(rows, link, reach, v, q, work)
                 else:

@@ -85,7 +85,7 @@ def polygon_trips(transitions: int) -> tuple[RectangularKernel, Objective]:
     small = _grounds()
     events = Events.tie(Outcomes.of(small), Budget.TIED)
     point = [Fraction(2, 5), Fraction(3, 7)]
-    middle = np.array([float(events.polynomial(e).evaluate(point)) for e in range(len(events))])
+    middle = np.array([float(events.function(e).evaluate(point)) for e in range(len(events))])
     reach = 0.02 * (1.0 + np.arange(len(events)) % 3)
     zeros = np.zeros(len(events), np.int64)
     ledger = Ledger(0.05, len(events), 0.05, "given", Budget.TIED.value, Assumption.FIXED_DESIGN, True)

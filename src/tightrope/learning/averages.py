@@ -125,6 +125,18 @@ def learn_average(
 
     The options are those of `learn`; sets are "tied", "parameter", "expression" or "rectangular": their
     hull counts.
+
+    Example
+    -------
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0.1, 0.9))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "work", {0: p, 1: 1 - p}), (1, "repair", {0: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"up": [0]})
+    >>> data = [[(0, "work", 0)]] * 60 + [[(0, "work", 1), (1, "repair", 0)]] * 20
+    >>> found = tr.learn_average(model, 'S=? [ "up" ]', data, delta=0.01)
+    >>> 0.6 < found.guarantee < 0.8
+    True
     """
     asked = LearnOptions.of("learn_average", options)
     parsed = parse_properties(property, "`property`")

@@ -24,7 +24,7 @@ def remember(function: Callable[P, T]) -> Callable[P, T]:
 
     >>> class Thing: ...
     >>> calls = []
-    >>> size = remembered(lambda thing, unit=1: calls.append(unit) or len(calls))
+    >>> size = remember(lambda thing, unit=1: calls.append(unit) or len(calls))
     >>> thing = Thing()
     >>> size(thing), size(thing), size(thing, unit=2), calls
     (1, 1, 2, [1, 2])

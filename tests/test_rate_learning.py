@@ -159,6 +159,8 @@ def test_both_forms_of_a_log_say_the_same(farm: ParametricCTMC) -> None:
     one, other = (read_exposure(table, farm.structure) for table in (times, waits))
     assert one.jumps.tolist() == other.jumps.tolist() and one.waited.tolist() == other.waited.tolist()
     assert one.jumps.sum() == 3 and one.waited.sum() == 8.5 and one.episodes == 2 and one.censored == 1
+    noted = waits.append_column("mood", pa.array(["good"] * 5))
+    assert read_exposure(noted, farm.structure).read_as == f"{other.read_as}; not read: mood"
 
 
 @pytest.mark.parametrize(
@@ -175,6 +177,10 @@ def test_both_forms_of_a_log_say_the_same(farm: ParametricCTMC) -> None:
         ({"time": ["noon", "later"], "up": [3, 2]}, "column 'time' holds no numbers"),
         ({"duration": [1.0, 1.0], "up": [3, 3]}, "(up=3) follows itself"),
         ({"time": [0.0, 1.0, 2.0], "up": [3, 3, 3], "episode": [1, 2, 1]}, "row 3: an episode goes on here"),
+        ({"duration": [1.0], "up": [3], "up_next": [2]}, "the column 'up_next' says where a row leads"),
+        ({"duration": [1.0], "up": [3], "Next State": [2]}, "the column 'Next State' says where a row leads"),
+        ({"duration": [1.0], "up": [3], "count": [30]}, "the column 'count' says how often a row was seen"),
+        ({"time": [0.0, 1.0], "up": [3, 2], "run": [1, 2]}, "the column 'run' seems to number episodes"),
     ],
 )
 def test_wrong_logs_are_refused_in_words(farm: ParametricCTMC, columns: Any, message: str) -> None:

@@ -77,6 +77,13 @@ _NEXT_PREFIXES = (
 )
 
 
+def is_name_of_next(column: str, variable: str) -> bool:
+    """Whether a column is called like the next value of a variable, or for `state`, like the next state."""
+    names = {plain_name(form.format(variable)) for form in _NEXT_FORMS}
+    names |= set(_NEXT_STATE_HABITS) if variable == STATE else set()
+    return plain_name(column) in names
+
+
 def plain_name(name: str) -> str:
     """A column's name without case, blanks and dashes."""
     return re.sub(r"[\s\-]+", "_", name.strip().lower())

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.data.column_names import COUNT, HABITS, is_name_of_next, plain_name
 from tightrope.data.state_index import StateIndex
 from tightrope.errors import InputError, Location
 from tightrope.formats.table.columns import distinct, whole_numbers
@@ -52,10 +53,11 @@ def read_exposure(data: Any, structure: Structure, format: str | None = None) ->
     if not tables:
         raise InputError("there is no data")
     counter = _Counter(structure)
-    forms = set()
+    forms, unread = set(), dict[str, None]()
     for table in tables:
         form = _form(table, structure)
         forms.add(form.text)
+        unread |= dict.fromkeys(name for name in table.names if name not in form.columns)
         counter.add_table(table, form)
     if len(forms) > 1:
         raise InputError(f"the files are not of one form: {' and '.join(sorted(forms))}")
@@ -66,7 +68,7 @@ def read_exposure(data: Any, structure: Structure, format: str | None = None) ->
         counter.rows,
         counter.episodes,
         counter.censored,
-        forms.pop(),
+        forms.pop() + (f"; not read: {', '.join(unread)}" if unread else ""),
         files,
     )
 
@@ -76,6 +78,10 @@ class _Form:
     clock: str
     names: tuple[str, ...]
     has_episodes: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.clock, *self.names, *([EPISODE] if self.has_episodes else []))
 
     @property
     def text(self) -> str:
@@ -105,7 +111,29 @@ def _form(table: DataTable, structure: Structure) -> _Form:
             f"it needs the columns {wanted}"
             + (", or the index of the state in 'state'" if variables else ""),
         )
-    return _Form(clocks[0], variables if by_variables else (STATE,), EPISODE in table.names)
+    names = variables if by_variables else (STATE,)
+    _refuse_transitions(table, names)
+    return _Form(clocks[0], names, EPISODE in table.names)
+
+
+def _refuse_transitions(table: DataTable, names: tuple[str, ...]) -> None:
+    """Columns that would be left out, and with them what happened."""
+    variables = {*names, STATE}
+    for name in table.names:
+        if name in names:
+            continue
+        said, instead = "", ""
+        if any(is_name_of_next(name, variable) for variable in variables):
+            said = "says where a row leads, and in a log in continuous time the next row does"
+            instead = "leave it out, and give the last state of every episode a row of its own"
+        elif plain_name(name) in (COUNT, *HABITS[COUNT]):
+            said = "says how often a row was seen, and a log in continuous time has a row for every sojourn"
+            instead = "write every sojourn in a row of its own"
+        elif EPISODE not in table.names and plain_name(name) in HABITS[EPISODE]:
+            said = "seems to number episodes, which in a log in continuous time 'episode' does"
+            instead = "call it 'episode', or leave it out if all rows are one episode"
+        if said:
+            raise InputError(f"the column '{name}' {said}", Location(table.path), instead)
 
 
 class _Counter:
@@ -127,7 +155,7 @@ class _Counter:
         return self._waited.astype(np.float64)
 
     def add_table(self, table: DataTable, form: _Form) -> None:
-        wanted = [form.clock, *form.names, *([EPISODE] if form.has_episodes else [])]
+        wanted = list(form.columns)
         parts: list[tuple[FloatArray, OffsetArray, OffsetArray]] = []
         codes: dict[Any, int] = {}
         for chunk in table.chunks(wanted):

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.prism.load import read_prism
+from tightrope.prism.load import load_prism
 
 FOLDER = Path(__file__).parent / "logs"
 RUNS = 60
 
 
 def machine() -> ParametricMDP:
-    model = read_prism(FOLDER / "machine.prism").model
+    model = load_prism(FOLDER / "machine.prism")
     assert isinstance(model, ParametricMDP)
     return model
 

@@ -94,7 +94,7 @@ def test_a_table_and_a_directory(walk: str, tmp_path: Path, capsys: pytest.Captu
         "optimistic-policy.json",
         "tightrope-manifest.json",
     }
-    model = load_prism(walk, {}, "p=0.1:0.9,q=0.1:0.9")
+    model = load_prism(walk, {}, box="p=0.1:0.9,q=0.1:0.9")
     assert read_policy(output / "robust-policy.json", model.structure).is_deterministic
     content = json.loads((output / "result.json").read_text())
     last = json.loads((output / "records.jsonl").read_text().splitlines()[-1])
@@ -143,7 +143,7 @@ def test_an_environment_in_the_loop(
 
 
 def test_an_environment_goes_on_where_it_stopped(walk: str, tmp_path: Path) -> None:
-    model = load_prism(walk, {}, "p=0.1:0.9,q=0.1:0.9")
+    model = load_prism(walk, {}, box="p=0.1:0.9,q=0.1:0.9")
 
     def learned(directory: str, *ends: int) -> OnlineLearner:
         for end in ends:

@@ -13,7 +13,7 @@ from tightrope.data.reading import read_data
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.prism.load import read_prism
+from tightrope.prism.load import load_prism
 
 PRISM = """
 mdp
@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def parametric(path: Path) -> ParametricMDP:
-    model = read_prism(path).model
+    model = load_prism(path)
     assert isinstance(model, ParametricMDP)
     return model
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.prism.load import read_prism_text
+from tightrope.prism.load import build_model, read_text
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.properties.boundary import BoundaryOf
 from tightrope.prism.properties.resolve import resolve
@@ -52,7 +52,7 @@ LOOKING_ON = (
 
 def answer(text: str, boundary: bool) -> tuple[int, bool, float, float]:
     file = parse_properties(text, "--prop")
-    read = read_prism_text(MODEL, boundary=BoundaryOf((file,), {}) if boundary else None)
+    read = build_model(read_text(MODEL), boundary=BoundaryOf((file,), {}) if boundary else None)
     structure = read.model.structure
     question = resolve(file.properties[0], file, structure)
     solution = solve(read.model.instantiate(()), question.objective)
@@ -77,24 +77,24 @@ def test_questions_that_look_on_build_everything(text: str) -> None:
 
 def test_a_formula_that_may_fail_is_left_to_the_property() -> None:
     file = parse_properties(LOOKING_ON[-1], "--prop")
-    assert read_prism_text(MODEL, boundary=BoundaryOf((file,), {})).model.states == 22
+    assert build_model(read_text(MODEL), boundary=BoundaryOf((file,), {})).model.states == 22
 
 
 def test_several_properties_stop_where_all_do() -> None:
     file = parse_properties(
         'const int k; label "low" = x<=k; Pmax=? [ F "far" ]; Pmax=? [ F far & "low" ];', "p"
     )
-    read = read_prism_text(MODEL, boundary=BoundaryOf((file,), {"k": "4"}))
+    read = build_model(read_text(MODEL), boundary=BoundaryOf((file,), {"k": "4"}))
     assert read.is_partial
     assert read.model.states == 12
     file = parse_properties('Pmax=? [ F "far" ]; Rmax=? [ C<=3 ];', "p")
-    assert not read_prism_text(MODEL, boundary=BoundaryOf((file,), {})).is_partial
+    assert not build_model(read_text(MODEL), boundary=BoundaryOf((file,), {})).is_partial
 
 
 def test_what_is_left_out_is_no_deadlock_and_earns_nothing() -> None:
     warnings: list[str] = []
     file = parse_properties('Pmax=? [ F "far" ]', "--prop")
-    read = read_prism_text(MODEL, warn=warnings.append, boundary=BoundaryOf((file,), {}))
+    read = build_model(read_text(MODEL), warn=warnings.append, boundary=BoundaryOf((file,), {}))
     structure = read.model.structure
     far = structure.labels["far"]
     assert not (structure.labels["deadlock"] & far).any()

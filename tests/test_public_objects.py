@@ -112,11 +112,34 @@ def plan() -> tr.Plan:
     return tr.plan(problem, counts(), delta=0.1, gap=0.1, region="likelihood", within_cap=50)
 
 
+@cache
+def chain() -> tr.ParametricCTMC:
+    parameters = tr.Parameters.box(lam=(0.1, 2))
+    (lam,) = parameters.symbols()
+    rows: Any = [(0, {1: lam}), (1, {0: 1, 2: lam})]
+    built = tr.build_ctmc_from_rows(rows, parameters, labels={"on": [1]}, state_rewards={"on": [0, lam, 1]})
+    assert isinstance(built, tr.ParametricCTMC)
+    return built
+
+
+@cache
+def rate_result() -> tr.RateResult:
+    log = tr.simulate_times(chain().instantiate(lam=0.5), 50, seed=1, time=9)
+    return tr.learn_rates(chain(), 'P=? [ F<=2 "on" ]', log, delta=0.1)
+
+
 def reading() -> tr.Reading:
     return tr.read_data([[(0, "a", 0), (0, "b", 2)], [(0, "a", 2)]], model())
 
 
 EXAMPLES: dict[str, Callable[[], Any]] = {
+    "CTMC": lambda: chain().instantiate(lam=0.5),
+    "Exposure": lambda: rate_result().data,
+    "IntervalCTMC": lambda: rate_result().chain,
+    "ParametricCTMC": lambda: chain(),
+    "RateBounds": lambda: rate_result().value,
+    "RateResult": lambda: rate_result(),
+    "TimedRows": lambda: tr.simulate_times(chain().instantiate(lam=0.5), 5, seed=1, time=9),
     "Benchmark": lambda: tr.benchmark("betting(3)"),
     "Check": lambda: verdict().checks[0],
     "Conflict": lambda: tr.Conflict((0, 1), ("p ≤ 0.2", "p ≥ 0.3")),

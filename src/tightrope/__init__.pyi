@@ -2,6 +2,7 @@
 
 from .answering.answer import Answer as Answer
 from .answering.answer import answer as answer
+from .answering.over_rates import RateBounds as RateBounds
 from .answering.product_problem import ProductProblem as ProductProblem
 from .answering.product_problem import temporal_problem as temporal_problem
 from .answering.product_problem import to_hoa as to_hoa
@@ -13,11 +14,15 @@ from .coupled.result import Witness as Witness
 from .data.counts import Counts as Counts
 from .data.design import SamplingDesign as SamplingDesign
 from .data.design import SamplingKind as SamplingKind
+from .data.exposure import Exposure as Exposure
+from .data.exposure import read_exposure as read_exposure
 from .data.reading import Reading as Reading
 from .data.reading import read_data as read_data
 from .data.simulator import Simulator as Simulator
 from .data.simulator import Trajectories as Trajectories
 from .data.state_form import StateForm as StateForm
+from .data.timed_simulator import TimedRows as TimedRows
+from .data.timed_simulator import simulate_times as simulate_times
 from .errors import CannotCertify as CannotCertify
 from .errors import InputError as InputError
 from .errors import Location as Location
@@ -48,6 +53,7 @@ from .learning.plan.answer import Plan as Plan
 from .learning.plan.answer import PlanStatus as PlanStatus
 from .learning.plan.answer import Strategy as Strategy
 from .learning.plan.plan import plan as plan
+from .learning.rates import RateResult as RateResult
 from .learning.rates import learn_rates as learn_rates
 from .learning.result import Interval as Interval
 from .learning.result import LearningResult as LearningResult
@@ -59,6 +65,9 @@ from .loading import load as load
 from .model.arrays import from_arrays as from_arrays
 from .model.builder import build_from_function as build_from_function
 from .model.builder import build_from_rows as build_from_rows
+from .model.continuous import CTMC as CTMC
+from .model.continuous import IntervalCTMC as IntervalCTMC
+from .model.continuous import ParametricCTMC as ParametricCTMC
 from .model.expressions import Expressions as Expressions
 from .model.gymnasium_table import from_gymnasium as from_gymnasium
 from .model.mdp import MDP as MDP
@@ -71,6 +80,8 @@ from .model.parameters import LinearConstraint as LinearConstraint
 from .model.parameters import Parameters as Parameters
 from .model.parametric_mdp import ParametricMDP as ParametricMDP
 from .model.polynomial import Polynomial as Polynomial
+from .model.rate_builder import build_ctmc_from_function as build_ctmc_from_function
+from .model.rate_builder import build_ctmc_from_rows as build_ctmc_from_rows
 from .model.rational_function import RationalFunction as RationalFunction
 from .model.step_choices import StepChoices as StepChoices
 from .model.structure import RewardStructure as RewardStructure

@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.errors import InputError, check_type, describe
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters
-from tightrope.model.region_text import Ranges, box_text, parse_box, parse_domain
+from tightrope.model.region_text import Ranges, box_text, narrow_domain
 from tightrope.numerics.record import Record
 from tightrope.numerics.text_reading import GZIP, plain_suffix, reading
 from tightrope.problem import Model, Problem, constant_texts
@@ -34,7 +34,7 @@ from tightrope.problem import Model, Problem, constant_texts
 if TYPE_CHECKING:
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.prism.explore.search import Progress, Warn
-    from tightrope.prism.load import PrismRates
+    from tightrope.prism.load import BuildWords, PrismRates
     from tightrope.prism.properties.boundary import Boundary
     from tightrope.studies.instance import Instance
 
@@ -99,11 +99,12 @@ class ModelRequest:
 
     def narrowed(self, parameters: Parameters) -> Parameters:
         """Parameters within the ranges and constraints that were asked for."""
-        if (box := box_text(self.params)) is not None:
-            parameters = parse_box(box, parameters.names, "`params`", base=parameters)
-        if self.domain is not None:
-            parameters = parse_domain(self.domain, parameters.names, "`domain`", base=parameters)
-        return parameters
+        return narrow_domain(parameters, box_text(self.params), self.domain)
+
+    def said(self, progress: Progress | None, warn: Warn | None) -> BuildWords:
+        """What is said beside a program."""
+        words = {"box": box_text(self.params), "domain": self.domain, "progress": progress, "warn": warn}
+        return cast("BuildWords", {**words, "boundary": self.boundary})
 
 
 @dataclass(frozen=True)
@@ -129,14 +130,14 @@ def read_model(
     box, domain = box_text(request.params), request.domain
     kind = plain_suffix(path)
     if kind in PRISM_SUFFIXES:
-        from tightrope.prism.load import read_prism
+        from tightrope.prism.load import build_model, read_program
 
-        read = read_prism(path, request.constants, box, domain, progress, warn, request.boundary)
+        read = build_model(read_program(path, request.constants), **request.said(progress, warn))
         return ReadModel(read.model, is_partial=read.is_partial)
     if kind == ".jani":
         from tightrope.formats.jani import read_jani
 
-        return ReadModel(read_jani(path, request.constants, box, domain, progress, warn))
+        return ReadModel(read_jani(path, request.constants, **request.said(progress, warn)))
     if request.constants:
         raise InputError(f"`const` does not go with {path.name}: only PRISM and JANI models have constants")
     if kind == ".drn":
@@ -175,20 +176,18 @@ def read_continuous(
     request: ModelRequest, progress: Progress | None = None, warn: Warn | None = None
 ) -> PrismRates:
     """Build the chain in continuous time that is asked for."""
-    from tightrope.prism.load import read_rates
+    from tightrope.prism.load import PrismRates, build_rates, read_program
 
-    box = box_text(request.params)
     path = _existing(request.source)
     if plain_suffix(path) == ".drn":
         from tightrope.formats.drn.read_continuous import read_rates_drn
-        from tightrope.prism.load import PrismRates
 
         if request.constants:
             raise InputError(
                 f"`const` does not go with {path.name}: only PRISM and JANI models have constants"
             )
-        return PrismRates(read_rates_drn(path, box, request.domain))
-    return read_rates(path, request.constants, box, request.domain, progress, warn, request.boundary)
+        return PrismRates(read_rates_drn(path, box_text(request.params), request.domain))
+    return build_rates(read_program(path, request.constants), **request.said(progress, warn))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

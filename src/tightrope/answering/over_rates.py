@@ -13,6 +13,8 @@ from tightrope.answering.timed import TimedEvaluation
 from tightrope.answering.values import Bounds
 from tightrope.errors import InputError
 from tightrope.model.continuous import IntervalCTMC
+from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.rounding import text_above, text_below
 from tightrope.prism.parse.diagnostics import Source
 from tightrope.prism.parse.property_syntax import Property, PropertyFile, ValueOperator
 from tightrope.prism.properties.resolve import PropertyOptions
@@ -23,15 +25,26 @@ NATURE = (
 )
 
 
-@dataclass(frozen=True)
-class RateBounds:
-    """`lower ≤ value ≤ upper` at the initial states, whatever the rates within their intervals."""
+@dataclass(frozen=True, eq=False, repr=False)
+class RateBounds(Record):
+    """`lower ≤ value ≤ upper` at the initial states, whatever the rates within their intervals.
+
+    >>> import tightrope as tr
+    >>> tr.RateBounds(0.25, 0.5, 12, ())
+    RateBounds: [0.25, 0.5]
+    """
 
     lower: float
     upper: float
     iterations: int
     missed: tuple[str, ...]
     notes: tuple[str, ...] = (NATURE,)
+
+    def _title_(self) -> str:
+        return f"RateBounds: [{text_below(self.lower)}, {text_above(self.upper)}]"
+
+    def _facts_(self) -> Facts:
+        return [("missed", text) for text in self.missed]
 
 
 def value_operator(property_: Property, file: PropertyFile) -> ValueOperator:

@@ -23,19 +23,28 @@ import numpy.typing as npt
 
 from tightrope.data.column_names import COUNT, HABITS, is_name_of_next, plain_name
 from tightrope.data.state_index import StateIndex
+from tightrope.data.timed_simulator import TimedRows
 from tightrope.errors import InputError, Location
 from tightrope.formats.table.columns import distinct, whole_numbers
 from tightrope.formats.table.data_table import Chunk, DataTable
 from tightrope.formats.table.opening import open_tables
-from tightrope.model.structure import Structure
+from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.record import Facts, Record, freeze_fields
 
 TIME, DURATION, EPISODE, STATE = "time", "duration", "episode", "state"
 
 
-@dataclass(frozen=True, eq=False)
-class Exposure:
-    """`jumps[t]` counts transition t, `waited[s]` is the time spent in state s."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Exposure(Record):
+    """`jumps[t]` counts transition t, `waited[s]` is the time spent in state s.
+
+    >>> import tightrope as tr, pyarrow as pa
+    >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: 1})])
+    >>> seen = tr.read_exposure(pa.table({"duration": [2.0, 0.5, 1.0], "state": [0, 1, 0]}), chain)
+    >>> seen.jumps.tolist(), seen.waited.tolist(), seen.censored
+    ([1, 1], [3.0, 0.5], 1)
+    """
 
     jumps: OffsetArray
     waited: FloatArray
@@ -46,9 +55,28 @@ class Exposure:
     read_as: str
     files: tuple[str, ...] = field(default=())
 
+    def __post_init__(self) -> None:
+        freeze_fields(self)
 
-def read_exposure(data: Any, structure: Structure, format: str | None = None) -> Exposure:
-    """Read a log: a path, several, or a table."""
+    def _title_(self) -> str:
+        total = float(self.waited.sum())
+        return f"Exposure: {int(self.jumps.sum()):,} jumps in {self.episodes:,} episodes, time {total:.6g}"
+
+    def _facts_(self) -> Facts:
+        return [("read as", self.read_as), ("cut off", f"{self.censored:,} sojourns")]
+
+
+def read_exposure(data: Any, model: Structured | Structure, format: str | None = None) -> Exposure:
+    """Read a log: a path, several, a table, or what `simulate_times` gives.
+
+    >>> import tightrope as tr
+    >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: 1})]).instantiate()
+    >>> float(tr.read_exposure(tr.simulate_times(chain, 3, seed=1, time=10), chain).waited.sum())
+    30.0
+    """
+    structure = model if isinstance(model, Structure) else model.structure
+    if isinstance(data, TimedRows):
+        data = data.table()
     tables = open_tables(data, format)
     if not tables:
         raise InputError("there is no data")

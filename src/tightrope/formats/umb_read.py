@@ -1,6 +1,7 @@
 """Reading UMB, the binary exchange format that Storm and other model checkers share.
 
-The package `umbi` (an optional extra) unpacks the archive and checks its index. A model of discrete time
+The package `umbi` (an optional extra) unpacks the archive and checks its index, `umb_arrays` reads what is
+large. A model of discrete time
 with at most one player becomes an `MDP`, or an `IntervalMDP` where its branches carry intervals. Atomic
 propositions are labels, reward annotations of states and choices are rewards, and states keep their
 valuations. Where the branches of a choice earn rewards it earns their expectation, on which alone values
@@ -21,6 +22,7 @@ import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.umb import umb_is_available
+from tightrope.formats.umb_arrays import decode_archive
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import UNLABELLED, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray
@@ -35,10 +37,8 @@ def read_umb(path: str | Path) -> MDP | IntervalMDP:
         raise InputError(
             "UMB files need the package umbi", Location(str(path)), "pip install 'tightrope[umbi]'"
         )
-    import umbi.umb
-
     with _refusing(path):
-        archive = umbi.umb.read(path)
+        archive = decode_archive(path)
     system = archive.index.transition_system
     if system.time != "discrete":
         raise InputError(f"its time is {system.time}, and only discrete time is read", Location(str(path)))
@@ -149,10 +149,7 @@ def _annotations(
 
 
 def _valuations(archive: Any) -> dict[str, Any]:
-    rows = (archive.valuations or {}).get("states") or []
-    if not rows:
-        return {}
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return dict((archive.valuations or {}).get("states") or {})
 
 
 def _no_states(states: int) -> BoolArray:

@@ -9,8 +9,10 @@ bounds on the value that the chain has.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from tightrope.errors import InputError, check_number, describe
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.rounding import text_above, text_below
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Property, PropertyFile
 from tightrope.prism.properties.resolve import PropertyOptions, pick
@@ -38,6 +41,15 @@ class RateResult(Record):
 
     With probability at least 1 − `ledger.delta` the true rates lie in their intervals, and then the chain's
     value lies in `value`, whatever fixed or changing rates within `chain` it has.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(lam=(0.01, 10))
+    >>> (lam,) = parameters.symbols()
+    >>> model = tr.build_ctmc_from_rows([(0, {1: lam}), (1, {0: 1})], parameters, labels={"on": [1]})
+    >>> log = tr.simulate_times(model.instantiate(lam=2), 40, seed=1, time=50)
+    >>> result = tr.learn_rates(model, 'S=? [ "on" ]', log, delta=0.05)
+    >>> [(text, round(low, 1), round(high, 1)) for text, low, high, *_ in result.rates]
+    [('lam', 1.8, 2.3)]
     """
 
     question: str
@@ -48,12 +60,15 @@ class RateResult(Record):
     chain: IntervalCTMC | None
     value: RateBounds | None
     ledger: Ledger
-    seconds: dict[str, float]
+    seconds: Mapping[str, float] = field(compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
 
     def _title_(self) -> str:
         if self.value is None:
             return "RateResult: the region is empty"
-        return f"RateResult: [{self.value.lower:.6g}, {self.value.upper:.6g}]"
+        return f"RateResult: [{text_below(self.value.lower)}, {text_above(self.value.upper)}]"
 
     def _facts_(self) -> Facts:
         rates = [
@@ -85,12 +100,12 @@ def learn_rates(
     * `data`: files or a table with a column `time` or `duration`, see docs/data.md.
 
     >>> import tightrope as tr
-    >>> from tightrope.prism.load import load_rates_text
-    >>> text = "ctmc const double lam; module m x:[0..1]; [] x=0 -> lam:(x'=1); [] x=1 -> 1:(x'=0); endmodule"
-    >>> model = load_rates_text(text, box="lam=0.01:10")
+    >>> parameters = tr.Parameters.box(lam=(0.01, 10))
+    >>> (lam,) = parameters.symbols()
+    >>> model = tr.build_ctmc_from_rows([(0, {1: lam}), (1, {0: 1})], parameters, labels={"on": [1]})
     >>> import pyarrow as pa
-    >>> log = pa.table({"duration": [2.0, 1.0] * 200, "x": [0, 1] * 200})
-    >>> result = tr.learn_rates(model, "S=? [ x=1 ]", log, delta=0.05)
+    >>> log = pa.table({"duration": [2.0, 1.0] * 200, "state": [0, 1] * 200})
+    >>> result = tr.learn_rates(model, 'S=? [ "on" ]', log, delta=0.05)
     >>> round(result.value.lower, 2), round(result.value.upper, 2)
     (0.28, 0.39)
     """

@@ -77,7 +77,7 @@ def build_from_function(
         for action, distribution in successors(states[at]).items():
             row: dict[int, Probability] = {}
             for successor, probability in distribution.items():
-                if _is_zero(probability):
+                if is_zero(probability):
                     continue
                 if successor not in number:
                     number[successor] = len(states)
@@ -92,17 +92,17 @@ def build_from_function(
         states=len(states),
         labels={name: [s for s, x in enumerate(states) if test(x)] for name, test in (labels or {}).items()},
         state_rewards={
-            name: [_amount(reward(x)) for x in states] for name, reward in (state_rewards or {}).items()
+            name: [amount_of(reward(x)) for x in states] for name, reward in (state_rewards or {}).items()
         },
         choice_rewards={
-            name: [_amount(reward(x, a)) for x, a in choice_of_row]
+            name: [amount_of(reward(x, a)) for x, a in choice_of_row]
             for name, reward in (choice_rewards or {}).items()
         },
         transition_rewards={
             name: [{s: reward(states[at], a, states[s]) for s in row} for at, a, row in rows]
             for name, reward in (transition_rewards or {}).items()
         },
-        valuations=_valuations(states, variables),
+        valuations=valuations_of(states, variables),
         own_states=states,
     )
 
@@ -133,7 +133,7 @@ def build_from_rows(
     3
     """
     named = (labels, state_rewards, choice_rewards, transition_rewards, valuations)
-    _check_arguments(parameters, initial, *named)
+    check_arguments(parameters, initial, *named)
     if states is not None:
         check_type("states", states, int, "a number of states")
     if own_states is not None:
@@ -142,11 +142,11 @@ def build_from_rows(
     order = sorted(range(len(listed)), key=lambda i: listed[i][0])
     total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
     parameters = parameters or Parameters()
-    skeleton = _Skeleton()
+    skeleton = Skeleton()
     probabilities: list[Probability] = []
     for i in order:
         state, action, distribution = listed[i]
-        kept = {s: p for s, p in distribution.items() if not _is_zero(p)}
+        kept = {s: p for s, p in distribution.items() if not is_zero(p)}
         skeleton.add(state, action, list(kept))
         probabilities.extend(kept.values())
     structure = skeleton.structure(
@@ -174,7 +174,8 @@ def build_from_rows(
     return ParametricMDP(structure, renumbered, expressions, parameters)
 
 
-def _check_arguments(parameters: object, initial: object, *named: Mapping[str, Any] | None) -> None:
+def check_arguments(parameters: object, initial: object, *named: Mapping[str, Any] | None) -> None:
+    """Types of what both kinds of builders take."""
     if parameters is not None:
         check_type("parameters", parameters, Parameters, "Parameters, such as tr.Parameters.box(p=(0, 1))")
     check_type("initial", initial, int, "the number of a state")
@@ -201,7 +202,7 @@ def _list_rows(rows: Any) -> list[Row]:
 
 
 @dataclass
-class _Skeleton:
+class Skeleton:
     """Rows on their way to CSR arrays."""
 
     choice_state: list[int] = field(default_factory=list)
@@ -274,19 +275,22 @@ def _scalar(probability: Probability) -> Function | Number:
     return probability
 
 
-def _is_zero(probability: Probability) -> bool:
+def is_zero(probability: Probability) -> bool:
+    """Whether a transition cannot happen, so that the model does not have it."""
     if isinstance(probability, tuple):
         return exact(probability[1]) == 0
     return as_function(probability) == Polynomial({})
 
 
-def _amount(value: Any) -> Amount:
+def amount_of(value: Any) -> Amount:
+    """A reward: a polynomial, or a number."""
     return value if isinstance(value, Polynomial) else float(value)
 
 
-def _valuations(
+def valuations_of(
     states: Sequence[Any], variables: Callable[[Any], Mapping[str, int | bool]] | None
 ) -> dict[str, list[int | bool]]:
+    """The values of the state variables: what `variables` says, or the fields of a NamedTuple."""
     if variables is None:
         names = getattr(states[0], "_fields", None)
         if names is None:

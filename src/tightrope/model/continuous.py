@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -42,15 +43,21 @@ LARGEST_RATE = 1000
 """Parameters of rates lie in [0, LARGEST_RATE] where nothing else is said."""
 
 
+def rate_box(names: tuple[str, ...]) -> Parameters:
+    """The domain of parameters of rates of which nothing is said."""
+    return Parameters.box(**dict.fromkeys(names, (0, LARGEST_RATE)))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ParametricCTMC(Structured):
     """`expression[t]` is the row of `expressions` that is the rate of transition t.
 
-    >>> from tightrope.prism.load import load_rates_text
-    >>> text = "ctmc const double lam; module m x:[0..1]; [] x=0 -> 2*lam:(x'=1); endmodule"
-    >>> model = load_rates_text(text, box="lam=0.5:2")
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(lam=(0.5, 2))
+    >>> (lam,) = parameters.symbols()
+    >>> model = tr.build_ctmc_from_rows([(0, {1: 2 * lam}), (1, {0: 3})], parameters)
     >>> model.instantiate(lam=1).rate.tolist()
-    [2.0, 1.0]
+    [2.0, 3.0]
     """
 
     structure: Structure
@@ -61,7 +68,7 @@ class ParametricCTMC(Structured):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "expression", frozen_array(self.expression, np.int32))
-        object.__setattr__(self, "earned", dict(self.earned))
+        object.__setattr__(self, "earned", MappingProxyType(dict(self.earned)))
         _check_chain(self.structure)
         if self.expression.shape != (self.transitions,):
             raise InputError(f"{len(self.expression)} rates for {self.transitions} transitions")
@@ -135,7 +142,13 @@ class ParametricCTMC(Structured):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CTMC(Structured):
-    """The rate of transition t is `exact[expression[t]]`; `earned` is per state and unit of time."""
+    """The rate of transition t is `exact[expression[t]]`; `earned` is per state and unit of time.
+
+    >>> import tightrope as tr
+    >>> chain = tr.build_ctmc_from_rows([(0, {1: "1/3"}), (1, {0: 2, 1: 1})]).instantiate()
+    >>> chain.exit_rate.tolist(), tr.answer(chain, "P=? [ X X true ]").bounds
+    ([0.3333333333333333, 3.0], (1.0, 1.0))
+    """
 
     structure: Structure
     expression: IndexArray
@@ -147,7 +160,7 @@ class CTMC(Structured):
         _check_chain(self.structure)
         earned = {name: reward.per_choice(self.structure) for name, reward in self.structure.rewards.items()}
         earned.update((name, frozen_array(values, np.float64)) for name, values in self.earned.items())
-        object.__setattr__(self, "earned", earned)
+        object.__setattr__(self, "earned", MappingProxyType(earned))
         if np.less(self.exact.numerator, 0).any():
             raise InputError("a rate is negative")
         empty = np.flatnonzero(np.equal(self.exit_exact.numerator, 0)[self.signatures.of_choice])
@@ -198,6 +211,12 @@ class IntervalCTMC(Structured):
 
     Within a state transitions with one expression have one rate. `earned` are the lowest and the highest
     rewards per state and unit of time.
+
+    >>> import tightrope as tr
+    >>> chain = tr.build_ctmc_from_rows([(0, {1: (1, 2)})], labels={"end": [1]})
+    >>> low, high = (tr.answer(chain, f'P{way}=? [ F<=1 "end" ]').bounds for way in ("min", "max"))
+    >>> round(low[0], 4), round(high[1], 4)
+    (0.6321, 0.8647)
     """
 
     structure: Structure
@@ -209,7 +228,8 @@ class IntervalCTMC(Structured):
     def __post_init__(self) -> None:
         for name, dtype in (("expression", np.int32), ("lower", np.float64), ("upper", np.float64)):
             object.__setattr__(self, name, frozen_array(getattr(self, name), dtype))
-        object.__setattr__(self, "earned", dict(self.earned))
+        earned = {name: tuple(frozen_array(a) for a in pair) for name, pair in self.earned.items()}
+        object.__setattr__(self, "earned", MappingProxyType(earned))
         _check_chain(self.structure)
         wrong = np.flatnonzero(~((self.lower >= 0) & (self.lower <= self.upper) & np.isfinite(self.upper)))
         if len(wrong):

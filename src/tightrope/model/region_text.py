@@ -77,6 +77,15 @@ def parse_box(
     return Parameters(tuple(names), lower, upper, base.constraints)
 
 
+def narrow_domain(base: Parameters, box: str | None, domain: str | None) -> Parameters:
+    """The part of a domain that a box and constraints leave, where they are given."""
+    if box is not None:
+        base = parse_box(box, base.names, base=base)
+    if domain is not None:
+        base = parse_domain(domain, base.names, base=base)
+    return base
+
+
 def parse_point(text: str, names: Sequence[str], option: str = "`at`") -> tuple[Fraction, ...]:
     """`p=0.55,q=0.0004`, every parameter exactly once."""
     reader = _Reader(text, names, option)

@@ -21,12 +21,13 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.linear_program import LinearProgram, LinearStatus, dual_bounds, proves_empty
+from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down, up
 from tightrope.statistics.rates import RateEvents
 
 
-@dataclass(frozen=True, eq=False)
-class RateRegion:
+@dataclass(frozen=True, eq=False, repr=False)
+class RateRegion(Record):
     """{ θ : matrix·θ ≤ bound, lower ≤ θ ≤ upper }, with the box drawn tight; `is_empty` only where proved."""
 
     lower: FloatArray

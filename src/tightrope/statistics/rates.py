@@ -37,6 +37,7 @@ from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.record import Record
 
 SHAPE = 0.5
 """a of the mixing distribution; its mean a/b is a rate in the middle of the domain."""
@@ -44,8 +45,8 @@ SHAPE = 0.5
 _MOST_HALVINGS = 200
 
 
-@dataclass(frozen=True, eq=False)
-class RateClasses:
+@dataclass(frozen=True, eq=False, repr=False)
+class RateClasses(Record):
     """The distinct unknown rates up to a factor: expression e is factor[e] times class of_expression[e].
 
     Constants have class −1.
@@ -76,8 +77,8 @@ class RateClasses:
         return len(self.base)
 
 
-@dataclass(frozen=True, eq=False)
-class RateEvents:
+@dataclass(frozen=True, eq=False, repr=False)
+class RateEvents(Record):
     """How often each class was seen, over which exposure, and the interval of its rate."""
 
     classes: RateClasses

@@ -12,7 +12,7 @@ from tightrope.formats.drn.values import ExactValues, Model, Values
 from tightrope.formats.number_values import NumberValues
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.parameters import Parameters
-from tightrope.model.region_text import parse_box, parse_domain
+from tightrope.model.region_text import narrow_domain, parse_domain
 from tightrope.numerics.text_reading import reading
 
 
@@ -41,10 +41,8 @@ def read_drn(
 
 def _values(path: Path, header: Header, box: str | None, domain: str | None) -> Values:
     names = header.parameters
-    parameters = parse_box(box, names) if box is not None else Parameters.unit_box(names)
-    if domain is not None:
-        parameters = parse_domain(domain, names, base=parameters)
-    elif box is None and header.notes is not None and header.notes.domain:
+    parameters = narrow_domain(Parameters.unit_box(names), box, domain)
+    if box is None and domain is None and header.notes is not None and header.notes.domain:
         try:
             parameters = parse_domain(header.notes.domain, names)
         except InputError as error:

@@ -21,11 +21,11 @@ from tightrope.formats.drn.body import Body
 from tightrope.formats.drn.header import read_header
 from tightrope.formats.number_text import exact_number, nearest_double
 from tightrope.formats.polynomial_text import parse_polynomial
-from tightrope.model.continuous import LARGEST_RATE, ParametricCTMC
+from tightrope.model.continuous import ParametricCTMC, rate_box
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
-from tightrope.model.region_text import parse_box, parse_domain
+from tightrope.model.region_text import narrow_domain
 from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import IndexArray
@@ -49,12 +49,7 @@ def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None 
     with reading(path) as file:
         lines = enumerate(file, 1)
         header = read_header(path, lines, continuous=True)
-        names = header.parameters
-        parameters = Parameters.box(**dict.fromkeys(names, (0, LARGEST_RATE)))
-        if box is not None:
-            parameters = parse_box(box, names, base=parameters)
-        if domain is not None:
-            parameters = parse_domain(domain, names, base=parameters)
+        parameters = narrow_domain(rate_box(header.parameters), box, domain)
         body = Body(path, header, RateValues(parameters))
         body.read(lines, None)
     found = assemble(body)

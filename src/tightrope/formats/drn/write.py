@@ -18,6 +18,7 @@ from tightrope.formats.drn.notes import Notes, valuation_text
 from tightrope.formats.drn.values import Model
 from tightrope.formats.number_text import decimal_text
 from tightrope.formats.written_by import DRN_MARK
+from tightrope.model.continuous import Continuous
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -30,8 +31,8 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 _STATES_AT_ONCE = 4096
 
 
-def write_drn(model: Model, path: str | Path) -> None:
-    """The file appears whole or not at all.
+def write_drn(model: Model | Continuous, path: str | Path) -> None:
+    """The file appears whole or not at all; chains in continuous time are written with their rates.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -44,6 +45,11 @@ def write_drn(model: Model, path: str | Path) -> None:
     ...     tr.load(os.path.join(folder, "coin.drn")).states
     3
     """
+    if isinstance(model, Continuous):
+        from tightrope.formats.drn.continuous import write_rates
+
+        write_rates(model, path)
+        return
     structure = model.structure
     header = "".join(f"{line}\n" for line in _header(model))
     value_texts, values = _values(model)

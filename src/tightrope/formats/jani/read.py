@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.jani.automata import Automaton, read_automaton, synchronise
@@ -18,13 +18,11 @@ from tightrope.formats.jani.declarations import Transient, read_constants, read_
 from tightrope.formats.jani.nodes import TRUE, Node, Places, conjunction, expression
 from tightrope.formats.jani.properties import STEPS, ReadProperty, counts_steps, property_of
 from tightrope.model.mdp import IntervalMDP
-from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.region_text import parse_box, parse_domain
 from tightrope.numerics.text_reading import reading
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
-from tightrope.prism.explore.search import Progress, Warn, explore
+from tightrope.prism.load import BuildWords, build_model
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.syntax import (
     Binary,
@@ -49,23 +47,12 @@ _TYPES = {"dtmc": ModelType.DTMC, "mdp": ModelType.MDP}
 
 
 def read_jani(
-    path: str | Path,
-    constants: Mapping[str, str] | None = None,
-    box: str | None = None,
-    domain: str | None = None,
-    progress: Progress | None = None,
-    warn: Warn | None = None,
+    path: str | Path, constants: Mapping[str, str] | None = None, **said: Unpack[BuildWords]
 ) -> ParametricMDP | IntervalMDP:
     """The model of a JANI file; the arguments are those of `load_prism`."""
     file = Path(path)
     with _naming_paths(file) as places:
-        program = _program(_parse(file), places, str(file), constants or {})
-        parameters = Parameters.unit_box(program.parameters)
-        if box is not None:
-            parameters = parse_box(box, program.parameters, base=parameters)
-        if domain is not None:
-            parameters = parse_domain(domain, program.parameters, base=parameters)
-        return explore(program, parameters, progress, warn)
+        return build_model(_program(_parse(file), places, str(file), constants or {}), **said).model
 
 
 def read_program(path: str | Path, constants: Mapping[str, str] | None = None) -> Program:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.model.continuous import LARGEST_RATE, ParametricCTMC
+from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.model.rewards import ParametricReward
@@ -42,11 +42,6 @@ from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.syntax import Expression, Rewards
 
 _CHUNK = 2**14
-
-
-def rate_box(names: tuple[str, ...]) -> Parameters:
-    """The domain of parameters of which nothing is said."""
-    return Parameters.box(**dict.fromkeys(names, (0, LARGEST_RATE)))
 
 
 def explore_rates(

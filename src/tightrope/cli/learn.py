@@ -177,7 +177,6 @@ def learn(
     if is_continuous(model):
         refuse_options(
             {
-                "--region": region,
                 "--interval": interval,
                 "--intersect": intersect,
                 "--policy": policy,
@@ -206,7 +205,9 @@ def learn(
                 f"--sets {sets.value} is not there for continuous time",
                 hint="leave --sets out: it is expression",
             )
-        request = TimedLearning(model, tuple(data), data_format, delta, prop, const, param, domain, precision)
+        request = TimedLearning(
+            model, tuple(data), data_format, delta, prop, const, param, domain, precision, region
+        )
         learn_timed(request, output, json)
         return
     from tightrope.cli.learn_run import Request, run

@@ -18,6 +18,7 @@ from tightrope.errors import CannotCertify, InputError
 if TYPE_CHECKING:
     from tightrope.formats.documents.answers import RateAnswer
     from tightrope.learning.rates import RateResult
+    from tightrope.region.region import RegionKind
 
 EMPTY = (
     "no rates of the domain explain the log at this confidence: the domain is too narrow, or the model is "
@@ -38,6 +39,7 @@ class TimedLearning:
     param: str | None
     domain: str | None
     precision: float
+    region: RegionKind | None = None
 
 
 def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None:
@@ -46,7 +48,7 @@ def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None
     from tightrope.data.exposure import read_exposure
     from tightrope.formats.output_file import claim_file
     from tightrope.formats.written_by import DRN as DRN_FILE
-    from tightrope.learning.rates import learn_value
+    from tightrope.learning.rates import learn_value, region_kind
     from tightrope.prism.properties.resolve import PropertyOptions
 
     if request.prop is None:
@@ -59,6 +61,7 @@ def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None
             "of a chain in continuous time the learned interval chain is written, as one file",
             hint="write -o learned.drn",
         )
+    kind = region_kind(request.region)
     claimed = None if output is None else claim_file(output, DRN_FILE, False)
     constants = parse_constants(request.const)
     asked = read_properties([request.prop])
@@ -72,7 +75,7 @@ def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None
         exposure = read_exposure(list(request.data), loaded.model.structure, request.format)
         progress("solve")
         effort, options = Effort(request.precision), PropertyOptions(constants=constants)
-        result = learn_value(loaded.model, what, file, exposure, request.delta, effort, options)
+        result = learn_value(loaded.model, what, file, exposure, request.delta, effort, options, kind)
     answer = rate_answer(loaded, result)
     if json:
         print_json(answer)

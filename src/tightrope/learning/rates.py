@@ -1,9 +1,10 @@
 """Learning about chains in continuous time: from a log with times to bounds on a value, at level 1 − δ.
 
-Exposures and jumps give an interval for every unknown rate (`statistics.rates`), the intervals a region of
-the parameters (`region.rate_box`), the region an interval chain, and the interval chain bounds on the value
-(`answering.over_rates`). A chain has no choices, so there is no policy to find: what comes out is certified
-bounds on the value that the chain has.
+Exposures and jumps give an interval for every unknown rate (`statistics.rates`) and the intervals a region
+of the parameters (`region.rate_box`), or the likelihood of all rates together gives the region and that the
+intervals (`region.rate_likelihood`). The region gives an interval chain, and the interval chain bounds on the
+value (`answering.over_rates`). A chain has no choices, so there is no policy to find: what comes out is
+certified bounds on the value that the chain has.
 """
 
 from __future__ import annotations
@@ -29,10 +30,13 @@ from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Property, PropertyFile
 from tightrope.prism.properties.resolve import PropertyOptions, pick
 from tightrope.region.rate_box import RateRegion, region_of_rates
+from tightrope.region.rate_likelihood import estimate_jointly
+from tightrope.region.region import RegionKind
 from tightrope.statistics.ledger import Assumption, Ledger
 from tightrope.statistics.rates import RateEvents, estimate_rates, texts_of
 
 METHOD = "gamma-Poisson confidence sequence"
+JOINT_METHOD = "likelihood region of rates, by a mixture"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,13 +95,22 @@ class RateResult(Record):
 
 
 def learn_rates(
-    model: ParametricCTMC, property: str, data: Any, *, delta: float = 0.001, precision: float = 1e-6
+    model: ParametricCTMC,
+    property: str,
+    data: Any,
+    *,
+    delta: float = 0.001,
+    region: str | RegionKind | None = None,
+    precision: float = 1e-6,
 ) -> RateResult:
     """Certified bounds on what a chain in continuous time is worth, from a log with times.
 
     * `model`: with parameters in its rates: tr.load("farm.sm", params={"lam": (0.01, 1)}).
     * `property`: such as 'P=? [ F<=100 "down" ]' or 'S=? [ up>=2 ]'.
-    * `data`: files or a table with a column `time` or `duration`, see docs/data.md.
+    * `data`: files, a table with a column `time` or `duration`, or what `simulate_times` gives; see
+      docs/data.md.
+    * `region`: "polytope" (the default) has an interval for every rate, "likelihood" one region for all
+      rates that are affine: closer where many rates share few parameters.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(lam=(0.01, 10))
@@ -115,8 +128,10 @@ def learn_rates(
             hint="tr.learn learns about models in discrete time",
         )
     check_number("delta", delta, 0, 1)
+    kind = region_kind(region)
     parsed = parse_properties(property, "`property`")
-    return learn_value(model, pick(parsed), parsed, data, delta, Effort(precision), PropertyOptions())
+    effort, options = Effort(precision), PropertyOptions()
+    return learn_value(model, pick(parsed), parsed, data, delta, effort, options, kind)
 
 
 def learn_value(
@@ -127,6 +142,7 @@ def learn_value(
     delta: float,
     effort: Effort,
     options: PropertyOptions,
+    kind: RegionKind = RegionKind.POLYTOPE,
 ) -> RateResult:
     """As `learn_rates`, for a property that is read already."""
     value_operator(property_, file)
@@ -138,11 +154,7 @@ def learn_value(
     begin = time.perf_counter()
     exposure = data if isinstance(data, Exposure) else read_exposure(data, model.structure)
     read = time.perf_counter()
-    events = estimate_rates(model, exposure.jumps, exposure.waited, delta)
-    region = region_of_rates(events, model.parameters)
-    ledger = Ledger(
-        delta, len(events.classes), events.gamma, METHOD, "tied", Assumption.ADAPTIVE_ANYTIME, holds=True
-    )
+    events, region, ledger = _estimate(model, exposure, delta, kind)
     learned = time.perf_counter()
     chain = value = None
     if not region.is_empty:
@@ -155,6 +167,34 @@ def learn_value(
         "solve": time.perf_counter() - learned,
     }
     return RateResult(property_.text, model, exposure, events, region, chain, value, ledger, seconds)
+
+
+def region_kind(region: str | RegionKind | None) -> RegionKind:
+    """The region that is meant, of the two that there are for rates."""
+    known = (RegionKind.POLYTOPE, RegionKind.LIKELIHOOD)
+    for kind in known:
+        if region is None or region in (kind, kind.value):
+            return kind
+    given = region.value if isinstance(region, RegionKind) else region
+    raise InputError(
+        f"`region` is {given!r}, and for rates there are {' and '.join(repr(k.value) for k in known)}"
+    )
+
+
+def _estimate(
+    model: ParametricCTMC, exposure: Exposure, delta: float, kind: RegionKind
+) -> tuple[RateEvents, RateRegion, Ledger]:
+    anytime = Assumption.ADAPTIVE_ANYTIME
+    if kind is RegionKind.POLYTOPE:
+        events = estimate_rates(model, exposure.jumps, exposure.waited, delta)
+        ledger = Ledger(delta, len(events.classes), events.gamma, METHOD, "tied", anytime, holds=True)
+        return events, region_of_rates(events, model.parameters), ledger
+    events, region = estimate_jointly(model, exposure.jumps, exposure.waited, delta)
+    alone = sum(base.degree > 1 for base in events.classes.base)
+    joint = delta - alone * events.gamma
+    note = f"{joint:.3g} of it for all affine rates together, the rest for {alone} that are not affine"
+    notes = (note,) if alone else ()
+    return events, region, Ledger(delta, 1, delta, JOINT_METHOD, "tied", anytime, True, notes)
 
 
 def interval_chain(model: ParametricCTMC, events: RateEvents, region: RateRegion) -> IntervalCTMC | None:

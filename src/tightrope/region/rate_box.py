@@ -42,15 +42,17 @@ class RateRegion(Record):
         if not len(self.bound):
             return low, high
         for e in range(len(expressions)):
-            affine = _affine(expressions.polynomial(e), len(self.lower))
-            if affine is None:
-                continue
-            slope, constant = affine
-            if np.count_nonzero(slope) > 1:
-                most = _largest(self, np.stack([-slope, slope]))
-                low[e] = max(low[e], down(down(-most[0]) + constant) - 4e-16 * abs(constant))
-                high[e] = min(high[e], up(up(most[1]) + constant) + 4e-16 * abs(constant))
+            affine = affine_part(expressions.polynomial(e), len(self.lower))
+            if affine is not None and np.count_nonzero(affine[0]) > 1:
+                least, most = self.bounds_of(*affine)
+                low[e], high[e] = max(low[e], least), min(high[e], most)
         return low, high
+
+    def bounds_of(self, slope: FloatArray, constant: float) -> tuple[float, float]:
+        """Bounds of slope·θ + constant over the region."""
+        most = _largest(self, np.stack([-slope, slope]))
+        rounding = 4e-16 * abs(constant)
+        return down(down(-most[0]) + constant) - rounding, up(up(most[1]) + constant) + rounding
 
 
 def region_of_rates(events: RateEvents, parameters: Parameters) -> RateRegion:
@@ -58,15 +60,9 @@ def region_of_rates(events: RateEvents, parameters: Parameters) -> RateRegion:
     size = len(parameters)
     lower = [Fraction(x) for x in parameters.lower]
     upper = [Fraction(x) for x in parameters.upper]
-    rows: list[tuple[FloatArray, float]] = []
-    for constraint in parameters.constraints:
-        slope = np.array([float(a) for a in constraint.coefficients])
-        slack = 1e-12 * (1 + abs(float(constraint.bound)))
-        rows.append((slope, float(constraint.bound) + slack))
-        if constraint.is_equality:
-            rows.append((-slope, -float(constraint.bound) + slack))
+    rows = _constraint_rows(parameters)
     for base, low, high in zip(events.classes.base, events.lower, events.upper, strict=True):
-        affine = _affine(base, size)
+        affine = affine_part(base, size)
         if affine is None:
             continue
         slope, constant = affine
@@ -77,12 +73,33 @@ def region_of_rates(events: RateEvents, parameters: Parameters) -> RateRegion:
         if np.isfinite(high):
             rows.append((slope, up(float(high) - constant) + 4e-16 * abs(constant)))
         rows.append((-slope, up(constant - float(low)) + 4e-16 * abs(constant)))
+    is_empty = any(a > b for a, b in zip(lower, upper, strict=True))
+    region = _region(lower, upper, rows, is_empty)
+    return region if is_empty else tighten_region(region)
+
+
+def begin_region(parameters: Parameters) -> RateRegion:
+    """The domain, before anything is known."""
+    return _region(parameters.lower, parameters.upper, _constraint_rows(parameters), False)
+
+
+def _region(
+    lower: Sequence[Fraction], upper: Sequence[Fraction], rows: list[tuple[FloatArray, float]], is_empty: bool
+) -> RateRegion:
+    matrix = np.array([slope for slope, _ in rows]).reshape(len(rows), len(lower))
     box = np.array([_float(x, False) for x in lower]), np.array([_float(x, True) for x in upper])
-    matrix = np.array([slope for slope, _ in rows]).reshape(len(rows), size)
-    bound = np.array([limit for _, limit in rows])
-    if any(a > b for a, b in zip(lower, upper, strict=True)):
-        return RateRegion(*box, matrix, bound, True)
-    return _tightened(RateRegion(*box, matrix, bound, False))
+    return RateRegion(*box, matrix, np.array([limit for _, limit in rows]), is_empty)
+
+
+def _constraint_rows(parameters: Parameters) -> list[tuple[FloatArray, float]]:
+    rows: list[tuple[FloatArray, float]] = []
+    for constraint in parameters.constraints:
+        slope = np.array([float(a) for a in constraint.coefficients])
+        slack = 1e-12 * (1 + abs(float(constraint.bound)))
+        rows.append((slope, float(constraint.bound) + slack))
+        if constraint.is_equality:
+            rows.append((-slope, -float(constraint.bound) + slack))
+    return rows
 
 
 def _narrow(
@@ -98,7 +115,7 @@ def _narrow(
         upper[index] = min(upper[index], most)
 
 
-def _tightened(region: RateRegion) -> RateRegion:
+def tighten_region(region: RateRegion) -> RateRegion:
     """The box drawn tight around the polytope, or a proof that there is none."""
     if not len(region.bound):
         return region
@@ -129,7 +146,8 @@ def _largest(region: RateRegion, directions: FloatArray) -> FloatArray:
     return dual_bounds(region.matrix, region.bound, region.lower, region.upper, directions, multipliers)
 
 
-def _affine(polynomial: Polynomial, size: int) -> tuple[FloatArray, float] | None:
+def affine_part(polynomial: Polynomial, size: int) -> tuple[FloatArray, float] | None:
+    """Slope and constant of an affine polynomial."""
     if polynomial.degree > 1:
         return None
     slope = np.zeros(size)

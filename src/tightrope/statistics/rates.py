@@ -98,11 +98,8 @@ def estimate_rates(model: ParametricCTMC, jumps: OffsetArray, waited: FloatArray
     classes = RateClasses.of(model)
     events, exposure = pooled(model, classes, jumps, waited)
     gamma = delta / max(1, len(classes))
-    middle = _middle(model, classes)
-    pairs = [
-        gamma_poisson(int(k), float(t), SHAPE / mean, gamma)
-        for k, t, mean in zip(events, exposure, middle, strict=True)
-    ]
+    middle = middles_of(model, classes)
+    pairs = [gamma_of(int(k), float(t), m, gamma) for k, t, m in zip(events, exposure, middle, strict=True)]
     lower = np.array([low for low, _ in pairs])
     upper = np.array([high for _, high in pairs])
     return RateEvents(classes, events, exposure, lower, upper, gamma)
@@ -122,6 +119,11 @@ def pooled(
     events = np.bincount(number[known], weights=jumps[counted][known], minlength=size).astype(np.int64)
     exposure = np.bincount(number[known], weights=factor * waited[owner[counted][known]], minlength=size)
     return events, exposure.astype(np.float64)
+
+
+def gamma_of(events: int, exposure: float, middle: float, gamma: float) -> tuple[float, float]:
+    """Time-uniform bounds of a rate whose mixing distribution has this mean."""
+    return gamma_poisson(events, exposure, SHAPE / middle, gamma)
 
 
 def gamma_poisson(events: int, exposure: float, scale: float, gamma: float) -> tuple[float, float]:
@@ -172,7 +174,7 @@ def _error(events: int, exposure: float, scale: float) -> float:
     return 64.0 * 2.0**-53 * size + 1e-12 * (events + 1.0)
 
 
-def _middle(model: ParametricCTMC, classes: RateClasses) -> FloatArray:
+def middles_of(model: ParametricCTMC, classes: RateClasses) -> FloatArray:
     """A rate in the middle of the domain for every class: the mean of its mixing distribution."""
     parameters = model.parameters
     low, high = ranges_over_box(model.expressions, parameters.lower, parameters.upper)

@@ -48,7 +48,7 @@ def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None
     from tightrope.data.exposure import read_exposure
     from tightrope.formats.output_file import claim_file
     from tightrope.formats.written_by import DRN as DRN_FILE
-    from tightrope.learning.rates import learn_value, region_kind
+    from tightrope.learning.rates import learn_value
     from tightrope.prism.properties.resolve import PropertyOptions
 
     if request.prop is None:
@@ -61,7 +61,6 @@ def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None
             "of a chain in continuous time the learned interval chain is written, as one file",
             hint="write -o learned.drn",
         )
-    kind = region_kind(request.region)
     claimed = None if output is None else claim_file(output, DRN_FILE, False)
     constants = parse_constants(request.const)
     asked = read_properties([request.prop])
@@ -75,7 +74,8 @@ def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None
         exposure = read_exposure(list(request.data), loaded.model.structure, request.format)
         progress("solve")
         effort, options = Effort(request.precision), PropertyOptions(constants=constants)
-        result = learn_value(loaded.model, what, file, exposure, request.delta, effort, options, kind)
+        given = (exposure, request.delta, effort, options, request.region)
+        result = learn_value(loaded.model, what, file, *given)
     answer = rate_answer(loaded, result)
     if json:
         print_json(answer)

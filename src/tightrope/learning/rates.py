@@ -33,7 +33,8 @@ from tightrope.region.rate_box import RateRegion, region_of_rates
 from tightrope.region.rate_likelihood import estimate_jointly
 from tightrope.region.region import RegionKind
 from tightrope.statistics.ledger import Assumption, Ledger
-from tightrope.statistics.rates import RateEvents, estimate_rates, texts_of
+from tightrope.statistics.rate_likelihood import MOST_PARAMETERS
+from tightrope.statistics.rates import RateClasses, RateEvents, estimate_rates, texts_of
 
 METHOD = "gamma-Poisson confidence sequence"
 JOINT_METHOD = "likelihood region of rates, by a mixture"
@@ -109,8 +110,8 @@ def learn_rates(
     * `property`: such as 'P=? [ F<=100 "down" ]' or 'S=? [ up>=2 ]'.
     * `data`: files, a table with a column `time` or `duration`, or what `simulate_times` gives; see
       docs/data.md.
-    * `region`: "polytope" (the default) has an interval for every rate, "likelihood" one region for all
-      rates that are affine: closer where many rates share few parameters.
+    * `region`: "polytope" has an interval for every rate, "likelihood" one region for all rates that are
+      affine. Where it is left out, it is the latter if these rates outnumber the parameters.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(lam=(0.01, 10))
@@ -128,7 +129,7 @@ def learn_rates(
             hint="tr.learn learns about models in discrete time",
         )
     check_number("delta", delta, 0, 1)
-    kind = region_kind(region)
+    kind = region_kind(region, model)
     parsed = parse_properties(property, "`property`")
     effort, options = Effort(precision), PropertyOptions()
     return learn_value(model, pick(parsed), parsed, data, delta, effort, options, kind)
@@ -142,9 +143,10 @@ def learn_value(
     delta: float,
     effort: Effort,
     options: PropertyOptions,
-    kind: RegionKind = RegionKind.POLYTOPE,
+    kind: RegionKind | None = None,
 ) -> RateResult:
     """As `learn_rates`, for a property that is read already."""
+    kind = region_kind(kind, model)
     value_operator(property_, file)
     if not model.parameters.names:
         raise InputError(
@@ -169,11 +171,17 @@ def learn_value(
     return RateResult(property_.text, model, exposure, events, region, chain, value, ledger, seconds)
 
 
-def region_kind(region: str | RegionKind | None) -> RegionKind:
-    """The region that is meant, of the two that there are for rates."""
+def region_kind(region: str | RegionKind | None, model: ParametricCTMC) -> RegionKind:
+    """The region that is meant, of the two that there are for rates; the model decides where none is."""
     known = (RegionKind.POLYTOPE, RegionKind.LIKELIHOOD)
+    if region is None:
+        affine = sum(base.degree <= 1 for base in RateClasses.of(model).base)
+        free = sum(
+            low < high for low, high in zip(model.parameters.lower, model.parameters.upper, strict=True)
+        )
+        return known[0 < free <= MOST_PARAMETERS and free < affine]
     for kind in known:
-        if region is None or region in (kind, kind.value):
+        if region in (kind, kind.value):
             return kind
     given = region.value if isinstance(region, RegionKind) else region
     raise InputError(

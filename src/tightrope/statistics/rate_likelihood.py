@@ -91,7 +91,7 @@ class RateLikelihood:
         """About where ℓ is largest on the box, by Newton steps that stay in it."""
         width = self.upper - self.lower
         least = self.lower + _SMALLEST * np.minimum(width, 1.0)
-        point = np.sqrt(np.maximum(least, 1e-12) * np.maximum(self.upper, 1e-12))
+        point: FloatArray = np.sqrt(np.maximum(least, 1e-12) * np.maximum(self.upper, 1e-12))
         point = np.clip(np.where(self.lower < 0, self.lower + 0.5 * width, point), least, self.upper)
         best = self.at(point[None])[0]
         for _ in range(200):

@@ -14,7 +14,7 @@ import numpy as np
 
 from tightrope.model.expressions import Expressions
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
-from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.model.polynomial_array import PolynomialArray, PolynomialList
 from tightrope.model.rational_function import Function
 from tightrope.model.reciprocals import Reciprocals, without_unused
 from tightrope.numerics.arrays import IndexArray
@@ -109,7 +109,8 @@ class ExpressionTable:
         position = {old: new for new, old in enumerate(order)}
         rows = [sorted((position[m], n, d) for m, n, d in self._rows[index]) for index in kept.tolist()]
         monomials = tuple(self._monomials[m] for m in order)
-        frozen = Expressions.from_rows(self.parameter_names, monomials, rows, self._reciprocals.denominators)
+        denominators = PolynomialList.of(self._reciprocals.denominators)
+        frozen = Expressions.from_rows(self.parameter_names, monomials, rows, denominators)
         return without_unused(frozen), renumber[used].astype(np.int32)
 
     def _number(self, monomial: Monomial) -> int:

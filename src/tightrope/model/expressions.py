@@ -22,6 +22,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_degree
+from tightrope.model.polynomial_array import PolynomialList
 from tightrope.model.rational_function import Function, RationalFunction
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 Point = Sequence[Fraction | float | int]
 """A value for each parameter, in order. A float stands for the exact value of that double."""
+
+
+NO_DENOMINATORS = PolynomialList.of([])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +56,7 @@ class Expressions(Record):
     row_start: OffsetArray
     monomial: IndexArray
     coefficient: RationalArray
-    denominators: tuple[Polynomial, ...] = ()
+    denominators: PolynomialList = NO_DENOMINATORS
 
     def __post_init__(self) -> None:
         freeze_fields(self)
@@ -63,7 +67,7 @@ class Expressions(Record):
         parameter_names: tuple[str, ...],
         monomials: tuple[Monomial, ...],
         rows: Sequence[Sequence[tuple[int, int, int]]],
-        denominators: tuple[Polynomial, ...] = (),
+        denominators: PolynomialList = NO_DENOMINATORS,
     ) -> Expressions:
         """From (monomial number, numerator, denominator) rows; drops monomials that no row uses."""
         flat = [entry for row in rows for entry in row]

@@ -22,6 +22,7 @@ from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.range_proof import name_point, prove_ranges, prove_signs
+from tightrope.model.ranges import denominators, numerators
 from tightrope.model.rational_function import Function, parts, quotient
 from tightrope.model.signatures import Signatures
 from tightrope.model.structure import Structure, Structured, frozen_array, release
@@ -82,7 +83,7 @@ class ParametricMDP(Structured):
         """The sign of every denominator, which none may lose anywhere in the domain."""
         if not self.expressions.denominators:
             return ()
-        proof = prove_signs(self.expressions.denominators, self.parameters)
+        proof = prove_signs(denominators(self.expressions), self.parameters)
         if proof.failed is None:
             return proof.sign
         number, seen = proof.failed
@@ -105,11 +106,8 @@ class ParametricMDP(Structured):
         signatures = self.signatures
         table = self.expressions
         # Terms of all expressions of all signatures, sorted by (signature, monomial).
-        count = np.diff(table.row_start)[signatures.expression]
-        row_first = np.repeat(table.row_start[signatures.expression], count)
-        within = np.arange(len(row_first)) - np.repeat(np.cumsum(count) - count, count)
-        term = row_first + within
-        signature = np.repeat(np.repeat(np.arange(len(signatures)), np.diff(signatures.start)), count)
+        owner, term = _terms_of(table, signatures.expression)
+        signature = signatures.of_member[owner]
         key = signature * max(len(table.monomials), 1) + table.monomial[term]
         order = np.argsort(key, kind="stable")
         key = key[order]
@@ -137,14 +135,40 @@ class ParametricMDP(Structured):
     def _wrong_sums(self, suspects: OffsetArray) -> OffsetArray:
         """Those of the signatures whose sum, computed as a rational function, is not 1."""
         signatures, one = self.signatures, Polynomial.constant(1)
-        functions = [self.expressions.function(e) for e in range(len(self.expressions))]
         starts, row = signatures.start.tolist(), signatures.expression.tolist()
+        function = self.expressions.function
         wrong = [
             k
-            for k in suspects.tolist()
-            if _total([functions[e] for e in row[starts[k] : starts[k + 1]]]) != one
+            for k in np.setdiff1d(suspects, self._sums_over_one_denominator()).tolist()
+            if _total([function(e) for e in row[starts[k] : starts[k + 1]]]) != one
         ]
         return np.array(wrong, dtype=np.int64)
+
+    def _sums_over_one_denominator(self) -> OffsetArray:
+        """Signatures of quotients with one denominator whose numerators add up to it."""
+        signatures, table = self.signatures, self.expressions
+        below = table.denominator_of[signatures.expression]
+        first = np.minimum.reduceat(below, signatures.start[:-1])
+        plain = np.flatnonzero((first >= 0) & (first == np.maximum.reduceat(below, signatures.start[:-1])))
+        tops, bottoms = numerators(table), denominators(table)
+        listed = {m: j for j, m in enumerate(dict.fromkeys((*tops.monomials, *bottoms.monomials)))}
+        members = np.flatnonzero(np.isin(signatures.of_member, plain))
+        sides = (
+            (tops, signatures.expression[members], signatures.of_member[members]),
+            (bottoms, first[plain], plain),
+        )
+        keys, terms = [], []
+        for side, rows, of_row in sides:
+            owner, term = _terms_of(side, rows)
+            monomial = np.array([listed[m] for m in side.monomials], dtype=np.int64)[side.monomial[term]]
+            keys.append(of_row[owner] * len(listed) + monomial)
+            terms.append(side.coefficient.take(term))
+        key = np.concatenate(keys)
+        order = np.argsort(key, kind="stable")
+        starts = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0]) if len(key) else np.zeros(0, np.int64)
+        sums = RationalArray.concatenate([terms[0], -terms[1]]).take(order).segment_sums(starts)
+        left = key[order][starts][np.not_equal(sums.numerator, 0).astype(np.bool_)] // max(len(listed), 1)
+        return np.setdiff1d(plain, left)
 
     def _check_ranges(self, sign: tuple[int, ...]) -> None:
         proof = prove_ranges(self.expressions, self.parameters, sign)
@@ -206,6 +230,14 @@ class ParametricMDP(Structured):
         for part in (table.coefficient.numerator, table.coefficient.denominator):
             digest.update(repr(part.tolist()).encode() if part.dtype == object else part.tobytes())
         return digest.hexdigest()
+
+
+def _terms_of(table: Expressions, rows: IndexArray) -> tuple[OffsetArray, OffsetArray]:
+    """(position among the rows, number of the term) of all terms of these rows."""
+    count = np.diff(table.row_start)[rows]
+    owner: OffsetArray = np.repeat(np.arange(len(rows), dtype=np.int64), count)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    return owner, np.repeat(table.row_start[rows], count) + within
 
 
 def _total(functions: list[Function]) -> Function:

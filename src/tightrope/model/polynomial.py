@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, cast, overload
 
 from tightrope.model.numbers import Number, exact
 
@@ -30,7 +30,10 @@ def multiply_monomials(left: Monomial, right: Monomial) -> Monomial:
 
 
 def monomial_degree(monomial: Monomial) -> int:
-    return sum(exponent for _, exponent in monomial)
+    degree = 0
+    for _, exponent in monomial:
+        degree += exponent
+    return degree
 
 
 def monomial_order(monomial: Monomial) -> tuple[int, Monomial]:
@@ -69,12 +72,13 @@ class Polynomial:
     __slots__ = ("_hash", "terms")
 
     terms: Mapping[Monomial, Fraction]
-    _hash: int
+    _hash: int | None
 
     def __init__(self, terms: Mapping[Monomial, Fraction] | Iterable[tuple[Monomial, Fraction]]):
         items = terms.items() if isinstance(terms, Mapping) else terms
-        object.__setattr__(self, "terms", MappingProxyType({m: Fraction(c) for m, c in items if c != 0}))
-        object.__setattr__(self, "_hash", hash(frozenset(self.terms.items())))
+        kept = {m: c if type(c) is Fraction else Fraction(c) for m, c in items if c}
+        object.__setattr__(self, "terms", MappingProxyType(kept))
+        object.__setattr__(self, "_hash", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a polynomial cannot be changed: {name} is fixed")
@@ -91,7 +95,9 @@ class Polynomial:
         return isinstance(other, Polynomial) and self.terms == other.terms
 
     def __hash__(self) -> int:
-        return self._hash
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash(frozenset(self.terms.items())))
+        return cast(int, self._hash)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Polynomial, (tuple(self.terms.items()),)

@@ -35,6 +35,7 @@ from tightrope.model.domain_vertices import domain_vertices
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.polynomial import Polynomial
+from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.model.ranges import ranges_over_box, table_of
 
 _MOST_CELLS = 2000
@@ -100,16 +101,16 @@ class SignProof:
     failed: tuple[int, tuple[Point, Fraction] | None] | None = None
 
 
-def prove_signs(denominators: Sequence[Polynomial], parameters: Parameters) -> SignProof:
-    """Decide for every denominator that it is positive, or negative, everywhere in the domain."""
+def prove_signs(denominators: Expressions, parameters: Parameters) -> SignProof:
+    """Decide for every polynomial that it is positive, or negative, everywhere in the domain."""
     vertices = domain_vertices(parameters)
-    table = table_of(parameters.names, list(denominators))
-    low, high = ranges_over_box(table, parameters.lower, parameters.upper)
+    low, high = ranges_over_box(denominators, parameters.lower, parameters.upper)
     signs: list[int] = []
-    for number, g in enumerate(denominators):
-        if low[number] > 0.0 or high[number] < 0.0:
-            signs.append(1 if low[number] > 0.0 else -1)
+    for number, (least, most) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+        if least > 0.0 or most < 0.0:
+            signs.append(1 if least > 0.0 else -1)
             continue
+        g = denominators.polynomial(number)
         outcome: _Outcome = False
         for sign in _likely_signs(g, vertices):
             outcome = _settle(g * sign, parameters, vertices, _POSITIVE)
@@ -126,7 +127,8 @@ def denominator_bounds(
     denominators: Sequence[Polynomial], parameters: Parameters
 ) -> list[tuple[Fraction, Fraction]]:
     """An interval without 0 around the values of every denominator on the domain."""
-    sign = prove_signs(denominators, parameters).sign
+    table = table_of(parameters.names, PolynomialArray.from_polynomials(denominators))
+    sign = prove_signs(table, parameters).sign
     bounds: list[tuple[Fraction, Fraction]] = []
     for g, side in zip(denominators, sign, strict=True):
         controls = [c * side for c in bernstein(g, tuple(parameters.lower), tuple(parameters.upper)).flat]

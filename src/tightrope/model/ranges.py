@@ -9,13 +9,14 @@ share their parameters are evaluated together.
 
 from __future__ import annotations
 
-from fractions import Fraction
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from tightrope.model.expressions import Expressions, Point
-from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
+from tightrope.model.expressions import NO_DENOMINATORS, Expressions, Point
+from tightrope.model.polynomial import Monomial, monomial_order
+from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.model.polynomial_ranges import (
     LARGEST_DEGREE,
     MOST_CONTROL_POINTS,
@@ -23,6 +24,7 @@ from tightrope.model.polynomial_ranges import (
     polynomial_ranges,
 )
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.remember import remember
 from tightrope.numerics.rounding import down, up
 
@@ -39,9 +41,8 @@ def ranges_over_box(expressions: Expressions, lower: Point, upper: Point) -> tup
     low[rational], high[rational] = -np.inf, np.inf
     low_point = np.array([float(x) for x in expressions.checked_point(lower)])
     high_point = np.array([float(x) for x in expressions.checked_point(upper)])
-    for rows, variables in _together(expressions, rational):
+    for rows, variables, degrees in _together(expressions, rational):
         bottom_rows = expressions.denominator_of[rows].astype(np.int64)
-        degrees = [_degree(expressions, rows, v) for v in variables]
         if max(degrees) > LARGEST_DEGREE or prod(degree + 1 for degree in degrees) > MOST_CONTROL_POINTS:
             continue
         box = variables, degrees, low_point, high_point
@@ -67,44 +68,55 @@ def ranges_over_box(expressions: Expressions, lower: Point, upper: Point) -> tup
 @remember
 def numerators(expressions: Expressions) -> Expressions:
     """The numerators of all rows, polynomials as they are."""
-    functions = [expressions.function(e) for e in range(len(expressions))]
-    tops = [f if isinstance(f, Polynomial) else f.numerator for f in functions]
-    return table_of(expressions.parameter_names, tops)
+    size = len(expressions.parameter_names)
+    tops = [m[:-1] if m and m[-1][0] >= size else m for m in expressions.monomials]
+    listed = sorted(set(tops), key=monomial_order)
+    number = {m: j for j, m in enumerate(listed)}
+    place = np.array([number[m] for m in tops], dtype=np.int32)
+    # Within a row all monomials have the same reciprocal or none, and their order stays.
+    monomial = place[expressions.monomial]
+    return replace(expressions, monomials=tuple(listed), monomial=monomial, denominators=NO_DENOMINATORS)
 
 
 @remember
 def denominators(expressions: Expressions) -> Expressions:
     """The denominators of the table, a row each."""
-    return table_of(expressions.parameter_names, list(expressions.denominators))
+    return table_of(expressions.parameter_names, expressions.denominators.array)
 
 
-def table_of(names: tuple[str, ...], polynomials: list[Polynomial]) -> Expressions:
+def table_of(names: tuple[str, ...], polynomials: PolynomialArray) -> Expressions:
     """A table with just these rows, equal ones included."""
-    listed: list[Monomial] = sorted({m for p in polynomials for m in p.terms}, key=monomial_order)
-    number = {m: j for j, m in enumerate(listed)}
-    rows = [
-        sorted((number[m], Fraction(c).numerator, Fraction(c).denominator) for m, c in p.terms.items())
-        for p in polynomials
-    ]
-    return Expressions.from_rows(names, tuple(listed), rows)
+    listed: list[Monomial] = sorted(polynomials.terms, key=monomial_order)
+    columns = [polynomials.terms[monomial] for monomial in listed]
+    rows = [np.flatnonzero(np.not_equal(column.numerator, 0)) for column in columns]
+    row = np.concatenate(rows)
+    order = np.argsort(row, kind="stable")
+    row_start: OffsetArray = np.zeros(len(polynomials) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(row, minlength=len(polynomials)), out=row_start[1:])
+    coefficient = RationalArray.concatenate([c.take(r) for c, r in zip(columns, rows, strict=True)])
+    monomial = np.repeat(np.arange(len(listed), dtype=np.int32), [len(r) for r in rows])
+    return Expressions(names, tuple(listed), row_start, monomial[order], coefficient.take(order))
 
 
-def _together(expressions: Expressions, rows: OffsetArray) -> list[tuple[OffsetArray, tuple[int, ...]]]:
-    """Rows grouped by the parameters that occur in them and by the degrees of these."""
-    groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
-    for e in rows.tolist():
-        variables = expressions.function(e).variables
-        degrees = tuple(_degree(expressions, np.array([e]), v) for v in variables)
-        groups.setdefault((variables, degrees), []).append(e)
-    return [(np.array(members), variables) for (variables, _), members in groups.items()]
-
-
-def _degree(expressions: Expressions, rows: OffsetArray, variable: int) -> int:
-    """The largest exponent of a parameter in numerators or denominators of the first of these rows."""
-    top, bottom = numerators(expressions), denominators(expressions)
-    row = int(rows[0])
-    pairs = (top, row), (bottom, int(expressions.denominator_of[row]))
-    return max(
-        int(table.exponents[table.monomial[table.row_start[r] : table.row_start[r + 1]], variable].max())
-        for table, r in pairs
+def _together(
+    expressions: Expressions, rows: OffsetArray
+) -> list[tuple[OffsetArray, tuple[int, ...], list[int]]]:
+    """Rows grouped by the degrees of their parameters in numerator or denominator: (rows, parameters that
+    occur, their degrees)."""
+    of_row = np.maximum(
+        _degrees(numerators(expressions))[rows],
+        _degrees(denominators(expressions))[expressions.denominator_of[rows]],
     )
+    distinct, group = np.unique(of_row, axis=0, return_inverse=True)
+    found = []
+    for k, degrees in enumerate(distinct.tolist()):
+        variables = tuple(v for v, degree in enumerate(degrees) if degree)
+        found.append((rows[group.reshape(-1) == k], variables, [degrees[v] for v in variables]))
+    return found
+
+
+def _degrees(table: Expressions) -> OffsetArray:
+    """[row, parameter]: the largest exponent."""
+    degrees: OffsetArray = np.zeros((len(table), len(table.parameter_names)), dtype=np.int64)
+    np.maximum.at(degrees, table.row_of_term, table.exponents[table.monomial])
+    return degrees

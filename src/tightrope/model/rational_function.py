@@ -28,17 +28,15 @@ class RationalFunction(Quotient):
     ('p/(p + q)', True)
     """
 
-    __slots__ = ("_hash", "denominator", "numerator")
+    __slots__ = ("denominator", "numerator")
 
     numerator: Polynomial
     denominator: Polynomial
-    _hash: int
 
     def __init__(self, numerator: Polynomial, denominator: Polynomial):
         """From a pair in canonical form; `quotient` brings any pair into it."""
         object.__setattr__(self, "numerator", numerator)
         object.__setattr__(self, "denominator", denominator)
-        object.__setattr__(self, "_hash", hash((numerator, denominator)))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a rational function cannot be changed: {name} is fixed")
@@ -51,7 +49,7 @@ class RationalFunction(Quotient):
         )
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash((self.numerator, self.denominator))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RationalFunction, (self.numerator, self.denominator)

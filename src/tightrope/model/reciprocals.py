@@ -49,21 +49,27 @@ class Reciprocals:
 
 
 def without_unused(expressions: Expressions) -> Expressions:
-    """The same table without denominators that no row has."""
+    """The same table without denominators that no row has, the others in the order of the rows."""
     if not expressions.denominators:
         return expressions
-    used = np.unique(expressions.denominator_of[expressions.is_rational]).tolist()
-    if len(used) == len(expressions.denominators):
+    used, first = np.unique(expressions.denominator_of[expressions.is_rational], return_index=True)
+    kept = used[np.argsort(first)].astype(np.int64)
+    if np.array_equal(kept, np.arange(len(expressions.denominators))):
         return expressions
     size = len(expressions.parameter_names)
-    place = {size + old: size + new for new, old in enumerate(used)}
-    monomials = [_renumbered(monomial, place) for monomial in expressions.monomials]
+    new_number = {size + old: size + new for new, old in enumerate(kept.tolist())}
+    monomials = [_renumbered(monomial, new_number) for monomial in expressions.monomials]
     order = sorted(range(len(monomials)), key=lambda m: monomial_order(monomials[m]))
-    assert order == list(range(len(order)))  # reciprocals keep their order
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order))
+    monomial = place[expressions.monomial]
+    term = np.lexsort((monomial, expressions.row_of_term))
     return replace(
         expressions,
-        monomials=tuple(monomials),
-        denominators=tuple(expressions.denominators[k] for k in used),
+        monomials=tuple(monomials[m] for m in order),
+        monomial=monomial[term],
+        coefficient=expressions.coefficient.take(term),
+        denominators=expressions.denominators.take(kept),
     )
 
 

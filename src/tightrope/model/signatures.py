@@ -7,6 +7,7 @@ expressions (does it sum to 1? what can nature do there?) is computed once a sig
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -23,6 +24,11 @@ class Signatures:
 
     def __len__(self) -> int:
         return len(self.start) - 1
+
+    @cached_property
+    def of_member(self) -> OffsetArray:
+        """The signature that every entry of `expression` belongs to."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.start))
 
     @classmethod
     def of(cls, transition_start: OffsetArray, expression: IndexArray, expressions: int) -> Signatures:

@@ -106,7 +106,9 @@ class RationalArray:
         return Fraction(int(self.numerator[index]), int(self.denominator[index]))
 
     def to_fractions(self) -> list[Fraction]:
-        return [Fraction(int(n), int(d)) for n, d in zip(self.numerator, self.denominator, strict=True)]
+        pairs = list(zip(self.numerator.tolist(), self.denominator.tolist(), strict=True))
+        made = {pair: Fraction(*pair) for pair in set(pairs)}
+        return [made[pair] for pair in pairs]
 
     def take(self, index: OffsetArray | BoolArray | slice) -> RationalArray:
         return RationalArray(self.numerator[index], self.denominator[index])

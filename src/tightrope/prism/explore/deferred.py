@@ -20,11 +20,12 @@ _LOW_WORD = 2**32 - 1
 
 
 class Operation(Enum):
-    """How two numbers are combined; the right side of SHARE is a plain divisor."""
+    """How two numbers are combined; SHARE divides by plain numbers, QUOTIENT polynomials."""
 
     SUM = 0
     PRODUCT = 1
     SHARE = 2
+    QUOTIENT = 3
 
 
 Compute = Callable[[Operation, ExactIntegers, ExactIntegers], IndexArray]

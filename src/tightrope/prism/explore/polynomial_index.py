@@ -5,7 +5,7 @@ is a path: its terms, by increasing number of the monomial, lead from the root o
 polynomial 0) from node to node, and a node is its parent with one more term. Distinct coefficients
 are numbered first, so a node is a key of two words, and interning a batch takes one pass of the
 hash index a monomial. Equal polynomials end at the same node. Rational functions are polynomials here in more
-variables (`tightrope.model.reciprocals`); `rational` says which numbers are theirs.
+variables (`tightrope.model.reciprocals`); `has_quotients` says whether there are any.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.model.expressions import Expressions
-from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
-from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.model.polynomial import Monomial, monomial_order
+from tightrope.model.polynomial_array import PolynomialArray, PolynomialList
 from tightrope.model.rational_function import Function, RationalFunction
-from tightrope.model.reciprocals import Reciprocals, without_unused
+from tightrope.model.reciprocals import without_unused
 from tightrope.numerics.arrays import ExactIntegers, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.key_index import KeyIndex
 
 _LOW_WORD = 2**32 - 1
+_NOTHING = 2**63 - 1
+"""In a row of terms: there are no more."""
+
 _LARGE = -1
 """Stands for the denominator of a coefficient beyond int64, which is listed elsewhere."""
 
@@ -45,8 +48,10 @@ class PolynomialIndex:
         self._large_number: dict[Fraction, int] = {}
         self._nodes = KeyIndex(2)
         self._polynomials = KeyIndex(1)
-        self._reciprocals = Reciprocals(len(self.parameter_names))
-        self.rational = set[int]()
+        self._base: list[int] = []
+        self._below: list[int] = []
+        self._denominators: list[int] = []
+        self._reciprocals: dict[int, Monomial] = {self.ONE: ()}
         for constant in (0, 1):
             self.add_array(PolynomialArray.constant(RationalArray.constant(constant, 1)))
 
@@ -66,41 +71,57 @@ class PolynomialIndex:
                 node[rows, 0] = self._nodes.insert(keys) + 1
         return self._polynomials.insert(node)
 
-    def add_functions(self, functions: Sequence[Function]) -> IndexArray:
-        """The numbers of functions, polynomials and rational ones."""
-        rows = [
-            sorted((self._number(m), c) for m, c in self._reciprocals.extended(function).terms.items())
-            for function in functions
-        ]
-        flat = [term for row in rows for term in row]
-        coefficient = self._coefficient_numbers(RationalArray.from_fractions([c for _, c in flat]))
-        word = (np.array([m for m, _ in flat], dtype=np.int64) << 32) | coefficient
-        length = np.array([len(row) for row in rows], dtype=np.int64)
-        start = np.cumsum(length) - length
-        node: OffsetArray = np.zeros((len(rows), 1), dtype=np.int64)
-        for depth in range(int(length.max(initial=0))):
-            longer = np.flatnonzero(length > depth)
-            keys = np.stack([node[longer, 0], word[start[longer] + depth]], axis=1)
-            node[longer, 0] = self._nodes.insert(keys) + 1
-        numbers = self._polynomials.insert(node)
-        self.rational.update(
-            n for n, f in zip(numbers.tolist(), functions, strict=True) if isinstance(f, RationalFunction)
-        )
-        return numbers
+    def add_quotients(self, tops: PolynomialArray, bottoms: PolynomialArray) -> IndexArray:
+        """The numbers of quotients in lowest terms; those with the denominator 1 are polynomials."""
+        below = self.add_array(bottoms)
+        if (below == self.ONE).all():
+            return self.add_array(tops)
+        distinct, first, position = np.unique(below, return_index=True, return_inverse=True)
+        position = position.reshape(-1)
+        for n in distinct[np.argsort(first)].tolist():
+            self._reciprocal(n)
+        reciprocals = [self._reciprocal(n) for n in distinct.tolist()]
+        words: OffsetArray = np.full((len(tops), len(tops.terms)), _NOTHING, dtype=np.int64)
+        number: OffsetArray = np.zeros(len(distinct), dtype=np.int64)
+        for j, (monomial, coefficient) in enumerate(tops.terms.items()):
+            rows = np.flatnonzero(np.not_equal(coefficient.numerator, 0))
+            used = np.flatnonzero(np.bincount(position[rows], minlength=len(distinct)))
+            number[used] = [self._number((*monomial, *reciprocals[i])) for i in used.tolist()]
+            words[rows, j] = number[position[rows]] << 32
+            words[rows, j] |= self._coefficient_numbers(coefficient.take(rows))
+        words.sort(axis=1)
+        node: OffsetArray = np.zeros((len(words), 1), dtype=np.int64)
+        for column in words.T:
+            rows = np.flatnonzero(column != _NOTHING)
+            node[rows, 0] = self._nodes.insert(np.stack([node[rows, 0], column[rows]], axis=1)) + 1
+        return self._polynomials.insert(node)
 
     def functions(self, numbers: ExactIntegers) -> list[Function]:
-        """The functions with these numbers."""
-        found: list[dict[Monomial, Fraction]] = [{} for _ in range(len(numbers))]
-        for row, monomial, coefficient in self._terms(numbers):
-            values = self._rationals(coefficient).to_fractions()
-            for i, m, value in zip(row.tolist(), monomial.tolist(), values, strict=True):
-                found[i][self._monomials[m]] = value
-        return [self._reciprocals.function(Polynomial(terms)) for terms in found]
+        """The functions with these numbers, one by one."""
+        tops, bottoms = self.sides(numbers)
+        found: list[Function] = []
+        for row in range(len(numbers)):
+            top, bottom = tops.polynomial(row), bottoms.polynomial(row)
+            found.append(top if bottom.is_constant else RationalFunction(top, bottom))
+        return found
+
+    def sides(self, numbers: ExactIntegers) -> tuple[PolynomialArray, PolynomialArray]:
+        """Numerators and denominators of the functions with these numbers, in lowest terms."""
+        if not self._denominators:
+            one = PolynomialArray.constant(RationalArray.constant(1, len(numbers)))
+            return self.polynomials(numbers), one
+        below: IndexArray = np.full(len(numbers), self.ONE, dtype=np.int32)
+        of_monomial = np.array(self._below, dtype=np.int32)
+        for row, monomial, _ in self._terms(numbers):
+            below[row] = of_monomial[monomial]
+        return self.polynomials(numbers), self.polynomials(below)
 
     def polynomials(self, numbers: ExactIntegers) -> PolynomialArray:
-        """The batch of the polynomials with these numbers."""
+        """The batch of the polynomials with these numbers; of quotients the numerators."""
         found: dict[int, IndexArray] = {}
+        base = np.array(self._base, dtype=np.int64)
         for row, monomial, coefficient in self._terms(numbers):
+            monomial = base[monomial]
             for m in np.unique(monomial).tolist():
                 column = found.setdefault(m, np.zeros(len(numbers), dtype=np.int32))
                 here = monomial == m
@@ -132,7 +153,7 @@ class PolynomialIndex:
             row_start,
             place[monomial[order]].astype(np.int32),
             self._rationals(coefficient[order]),
-            self._reciprocals.denominators,
+            PolynomialList(self.polynomials(np.array(self._denominators, dtype=np.int64))),
         )
         return without_unused(expressions), renumber[used]
 
@@ -177,7 +198,27 @@ class PolynomialIndex:
         return RationalArray(exact_numerator, exact_denominator)
 
     def _number(self, monomial: Monomial) -> int:
-        number = self._monomial_number.setdefault(monomial, len(self._monomials))
-        if number == len(self._monomials):
+        number = self._monomial_number.get(monomial)
+        if number is None:
+            number = self._monomial_number[monomial] = len(self._monomials)
             self._monomials.append(monomial)
+            reciprocal = monomial[-1][0] - len(self.parameter_names) if monomial else -1
+            self._base.append(number)
+            self._below.append(self.ONE)
+            if reciprocal >= 0:
+                self._base[number] = self._number(monomial[:-1])
+                self._below[number] = self._denominators[reciprocal]
         return number
+
+    def _reciprocal(self, denominator: int) -> Monomial:
+        """1/g for the polynomial g with this number, as the variable that stands for it."""
+        known = self._reciprocals.get(denominator)
+        if known is None:
+            known = ((len(self.parameter_names) + len(self._denominators), 1),)
+            self._denominators.append(denominator)
+            self._reciprocals[denominator] = known
+        return known
+
+    @property
+    def has_quotients(self) -> bool:
+        return bool(self._denominators)

@@ -97,7 +97,7 @@ class PolynomialProbabilities(Probabilities):
         return self.deferred.resolve(self._compute)
 
     def _compute(self, operation: Operation, left: OffsetArray, right: OffsetArray) -> IndexArray:
-        if self.table.rational:
+        if operation is Operation.QUOTIENT or self.table.has_quotients:
             return combined(self.table, operation, left, right)
         first = self._batch(left)
         match operation:
@@ -123,7 +123,7 @@ class QuotientDistribution(Distribution):
         self.variables = self._quotients.variables
 
     def evaluate(self, frame: Frame) -> IndexArray:
-        return self._deferred.entries(self._quotients.entries(frame))
+        return self._quotients.numbers(self._deferred, frame)
 
 
 class ConstantDistribution(Distribution):

@@ -3,7 +3,9 @@
     python benchmarks/format_round_trips.py [--smoke] [--most TRANSITIONS] [-o ROWS.jsonl] [INSTANCE …]
 
 DRN and JANI hold the parametric model, and its hash must be the same; UMB and explicit files hold numbers, so
-there it is the model at the true parameters. Rows are appended to the file; those in it are not done again.
+there it is the model at the true parameters. Chains in continuous time (server farms) go through DRN, JANI
+and explicit files, and their rates must come back. Rows are appended to the file; those in it are not done
+again.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -76,6 +79,59 @@ def names_of(model: tr.MDP) -> list[str]:
     return [names[action] for action in model.structure.action_of_choice.tolist()]
 
 
+FARM = """
+ctmc
+const int N = {size};
+module farm
+  up : [0..N] init N;
+  [fail] up>0 -> 0.3*up : (up'=up-1);
+  [repair] up<N -> 1/3 : (up'=up+1) + 0.1 : (up'=min(N,up+2));
+endmodule
+module weather
+  storm : [0..N];
+  [fail] true -> 1+storm/8 : true;
+  [] storm<N -> 0.2 : (storm'=storm+1);
+  [] storm>0 -> 2 : (storm'=0);
+endmodule
+label "down" = up=0;
+rewards "lost" true : N-up; [repair] true : 5; endrewards
+"""
+CHAINS = {"farm(8)": 8, "farm(60)": 60, "farm(200)": 200}
+
+
+def chain_rows(names: list[str], done: set[tuple[str, str]]) -> Iterator[dict[str, object]]:
+    """Chains in continuous time: at every step from one format to another, all rates and rewards stay."""
+    for name in names:
+        left = [suffix for suffix in ("drn", "jani", "tra") if (name, f"ctmc {suffix}") not in done]
+        with TemporaryDirectory() as folder:
+            source = Path(folder) / "farm.sm"
+            source.write_text(FARM.format(size=CHAINS[name]))
+            ours = tr.load(source).instantiate() if left else None
+            for suffix in left:
+                begin = time.process_time()
+                target = Path(folder) / f"m.{suffix}"
+                if suffix == "jani":
+                    write_jani(read_program(source, {}), target)
+                elif suffix == "drn":
+                    tr.write_drn(ours, target)
+                else:
+                    tr.write_explicit(ours, target)
+                same = same_rates(ours, tr.load(target).instantiate())
+                spent = round(time.process_time() - begin, 3)
+                row = {"instance": name, "format": f"ctmc {suffix}", "states": ours.states}
+                yield {**row, "same": same, "cpu_seconds": spent}
+
+
+def same_rates(ours: tr.CTMC, read: tr.CTMC) -> bool:
+    """All formats keep the order of states."""
+    same = (ours.successor == read.successor).all() and (ours.rate == read.rate).all()
+    same &= all((members == read.labels[name]).all() for name, members in ours.labels.items())
+    same &= all((column == read.valuations[name]).all() for name, column in ours.valuations.items())
+    for name, earned in ours.earned.items():
+        same &= bool((abs(earned - read.earned[name]) <= 1e-14 * abs(earned)).all())
+    return bool(same)
+
+
 FORMATS: dict[str, Callable[[Instance, tr.ParametricMDP, Path], bool]] = {
     "drn": through_drn,
     "jani": through_jani,
@@ -115,7 +171,8 @@ def main() -> int:
         known = [json.loads(line) for line in options.output.read_text().splitlines()]
         done = {(row["instance"], row["format"]) for row in known}
     wrong = 0
-    for row in rows(instances, options.most, done):
+    chains = ["farm(8)"] if options.smoke else [] if options.instances else list(CHAINS)
+    for row in chain(chain_rows(chains, done), rows(instances, options.most, done)):
         print(json.dumps(row), flush=True)
         wrong += row["same"] is False
         if options.output is not None:

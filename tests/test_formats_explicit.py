@@ -153,8 +153,7 @@ def test_the_type_in_a_header(header: str, tmp_path: Path) -> None:
 REFUSED_HEADERS = [
     (
         "# Transitions (CTMC)\n",
-        "1:16: CTMC: continuous-time models are not supported; tightrope reads DTMC, MDP and their interval "
-        "versions, IDTMC and IMDP",
+        "1:16: CTMC: models in discrete time are wanted here",
     ),
     (
         "# comment\n# Transitions (POMDP)\n",
@@ -170,8 +169,7 @@ REFUSED_HEADERS = [
     ("dtmc\n", "1:1: this is Storm's own dialect of explicit files, which is not read"),
     (
         "ctmc\n",
-        "1:1: ctmc: continuous-time models are not supported; tightrope reads DTMC, MDP and their interval "
-        "versions, IDTMC and IMDP",
+        "1:1: ctmc: models in discrete time are wanted here",
     ),
 ]
 

@@ -4,7 +4,7 @@
 |---|---|
 | `file.prism`, `.nm`, `.pm`, `.sm` | a PRISM program |
 | `file.jani` | JANI, the exchange format of tools for quantitative models |
-| `file.drn` | Storm's explicit format; also of chains in continuous time |
+| `file.drn` | Storm's explicit format |
 | `file.prism.gz`, `file.drn.gz`, … | the same, compressed |
 | `file.umb` | the binary exchange format of model checkers (needs the package umbi) |
 | `file.tra`, or `file` where `file.tra` exists | PRISM's explicit files with that base name |
@@ -64,7 +64,7 @@ def load(
     * `domain`: linear constraints on the parameters, "p+q<=1, 0.1<=p".
     * `progress(states, transitions)` is called now and then while a PRISM model is built.
 
-    A PRISM program of type `ctmc` is a `ParametricCTMC`, whose parameters lie in [0, 1000] where nothing is
+    A file in continuous time (of type `ctmc`) is a `ParametricCTMC`, whose parameters lie in [0, 1000] where nothing is
     said; everything else is a model in discrete time.
 
     What the user should know though the model stands (deadlocks, say) comes as a warning.
@@ -158,11 +158,23 @@ def read_model(
 
 
 def is_continuous(source: str) -> bool:
-    """Whether a model's name is that of a PRISM or DRN file in continuous time which is there."""
+    """Whether a model's name is that of a file in continuous time which is there."""
     path = Path(source)
     kind = plain_suffix(path)
-    if source.startswith(BENCHMARK) or kind not in (*PRISM_SUFFIXES, ".drn") or not path.is_file():
+    if source.startswith(BENCHMARK):
         return False
+    if not path.is_file() and Path(f"{source}.tra").is_file():
+        path, kind = Path(f"{source}.tra"), ".tra"
+    if kind not in (*PRISM_SUFFIXES, ".drn", ".jani", ".tra") or not path.is_file():
+        return False
+    if kind == ".jani":
+        from tightrope.formats.jani import is_jani_ctmc
+
+        return is_jani_ctmc(path)
+    if kind == ".tra":
+        from tightrope.formats.explicit.rates import is_explicit_ctmc
+
+        return is_explicit_ctmc(path)
     if kind == ".drn":
         from tightrope.formats.drn.read_continuous import is_ctmc
 
@@ -179,14 +191,26 @@ def read_continuous(
     from tightrope.prism.load import PrismRates, build_rates, read_program
 
     path = _existing(request.source)
-    if plain_suffix(path) == ".drn":
+    kind = plain_suffix(path)
+    if kind == ".jani":
+        from tightrope.formats.jani import read_jani_rates
+
+        return read_jani_rates(path, request.constants, **request.said(progress, warn))
+    if kind in (".drn", ".tra") and request.constants:
+        raise InputError(f"`const` does not go with {path.name}: only PRISM and JANI models have constants")
+    if kind == ".drn":
         from tightrope.formats.drn.read_continuous import read_rates_drn
 
-        if request.constants:
-            raise InputError(
-                f"`const` does not go with {path.name}: only PRISM and JANI models have constants"
-            )
         return PrismRates(read_rates_drn(path, box_text(request.params), request.domain))
+    if kind == ".tra":
+        from tightrope.formats.explicit.rates import read_explicit_rates
+
+        for argument, given in (("params", request.params), ("domain", request.domain)):
+            if given is not None:
+                raise InputError(
+                    f"`{argument}` does not go with {path.name}: explicit files have no parameters"
+                )
+        return PrismRates(read_explicit_rates(path))
     return build_rates(read_program(path, request.constants), **request.said(progress, warn))
 
 

@@ -105,27 +105,33 @@ def _export_rates(
     overwrite: bool,
     json: bool,
 ) -> None:
-    """A chain in continuous time, as DRN."""
+    """A chain in continuous time, as DRN or explicit files."""
     from tightrope.cli.timed_model import load_timed
     from tightrope.formats.documents.answers import ExportAnswer
     from tightrope.formats.drn.continuous import write_rates
 
-    if output.suffix != DRN:
-        raise InputError("a chain in continuous time is written as DRN only", hint="write -o model.drn")
+    if output.suffix == UMB:
+        raise InputError(
+            "a chain in continuous time is not written as UMB", hint="write -o model.drn, .tra or .jani"
+        )
     const, param, domain, at = options
-    claimed = claim_file(output, DRN_FILE, overwrite)
+    claimed = _claim(output, overwrite)
     loaded = load_timed(source, const, param, domain, quiet=True)
     model = loaded.model
     begin = time.perf_counter()
-    claimed.check()
     plain = at is not None or not model.parameters.names
-    write_rates(model.instantiate(loaded.point(at)) if plain else model, claimed.path)
+    written = [output]
+    if isinstance(claimed, ExplicitOutput):
+        written = claimed.write(model.instantiate(loaded.point(at)))
+    else:
+        claimed.check()
+        write_rates(model.instantiate(loaded.point(at)) if plain else model, claimed.path)
     if json:
         seconds = {"build": loaded.seconds, "write": time.perf_counter() - begin}
         sizes = (model.states, model.choices, model.transitions)
         print_json(
             ExportAnswer(
-                files=[str(output)],
+                files=[str(file) for file in written],
                 states=sizes[0],
                 choices=sizes[1],
                 transitions=sizes[2],
@@ -134,7 +140,7 @@ def _export_rates(
         )
         return
     told = f"{group(model.states)}, {group(model.transitions)}"
-    print_facts(source, [("states, transitions", told), ("written", str(output))])
+    print_facts(source, [("states, transitions", told), *(("written", str(file)) for file in written)])
 
 
 def _find_learned(model: str) -> str:

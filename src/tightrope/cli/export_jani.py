@@ -15,7 +15,7 @@ from tightrope.errors import InputError
 from tightrope.formats.documents.answers import ExportAnswer
 from tightrope.formats.output_file import claim_file
 from tightrope.formats.written_by import JANI as JANI_FILE
-from tightrope.loading import BENCHMARK, PRISM_SUFFIXES
+from tightrope.loading import BENCHMARK, PRISM_SUFFIXES, is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text_reading import plain_suffix
 from tightrope.prism.expand.program import Program
@@ -86,6 +86,13 @@ def _program(request: JaniRequest) -> tuple[Program, str | None]:
     from tightrope.cli.model_source import load_model
     from tightrope.formats.explicit_program import as_program
 
+    if is_continuous(request.source):
+        from tightrope.cli.timed_model import load_timed
+
+        timed = load_timed(request.source, quiet=True)
+        if request.const:
+            raise InputError("--const does not go with this file: only PRISM and JANI models have constants")
+        return as_program(timed.model, request.source, constants), timed.model.parameters.text() or None
     loaded = load_model(request.source, None, None, None)
     model = loaded.model
     if request.at is not None and isinstance(model, ParametricMDP):

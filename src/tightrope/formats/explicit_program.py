@@ -9,13 +9,16 @@ by the one reader of such texts, so that it means what that text means.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.formats.number_text import decimal_text
+from tightrope.formats.rate_rewards import exit_rewards
+from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.rewards import ParametricReward
@@ -28,18 +31,24 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _POWER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\^([0-9]+)")
 
 
-def as_program(model: ParametricMDP | MDP | IntervalMDP, name: str) -> Program:
-    """The program; `name` is what messages call the model."""
+def as_program(
+    model: ParametricMDP | MDP | IntervalMDP | ParametricCTMC,
+    name: str,
+    constants: Mapping[str, str] | None = None,
+) -> Program:
+    """The program; `name` is what messages call the model, `constants` are values of its parameters."""
     if isinstance(model, IntervalMDP):
         raise InputError("JANI has no interval probabilities", hint="write DRN or UMB, which have")
     writer = _Writer(model)
-    return expand(parse_model("\n".join(writer.lines()), name), {})
+    return expand(parse_model("\n".join(writer.lines()), name), constants or {})
 
 
 class _Writer:
-    def __init__(self, model: ParametricMDP | MDP):
+    def __init__(self, model: ParametricMDP | MDP | ParametricCTMC):
         self.model, self.structure = model, model.structure
-        self.parameters = model.parameters.names if isinstance(model, ParametricMDP) else ()
+        if isinstance(model, ParametricCTMC):
+            self.structure = replace(model.structure, rewards=exit_rewards(model))
+        self.parameters = () if isinstance(model, MDP) else model.parameters.names
         self.columns = _columns(self.structure, self.parameters)
         for kind, names in (("action", self.structure.action_names), ("variable", tuple(self.columns))):
             for name in names:
@@ -50,7 +59,8 @@ class _Writer:
 
     def lines(self) -> Iterator[str]:
         structure = self.structure
-        yield "dtmc" if structure.is_chain else "mdp"
+        discrete = "dtmc" if structure.is_chain else "mdp"
+        yield "ctmc" if isinstance(self.model, ParametricCTMC) else discrete
         yield from (f"const double {name};" for name in self.parameters)
         yield "module states"
         first = structure.initial
@@ -82,7 +92,7 @@ class _Writer:
 
     def probabilities(self) -> list[str]:
         model = self.model
-        if isinstance(model, ParametricMDP):
+        if isinstance(model, ParametricMDP | ParametricCTMC):
             texts = [_powers(model.expressions.text(e)) for e in range(len(model.expressions))]
             return [texts[e] for e in model.expression.tolist()]
         decimals = [decimal_text(value) for value in model.probability.tolist()]

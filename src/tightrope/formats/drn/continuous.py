@@ -2,7 +2,8 @@
 
 `@type: CTMC`, one action per state, and behind each state its exit rate (`!2.5`), as Storm writes them. With
 parameters the rates are polynomials, with intervals pairs of numbers; Storm reads the former and those with
-plain numbers. Rewards are those of states and what is earned per unit of time by transitions, together.
+plain numbers. Rewards are those of states, per unit of time, and where transitions earn, too, what leaving a
+state has to earn to come to the same (`formats.rate_rewards`).
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from tightrope.formats.atomic import atomic_write
-from tightrope.formats.drn.write import StateLines, drn_polynomial
+from tightrope.formats.drn.notes import Notes
+from tightrope.formats.drn.write import StateLines, drn_polynomial, labels_of
 from tightrope.formats.number_text import decimal_text
+from tightrope.formats.rate_rewards import exit_rewards
 from tightrope.formats.written_by import DRN_MARK
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC
 from tightrope.model.polynomial import Polynomial
-from tightrope.model.rewards import RewardStructure
 from tightrope.model.structure import Structure
 
 
@@ -38,10 +40,8 @@ def write_rates(model: Continuous, path: str | Path) -> None:
 
 
 def _structure(model: Continuous) -> Structure:
-    """Rewards per unit of time as numbers of states; with parameters or intervals they are left out."""
-    if not isinstance(model, CTMC):
-        return replace(model.structure, rewards={})
-    rewards = {name: RewardStructure(state=earned) for name, earned in model.earned.items()}
+    """With rewards of states and of leaving them; those of interval chains are left out."""
+    rewards = {} if isinstance(model, IntervalCTMC) else exit_rewards(model)
     return replace(model.structure, rewards=rewards)
 
 
@@ -49,6 +49,13 @@ def _header(model: Continuous, structure: Structure) -> Iterator[str]:
     names = model.parameters.names if isinstance(model, ParametricCTMC) else ()
     kind = {CTMC: "double", IntervalCTMC: "double-interval", ParametricCTMC: "parametric"}[type(model)]
     yield DRN_MARK
+    if not isinstance(model, IntervalCTMC):
+        parts = {
+            name: ("state",) + ("choice",) * (reward.choice is not None)
+            for name, reward in structure.rewards.items()
+        }
+        domain = model.parameters.text() if isinstance(model, ParametricCTMC) else ""
+        yield Notes(domain, tuple(labels_of(structure)), structure.action_names, parts).text()
     yield "@type: CTMC"
     yield f"@value_type: {kind}"
     yield "@parameters"

@@ -13,20 +13,18 @@ from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
-
 from tightrope.errors import InputError, Location
 from tightrope.formats.drn.assemble import assemble
 from tightrope.formats.drn.body import Body
 from tightrope.formats.drn.header import read_header
 from tightrope.formats.number_text import exact_number, nearest_double
 from tightrope.formats.polynomial_text import parse_polynomial
+from tightrope.formats.rate_rewards import with_earnings
 from tightrope.model.continuous import ParametricCTMC, rate_box
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.region_text import narrow_domain
-from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import IndexArray
 from tightrope.numerics.text_reading import reading
@@ -44,11 +42,14 @@ def is_ctmc(path: Path) -> bool:
 
 
 def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None = None) -> ParametricCTMC:
-    """The chain in a DRN file; parameters lie in [0, 1000] unless `box` or `domain` says otherwise."""
+    """The chain in a DRN file; parameters lie in [0, 1000] unless `box`, `domain` or
+    a note in the file says otherwise."""
     path = Path(path)
     with reading(path) as file:
         lines = enumerate(file, 1)
         header = read_header(path, lines, continuous=True)
+        if box is None and domain is None and header.notes is not None:
+            domain = header.notes.domain or None
         parameters = narrow_domain(rate_box(header.parameters), box, domain)
         body = Body(path, header, RateValues(parameters))
         body.read(lines, None)
@@ -83,33 +84,7 @@ class RateValues:
     def model(self, structure: Structure, codes: IndexArray) -> ParametricCTMC:
         expressions, expression = self.table.freeze(codes)
         alone = ParametricCTMC(replace(structure, rewards={}), expression, expressions, self.parameters)
-        earned = {name: _per_time(reward, name, alone) for name, reward in structure.rewards.items()}
-        states = {
-            name: RewardStructure(np.zeros(structure.states) if reward.state is None else reward.state)
-            for name, reward in structure.rewards.items()
-        }
-        return ParametricCTMC(
-            replace(structure, rewards=states), expression, expressions, self.parameters, earned
-        )
-
-
-def _per_time(reward: RewardStructure, name: str, chain: ParametricCTMC) -> ParametricReward:
-    """What states earn per unit of time, and what leaving them earns at their exit rates."""
-    table = ExpressionTable(chain.parameters.names)
-    known: dict[tuple[float, float, tuple[int, ...]], int] = {}
-    numbers: IndexArray = np.zeros(chain.states, dtype=np.int32)
-    start = chain.transition_start
-    for state in range(chain.states):
-        held = 0.0 if reward.state is None else float(reward.state[state])
-        left = 0.0 if reward.choice is None else float(reward.choice[state])
-        row = tuple(chain.expression[start[state] : start[state + 1]].tolist()) if left else ()
-        key = (held, left, row)
-        if key not in known:
-            exit_rate = sum((chain.expressions.polynomial(e) for e in row), Polynomial({}))
-            gained = exit_rate * Polynomial.constant(Fraction(left))
-            known[key] = table.add(gained + Polynomial.constant(Fraction(held)))
-        numbers[state] = known[key]
-    return ParametricReward(name, *table.freeze(numbers))
+        return with_earnings(alone, dict(structure.rewards))
 
 
 def _check_exits(chain: ParametricCTMC, body: Body) -> None:

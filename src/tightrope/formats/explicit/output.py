@@ -25,6 +25,7 @@ from tightrope.formats.explicit.read import explicit_base, reward_files
 from tightrope.formats.explicit.write import write_explicit
 from tightrope.formats.manifest import file_digest
 from tightrope.formats.output_file import OTHERWISE, foreign, refuse_results
+from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 
@@ -58,7 +59,7 @@ class ExplicitOutput:
             if not _is_known(file, known):
                 raise foreign(file, "no file that tightrope is known to have written")
 
-    def write(self, model: MDP | IntervalMDP | ParametricMDP) -> list[Path]:
+    def write(self, model: MDP | IntervalMDP | ParametricMDP | ParametricCTMC | CTMC) -> list[Path]:
         """Write the model; all files that were written, the record last."""
         known = self._recorded()
         own = {self.base.with_name(name) for name in known if _is_known(self.base.with_name(name), known)}

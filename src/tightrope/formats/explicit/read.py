@@ -24,10 +24,18 @@ def read_explicit(path: str | Path) -> MDP | IntervalMDP:
     """
     base = explicit_base(path)
     transitions = read_transitions(_with(base, ".tra"))
+    structure = structure_of(base, transitions)
+    if transitions.has_intervals:
+        return IntervalMDP(structure, transitions.lower, transitions.upper)
+    return MDP(structure, transitions.lower)
+
+
+def structure_of(base: Path, transitions: Transitions) -> Structure:
+    """The structure of a model, with what the files beside its transitions say."""
     states = len(transitions.choice_start) - 1
     labels, initial = _labels(_with(base, ".lab"), states)
     valuations = _with(base, ".sta")
-    structure = Structure(
+    return Structure(
         choice_start=transitions.choice_start,
         transition_start=transitions.transition_start,
         successor=transitions.successor,
@@ -39,9 +47,6 @@ def read_explicit(path: str | Path) -> MDP | IntervalMDP:
         valuations=read_valuations(valuations, states) if valuations.exists() else {},
         declared_mdp=not transitions.is_chain,
     )
-    if transitions.has_intervals:
-        return IntervalMDP(structure, transitions.lower, transitions.upper)
-    return MDP(structure, transitions.lower)
 
 
 def explicit_base(path: str | Path) -> Path:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,9 @@ def read_state_rewards(path: Path, states: int) -> tuple[str | None, FloatArray]
 
 
 def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str | None, FloatArray]:
-    """The name in the file's comment, and the rewards of the choices."""
+    """The name in the file's comment, and the rewards of the choices; where numbers are rates, what they earn
+    per unit of time.
+    """
     width = 2 if transitions.is_chain else 3
     index = _TransitionIndex(transitions)
     rewards = np.zeros(len(transitions.successor))
@@ -70,6 +73,9 @@ def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str |
             rewards[transition] = reward
     _check_entries(path, len(place), entries)
     start = transitions.transition_start
+    if transitions.are_rates:
+        rows = [slice(begin, end) for begin, end in pairwise(start.tolist())]
+        return name, np.array([_take_expectation(transitions.lower[row], rewards[row]) for row in rows])
     low, high = np.minimum.reduceat(rewards, start[:-1]), np.maximum.reduceat(rewards, start[:-1])
     for choice in np.flatnonzero(low != high).tolist():
         own = range(start[choice], start[choice + 1])

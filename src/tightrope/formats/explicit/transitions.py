@@ -7,7 +7,8 @@
     0 1 0.4
 
 A comment before the first line may name the type of the model, as PRISM writes it, "# Transitions (MDP)";
-types that are not read are refused. Storm's own dialect, whose first line is the type alone, is not read.
+types that are not read are refused. Of a chain in continuous time (`rates`) it must say "(CTMC)", and rates
+stand for probabilities. Storm's own dialect, whose first line is the type alone, is not read.
 
 An interval model has `[0.1,0.3]` for a probability. Probabilities are read as the nearest doubles.
 Rows may come in any order; the choices of a state are numbered from 0.
@@ -50,6 +51,7 @@ class Transitions:
     upper: FloatArray
     action: IndexArray
     action_names: tuple[str, ...]
+    are_rates: bool = False
 
 
 def is_content(line: str) -> bool:
@@ -82,12 +84,28 @@ _REFUSED_TYPES = {
     "tsg": "games",
     "csg": "games",
 }
+_RATES = "rates of a CTMC need a first line '# Transitions (CTMC)'"
 _READ = "tightrope reads DTMC, MDP and their interval versions, IDTMC and IMDP"
 
 
-def is_declared_chain(path: Path, number: int, line: str, name: str) -> bool:
+def declared_type(path: Path) -> str | None:
+    """The type that a file names in a comment before its content, in lower case."""
+    with reading(path) as file:
+        for line in file:
+            if is_content(line):
+                return None
+            if (found := _HEADER.match(line.strip())) is not None:
+                return found.group(1).strip().lower()
+    return None
+
+
+def is_declared_chain(path: Path, number: int, line: str, name: str, continuous: bool = False) -> bool:
     """Whether the type that a file names is a chain's; refuses types that are not read."""
     known = name.strip().lower()
+    if known == "ctmc":
+        if not continuous:
+            fail(path, number, line, f"{name.strip()}: models in discrete time are wanted here", name)
+        return True
     if known in _REFUSED_TYPES:
         fail(path, number, line, f"{name.strip()}: {_REFUSED_TYPES[known]} are not supported; {_READ}", name)
     if known not in _CHAINS:
@@ -95,7 +113,8 @@ def is_declared_chain(path: Path, number: int, line: str, name: str) -> bool:
     return _CHAINS[known]
 
 
-def read_transitions(path: Path) -> Transitions:
+def read_transitions(path: Path, continuous: bool = False) -> Transitions:
+    """The content of a file; `continuous`: of a chain in continuous time."""
     with reading(path) as file:
         declared: tuple[bool, int, str] | None = None
         numbered = enumerate(file, 1)
@@ -104,7 +123,7 @@ def read_transitions(path: Path) -> Transitions:
             if is_content(line):
                 break
             if (found := _HEADER.match(line.strip())) is not None:
-                declared = is_declared_chain(path, number, line, found.group(1)), number, line
+                declared = is_declared_chain(path, number, line, found.group(1), continuous), number, line
         else:
             raise InputError("the file is empty", Location(str(path)))
         lines = ((number, line) for number, line in numbered if is_content(line))
@@ -130,7 +149,7 @@ def read_transitions(path: Path) -> Transitions:
                 f"{form} for {kind}, which line {declared[1]} says this is",
                 hint="a DTMC has the numbers of states and transitions, an MDP also that of choices between",
             )
-        rows = _Rows(path, number, is_chain=len(counts) == 2, states=counts[0])
+        rows = _Rows(path, number, is_chain=len(counts) == 2, states=counts[0], are_rates=continuous)
         rows.read(lines)
     return rows.finish(choices=counts[1] if len(counts) == 3 else counts[0], transitions=counts[-1])
 
@@ -138,8 +157,9 @@ def read_transitions(path: Path) -> Transitions:
 class _Rows:
     """Grows column by column, in the order of the file."""
 
-    def __init__(self, path: Path, header_line: int, is_chain: bool, states: int):
+    def __init__(self, path: Path, header_line: int, is_chain: bool, states: int, are_rates: bool = False):
         self.path, self.header_line, self.is_chain, self.states = path, header_line, is_chain, states
+        self.are_rates = are_rates
         self.values = NumberValues(None)
         self.known_values: dict[str, int] = {}
         self.actions: dict[str, int] = {}
@@ -163,6 +183,8 @@ class _Rows:
                 self.target.append(int(target))
                 code = known.get(value)
                 if code is None:
+                    if self.are_rates and value.startswith("["):
+                        raise ValueError("intervals of rates are not read")
                     code = known[value] = self.values.code(value)
             except (ValueError, OverflowError) as error:
                 self.explain(number, line, words, error)
@@ -172,7 +194,8 @@ class _Rows:
             self.action.append(actions.setdefault(rest[0] if rest else "", len(actions)))
 
     def explain(self, number: int, line: str, words: list[str], error: Exception) -> NoReturn:
-        form = "from to probability" if self.is_chain else "from choice to probability"
+        value = "rate" if self.are_rates else "probability"
+        form = f"from to {value}" if self.is_chain else f"from choice to {value}"
         width = len(form.split())
         if len(words) < width:
             fail(self.path, number, line, f"'{form}' expected, found {shorten(line)}")
@@ -210,6 +233,7 @@ class _Rows:
             np.array(self.values.upper)[code],
             action[first],
             tuple(self.actions),
+            self.are_rates,
         )
         self.check_rows(order, action, result)
         return result
@@ -261,8 +285,14 @@ class _Rows:
             self.fail_at(
                 int(order[row]), f"a second transition of this choice to state {rows.successor[row]}"
             )
+        if self.are_rates:
+            wrong_rate = np.flatnonzero(~((lower >= 0) & np.isfinite(upper)))
+            if len(wrong_rate):
+                self.fail_at(int(order[wrong_rate[0]]), "a rate is a number of at least 0, this one is not")
+            return
         if (row := first_outside(lower, upper)) is not None:
-            self.fail_at(int(order[row]), "a probability lies within [0, 1], this one does not")
+            hint = f"; {_RATES}" if self.is_chain and lower[row] > 1 else ""
+            self.fail_at(int(order[row]), f"a probability lies within [0, 1], this one does not{hint}")
         if (wrong := first_wrong_sum(start, lower, upper)) is not None:
             within = slice(start[wrong], start[wrong + 1])
             self.fail_at(int(order[within.start]), _sum_message(lower[within], upper[within]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -15,8 +16,11 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
+from tightrope.formats.explicit.rates import plain_chain, rate_lines
 from tightrope.formats.explicit.read import explicit_base, reward_files
 from tightrope.formats.number_text import decimal_text
+from tightrope.formats.rate_rewards import exit_rewards
+from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import RewardStructure, Structure
@@ -26,7 +30,7 @@ _LINES_AT_ONCE = 1 << 14
 
 
 def write_explicit(
-    model: MDP | IntervalMDP | ParametricMDP,
+    model: MDP | IntervalMDP | ParametricMDP | ParametricCTMC | CTMC,
     path: str | Path,
     *,
     check: Callable[[Iterable[Path]], None] | None = None,
@@ -55,9 +59,13 @@ def write_explicit(
             )
         model = model.instantiate(())
     base = explicit_base(path)
-    structure = model.structure
+    if isinstance(model, ParametricCTMC | CTMC):
+        chain = plain_chain(model)
+        structure, lines = replace(chain.structure, rewards=exit_rewards(chain)), rate_lines(chain)
+    else:
+        structure, lines = model.structure, _transition_lines(model)
     _check_names(structure)
-    files = {".tra": _transition_lines(model), ".lab": _label_lines(structure)}
+    files = {".tra": lines, ".lab": _label_lines(structure)}
     if structure.valuations:
         files[".sta"] = _valuation_lines(structure)
     for number, (name, reward) in enumerate(structure.rewards.items(), 1):
@@ -72,9 +80,9 @@ def write_explicit(
     leftovers = _leftovers(base, set(targets))
     _refuse_leftovers([file for file in leftovers if file not in stale])
     with ExitStack() as together:  # all take their places in the end, or none
-        for target, lines in targets.items():
+        for target, content in targets.items():
             file = together.enter_context(atomic_write(target))
-            while chunk := list(islice(lines, _LINES_AT_ONCE)):
+            while chunk := list(islice(content, _LINES_AT_ONCE)):
                 file.write("\n".join(chunk) + "\n")
             file.flush()
     for leftover in leftovers:

@@ -1,4 +1,4 @@
-"""JANI, the exchange format of tools for quantitative models (jani-spec.org), for DTMCs and MDPs.
+"""JANI, the exchange format of tools for quantitative models (jani-spec.org), for DTMCs, MDPs and CTMCs.
 
 `read_jani` makes a file a program of the PRISM language (`nodes`: JSON and expressions, `declarations`,
 `automata`), which is then expanded and explored as every other. `write_jani` writes such a program.
@@ -6,7 +6,20 @@
 
 from __future__ import annotations
 
-from tightrope.formats.jani.read import read_jani, read_program, read_properties
+from tightrope.formats.jani.read import (
+    is_jani_ctmc,
+    read_jani,
+    read_jani_rates,
+    read_program,
+    read_properties,
+)
 from tightrope.formats.jani.write import write_jani
 
-__all__ = ["read_jani", "read_program", "read_properties", "write_jani"]
+__all__ = [
+    "is_jani_ctmc",
+    "read_jani",
+    "read_jani_rates",
+    "read_program",
+    "read_properties",
+    "write_jani",
+]

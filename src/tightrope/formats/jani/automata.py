@@ -50,17 +50,22 @@ class Automaton:
     """Which variables the edges of an own action assign."""
 
 
-def read_automaton(node: Node, name: str, scope: Scope, transients: Mapping[str, Transient]) -> Automaton:
+def read_automaton(
+    node: Node, name: str, scope: Scope, transients: Mapping[str, Transient], has_rates: bool = False
+) -> Automaton:
     """An automaton under the name of its instance; `transients` are the global ones."""
     node.members(("name", "variables", "restrict-initial", "locations", "initial-locations", "edges"))
     variables, own = read_variables(node.each("variables"), scope)
     known = {**transients, **{each.name: each for each in own}}
-    return _Reader(node, name, scope, known).read(variables, own)
+    return _Reader(node, name, scope, known, has_rates).read(variables, own)
 
 
 class _Reader:
-    def __init__(self, node: Node, name: str, scope: Scope, transients: Mapping[str, Transient]):
+    def __init__(
+        self, node: Node, name: str, scope: Scope, transients: Mapping[str, Transient], has_rates: bool
+    ):
         self.node = node
+        self.has_rates = has_rates
         self.name = name
         self.scope = scope
         self.transients = transients
@@ -105,8 +110,12 @@ class _Reader:
 
     def _command(self, edge: Node, groups: dict[str | None, dict[Earned, str | None]]) -> Command:
         edge.members(("location", "action", "rate", "guard", "destinations", "assignments"))
-        if edge.has("rate"):
-            edge.fail("rates belong to continuous time, which is not supported")
+        if edge.has("rate") != self.has_rates:
+            edge.fail(
+                "an edge of a model in continuous time needs a rate"
+                if self.has_rates
+                else "rates belong to continuous time (ctmc), and the model is of another type"
+            )
         position = edge.position
         parts = []
         if len(self.locations) > 1:
@@ -124,7 +133,12 @@ class _Reader:
             if len(self.locations) > 1:
                 target = Literal(self._number(destination.at("location")), Type.INT, position)
                 assignments.append(Assignment(self.location, target, destination.position))
-            updates.append(Update(probability, None, (*before, *assignments), destination.position))
+            weight = probability
+            if self.has_rates:
+                weight = expression(edge.at("rate").at("exp"), self.scope)
+                if destination.has("probability"):
+                    weight = Binary("*", weight, probability, position)
+            updates.append(Update(weight, None, (*before, *assignments), destination.position))
             earned.append((probability, {**earned_before, **mine}))
         if not updates:
             edge.fail("an edge needs a destination")

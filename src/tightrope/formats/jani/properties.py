@@ -21,6 +21,9 @@ from tightrope.prism.parse.spelling import spell
 STEPS = "steps"
 """The reward structure that gives 1 for every step."""
 
+TIME = "time"
+"""The reward structure that gives 1 per unit of time."""
+
 _COMPARISONS = {"≥": ">=", ">": ">", "≤": "<=", "<": "<"}
 _QUANTIFIERS = ("Pmin", "Pmax", "Emin", "Emax")
 _TEMPORAL = ("U", "W", "R", "F", "G")
@@ -62,7 +65,8 @@ def _has_steps(value: Any) -> bool:
 class _Translator:
     def __init__(self, root: Node):
         self._root = root
-        self._is_chain = root.at("type").value == "dtmc"
+        self._is_chain = root.at("type").value in ("dtmc", "ctmc")
+        self._clock = "time" if root.at("type").value == "ctmc" else "step"
 
     def text(self, node: Node) -> str:
         """A property as a whole."""
@@ -106,9 +110,10 @@ class _Translator:
         operator = self._operator(node)
         if operator not in _TEMPORAL:
             node.fail(f"the path formula '{operator or node.value}' is not read")
-        if node.has("time-bounds") or node.has("reward-bounds"):
-            node.fail("bounds on time or rewards are not read")
-        bound = self._bound(node.at("step-bounds")) if node.has("step-bounds") else ""
+        own, other = f"{self._clock}-bounds", "step-bounds" if self._clock == "time" else "time-bounds"
+        if node.has(other) or node.has("reward-bounds"):
+            node.fail(f"bounds on rewards are not read, nor '{other}' of this type of model")
+        bound = self._bound(node.at(own)) if node.has(own) else ""
         if operator in ("F", "G"):
             return f"{operator}{bound} ({self._state(node.at('exp'))})"
         return f"({self._state(node.at('left'))}) {operator}{bound} ({self._state(node.at('right'))})"
@@ -121,7 +126,7 @@ class _Translator:
                 ends[key] = self._state(node.at(key)), exclusive
         if len(ends) == 2:
             if any(exclusive for _, exclusive in ends.values()):
-                node.fail("two step bounds of which one is exclusive are not read")
+                node.fail("two bounds of which one is exclusive are not read")
             return f"[{ends['lower'][0]},{ends['upper'][0]}]"
         ((key, (text, exclusive)),) = ends.items()
         return f"{'<' if key == 'upper' else '>'}{'' if exclusive else '='}({text})"
@@ -129,24 +134,29 @@ class _Translator:
     def _horizon(self, node: Node) -> str:
         if node.has("reach"):
             return f"F ({self._state(node.at('reach'))})"
-        if node.has("step-instant"):
-            return f"I={self._state(node.at('step-instant'))}"
-        node.fail("an expected value needs 'reach' or 'step-instant'")
+        if node.has(instant := f"{self._clock}-instant"):
+            return f"I={self._state(node.at(instant))}"
+        node.fail(f"an expected value needs 'reach' or '{instant}'")
 
     def _reward(self, node: Node) -> str:
         amount = node.at("exp").value
+        given = {each.text() for each in node.each("accumulate")}
         if amount == 1 and not isinstance(amount, bool):
-            return STEPS
+            if self._clock == "time" and given != {"time"}:
+                node.fail("of this type of model 1 is accumulated over time only")
+            return TIME if self._clock == "time" else STEPS
         if not isinstance(amount, str):
             node.fail("an expected value is one of a transient variable, or of 1")
-        given = {each.text() for each in node.each("accumulate")}
-        if not given and node.has("step-instant"):
+        if not given and node.has(f"{self._clock}-instant"):
             return amount
         on_states, on_edges = self._find_earnings(amount)
         if on_edges and "steps" not in given:
             node.fail(f"'{amount}' is earned by edges, and the property does not accumulate 'steps'")
-        if on_states and "exit" not in given:
-            node.fail(f"'{amount}' is earned in locations, and the property does not accumulate 'exit'")
+        whole = "time" if self._clock == "time" else "exit"
+        if on_states and whole not in given:
+            node.fail(f"'{amount}' is earned in locations, and the property does not accumulate '{whole}'")
+        if on_states and self._clock == "time" and "exit" in given:
+            node.fail("rewards for leaving a location are not read of this type of model")
         return amount
 
     def _find_earnings(self, name: str) -> tuple[bool, bool]:

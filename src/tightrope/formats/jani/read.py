@@ -6,6 +6,7 @@ What is not understood is refused with the path of the place, never passed over.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
@@ -16,13 +17,13 @@ from tightrope.errors import InputError, Location
 from tightrope.formats.jani.automata import Automaton, read_automaton, synchronise
 from tightrope.formats.jani.declarations import Transient, read_constants, read_variables
 from tightrope.formats.jani.nodes import TRUE, Node, Places, conjunction, expression
-from tightrope.formats.jani.properties import STEPS, ReadProperty, counts_steps, property_of
+from tightrope.formats.jani.properties import STEPS, TIME, ReadProperty, counts_steps, property_of
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text_reading import reading
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
-from tightrope.prism.load import BuildWords, build_model
+from tightrope.prism.load import BuildWords, PrismRates, build_model, build_rates
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.syntax import (
     Binary,
@@ -39,11 +40,12 @@ from tightrope.prism.parse.syntax import (
     Variable,
 )
 
+_CTMC = re.compile(r'"type"\s*:\s*"ctmc"')
 _KNOWN = (
     *("jani-version", "name", "metadata", "type", "features", "actions", "constants", "variables"),
     *("restrict-initial", "properties", "automata", "system"),
 )
-_TYPES = {"dtmc": ModelType.DTMC, "mdp": ModelType.MDP}
+_TYPES = {"dtmc": ModelType.DTMC, "mdp": ModelType.MDP, "ctmc": ModelType.CTMC}
 
 
 def read_jani(
@@ -53,6 +55,21 @@ def read_jani(
     file = Path(path)
     with _naming_paths(file) as places:
         return build_model(_program(_parse(file), places, str(file), constants or {}), **said).model
+
+
+def read_jani_rates(
+    path: str | Path, constants: Mapping[str, str] | None = None, **said: Unpack[BuildWords]
+) -> PrismRates:
+    """The chain in continuous time of a JANI file."""
+    file = Path(path)
+    with _naming_paths(file) as places:
+        return build_rates(_program(_parse(file), places, str(file), constants or {}), **said)
+
+
+def is_jani_ctmc(path: str | Path) -> bool:
+    """Whether a file of JSON says that its type is ctmc; what else is wrong with it, reading it says."""
+    with reading(Path(path)) as opened:
+        return _CTMC.search(opened.read()) is not None
 
 
 def read_program(path: str | Path, constants: Mapping[str, str] | None = None) -> Program:
@@ -117,7 +134,7 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
     root.members(_KNOWN)
     kind = root.at("type").text()
     if kind not in _TYPES:
-        root.at("type").fail(f"models of type {kind} are not supported: only dtmc and mdp are")
+        root.at("type").fail(f"models of type {kind} are not supported: only dtmc, mdp and ctmc are")
     variables, transients = read_variables(root.each("variables"), {})
     by_name = {each.name: each for each in transients}
     taken = {each.name() for key in ("constants", "variables") for each in root.each(key)}
@@ -168,7 +185,8 @@ def _automata(root: Node, taken: set[str], transients: Mapping[str, Transient]) 
             while scope.get(each.name(), own) in taken:
                 scope[each.name()] = f"{instance}_{scope.get(each.name(), own)}"
             taken.add(scope.get(each.name(), own))
-        found.append(read_automaton(declared[name], instance, scope, transients))
+        has_rates = root.at("type").value == "ctmc"
+        found.append(read_automaton(declared[name], instance, scope, transients, has_rates))
     if not found:
         root.at("system").fail("the system has no automaton")
     return found
@@ -218,10 +236,11 @@ def _without_value(variable: Variable) -> Variable:
 
 
 def _steps(root: Node) -> tuple[Rewards, ...]:
-    """One for every step, where a property counts them."""
+    """One for every step, or per unit of time, where a property counts that."""
     position = root.position
-    every_step = RewardItem(False, None, TRUE, Literal(1, Type.INT, position), position)
-    return (Rewards(STEPS, (every_step,), position),) if counts_steps(root) else ()
+    always = RewardItem(False, None, TRUE, Literal(1, Type.INT, position), position)
+    name = TIME if root.at("type").value == "ctmc" else STEPS
+    return (Rewards(name, (always,), position),) if counts_steps(root) else ()
 
 
 def _rewards(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tightrope.prism.parse.syntax import (
     Conditional,
     Expression,
     Literal,
+    ModelType,
     Name,
     RewardItem,
     Type,
@@ -53,6 +55,7 @@ class _Writer:
                 "several initial states are not written as JANI", hint="write DRN or UMB, which have them"
             )
         self._program = program
+        self._has_rates = program.type is ModelType.CTMC
         names = {variable.name for variable in program.variables} | set(program.parameters)
         self._labels = {label.name: _free(label.name, names) for label in program.labels}
         self._rewards = [_free(each.name or "reward", names) for each in program.rewards]
@@ -68,8 +71,10 @@ class _Writer:
             "name": Path(program.file).stem or "model",
             "metadata": {"description": JANI_MARK},
             "type": program.type.value,
-            "features": ["derived-operators", "state-exit-rewards"],
+            "features": ["derived-operators"],
         }
+        if not self._has_rates:
+            content["features"].append("state-exit-rewards")
         if actions:
             content["actions"] = [{"name": name} for name in actions]
         if program.parameters:
@@ -101,7 +106,7 @@ class _Writer:
                     "name": module.name,
                     "locations": [location],
                     "initial-locations": [_LOCATION],
-                    "edges": [self._edge(number, command) for command in module.commands],
+                    "edges": [e for command in module.commands for e in self._edges(number, command)],
                 }
             )
         return result
@@ -116,6 +121,17 @@ class _Writer:
             if items:
                 values.append({"ref": name, "value": _total(items)})
         return values
+
+    def _edges(self, module: int, command: Command) -> list[dict[str, Any]]:
+        """One edge; in continuous time one for each update, as their rates compete."""
+        if not self._has_rates:
+            return [self._edge(module, command)]
+        edges = []
+        for update in command.updates:
+            edge = self._edge(module, replace(command, updates=(update,)))
+            (destination,) = edge["destinations"]
+            edges.append({**edge, "rate": destination.pop("probability")})
+        return edges
 
     def _edge(self, module: int, command: Command) -> dict[str, Any]:
         earned = self._list_earnings(module, command)

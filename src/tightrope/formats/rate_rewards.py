@@ -1,0 +1,118 @@
+"""Rewards of chains in continuous time in files: of states per unit of time, and whenever a state is left.
+
+Files have no place for what is earned per unit of time by single transitions, which is what our chains hold
+(`earned`: Σ rate · reward, with what the state earns itself). Both directions are exact in expectation, on
+which alone values depend: `per_time` adds up what leaving a state earns at its exit rate, `exit_rewards`
+gives what leaving has to earn so that it comes to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.continuous import CTMC, ParametricCTMC
+from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.polynomial import Polynomial
+from tightrope.model.rewards import ParametricReward, RewardStructure
+from tightrope.numerics.arrays import FloatArray, IndexArray
+
+
+def per_time(reward: RewardStructure, name: str, chain: ParametricCTMC) -> ParametricReward:
+    """What states earn per unit of time, and what leaving them earns at their exit rates."""
+    table = ExpressionTable(chain.parameters.names)
+    known: dict[tuple[float, float, tuple[int, ...]], int] = {}
+    numbers: IndexArray = np.zeros(chain.states, dtype=np.int32)
+    rates_of = _rates_of(chain)
+    for state in range(chain.states):
+        held = 0.0 if reward.state is None else float(reward.state[state])
+        left = 0.0 if reward.choice is None else float(reward.choice[state])
+        row = rates_of(state) if left else ()
+        key = (held, left, row)
+        if key not in known:
+            gained = _sum_of(chain, row) * Polynomial.constant(Fraction(left))
+            known[key] = table.add(gained + Polynomial.constant(Fraction(held)))
+        numbers[state] = known[key]
+    return ParametricReward(name, *table.freeze(numbers))
+
+
+def with_earnings(
+    chain: ParametricCTMC, rewards: dict[str, RewardStructure], flows: dict[str, FloatArray] | None = None
+) -> ParametricCTMC:
+    """The chain with rewards of files; `flows` are what transitions earn per unit of time."""
+    earned = {}
+    for name, reward in rewards.items():
+        flow = (flows or {}).get(name)
+        if flow is None:
+            earned[name] = per_time(reward, name, chain)
+            continue
+        held = np.zeros(chain.states) if reward.state is None else reward.state
+        table = ExpressionTable(chain.parameters.names)
+        totals = [Fraction(a) + Fraction(b) for a, b in zip(held.tolist(), flow.tolist(), strict=True)]
+        rows = np.array([table.add(Polynomial.constant(total)) for total in totals], dtype=np.int32)
+        earned[name] = ParametricReward(name, *table.freeze(rows))
+    states = {
+        name: RewardStructure(np.zeros(chain.states) if reward.state is None else reward.state)
+        for name, reward in rewards.items()
+    }
+    structure = replace(chain.structure, rewards=states)
+    return ParametricCTMC(structure, chain.expression, chain.expressions, chain.parameters, earned)
+
+
+def exit_rewards(model: ParametricCTMC | CTMC) -> dict[str, RewardStructure]:
+    """What states earn per unit of time, and where transitions earn, too, what leaving the state earns."""
+    found: dict[str, RewardStructure] = {}
+    for name, reward in model.structure.rewards.items():
+        if isinstance(reward, ParametricReward):
+            raise _refusal(name)
+        held = np.zeros(model.states) if reward.state is None else reward.state
+        left = _left_at_point(model, name, held) if isinstance(model, CTMC) else _left(model, name, held)
+        found[name] = RewardStructure(held, left if left.any() else None)
+    return found
+
+
+def _left_at_point(model: CTMC, name: str, held: FloatArray) -> FloatArray:
+    left: FloatArray = (model.earned[name] - held) / model.exit_rate
+    return left
+
+
+def _left(model: ParametricCTMC, name: str, held: FloatArray) -> FloatArray:
+    earned = model.earned.get(name)
+    left = np.zeros(model.states)
+    if earned is None:
+        return left
+    rates_of = _rates_of(model)
+    known: dict[tuple[int, float, tuple[int, ...]], float] = {}
+    for state in range(model.states):
+        key = int(earned.expression[state]), float(held[state]), rates_of(state)
+        if key not in known:
+            gained = earned.expressions.polynomial(key[0]) - Polynomial.constant(Fraction(key[1]))
+            exit_rate = _sum_of(model, key[2])
+            leading = next(iter(exit_rate.terms))
+            ratio = gained.terms.get(leading, Fraction(0)) / exit_rate.terms[leading]
+            if gained != exit_rate * Polynomial.constant(ratio):
+                raise _refusal(name)
+            known[key] = float(ratio)
+        left[state] = known[key]
+    return left
+
+
+def _refusal(name: str) -> InputError:
+    return InputError(
+        f"the rewards '{name}' have parameters, or single transitions earn them whose rates have parameters: "
+        "files have no place for that",
+        hint="write the chain at a point (`at`)",
+    )
+
+
+def _rates_of(chain: ParametricCTMC) -> Callable[[int], tuple[int, ...]]:
+    start, expression = chain.transition_start.tolist(), chain.expression.tolist()
+    return lambda state: tuple(expression[start[state] : start[state + 1]])
+
+
+def _sum_of(chain: ParametricCTMC, row: tuple[int, ...]) -> Polynomial:
+    return sum((chain.expressions.polynomial(e) for e in row), Polynomial({}))

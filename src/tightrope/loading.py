@@ -64,8 +64,8 @@ def load(
     * `domain`: linear constraints on the parameters, "p+q<=1, 0.1<=p".
     * `progress(states, transitions)` is called now and then while a PRISM model is built.
 
-    A file in continuous time (of type `ctmc`) is a `ParametricCTMC`, whose parameters lie in [0, 1000] where nothing is
-    said; everything else is a model in discrete time.
+    A file in continuous time (of type `ctmc`) is a `ParametricCTMC`, whose parameters lie in [0, 1000] where
+    nothing is said; everything else is a model in discrete time.
 
     What the user should know though the model stands (deadlocks, say) comes as a warning.
 

@@ -26,7 +26,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
-from tightrope.numerics.rounding import text_above, text_below
+from tightrope.numerics.text import interval_text
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Filter, Multi, Property, PropertyFile, ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Expression
@@ -103,7 +103,7 @@ class Answer(Record):
             return f"Answer: a curve through {len(self.achieved.points)} points"
         if self.bounds is None:
             return f"Answer: {self.verdict} at the initial state"
-        return f"Answer: [{text_below(self.bounds[0])}, {text_above(self.bounds[1])}] at the initial state"
+        return f"Answer: {interval_text(*self.bounds)} at the initial state"
 
     def _facts_(self) -> Facts:
         told = [("note", reading) for reading in self.readings]

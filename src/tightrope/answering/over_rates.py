@@ -14,7 +14,7 @@ from tightrope.answering.values import Bounds
 from tightrope.errors import InputError
 from tightrope.model.continuous import IntervalCTMC
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.rounding import text_above, text_below
+from tightrope.numerics.text import interval_text
 from tightrope.prism.parse.diagnostics import Source
 from tightrope.prism.parse.property_syntax import Property, PropertyFile, ValueOperator
 from tightrope.prism.properties.resolve import PropertyOptions
@@ -41,7 +41,7 @@ class RateBounds(Record):
     notes: tuple[str, ...] = (NATURE,)
 
     def _title_(self) -> str:
-        return f"RateBounds: [{text_below(self.lower)}, {text_above(self.upper)}]"
+        return f"RateBounds: {interval_text(self.lower, self.upper)}"
 
     def _facts_(self) -> Facts:
         return [("missed", text) for text in self.missed]

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from tightrope.formats.documents.answers import InitialFacts, PropertyAnswer, StateValue
 from tightrope.formats.documents.outcome import Span
 from tightrope.model.initial_values import InitialValues
+from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.question import Question
 from tightrope.solver.solution import Solution, Status
 
@@ -88,7 +89,9 @@ class PlainAnswer:
         """Columns and rows of all states, where they were asked for."""
         if not self.of_all_states:
             return None
-        rows = [(row.state, f"{row.lower:.9g}", f"{row.upper:.9g}", row.action) for row in _all_states(self)]
+        rows = [
+            (row.state, text_below(row.lower), text_above(row.upper), row.action) for row in _all_states(self)
+        ]
         return ("state", "lower", "upper", "action"), list(rows)
 
 
@@ -124,4 +127,4 @@ def initial_record(value: InitialValues) -> InitialFacts | UnsetType:
 
 
 def _span(lower: float, upper: float) -> str:
-    return f"[{lower:.9g}, {upper:.9g}]"
+    return interval_text(lower, upper)

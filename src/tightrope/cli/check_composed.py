@@ -16,7 +16,7 @@ from tightrope.cli.output import warn
 from tightrope.errors import InputError
 from tightrope.formats.documents.answers import PropertyAnswer, StateValue
 from tightrope.model.initial_values import InitialValues
-from tightrope.numerics.rounding import text_above, text_below
+from tightrope.numerics.text import text_above, text_below
 
 if TYPE_CHECKING:
     from tightrope.answering.answer import Answer

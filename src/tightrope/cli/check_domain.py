@@ -15,6 +15,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.documents.answers import DomainAnswer
 from tightrope.formats.documents.outcome import Span
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.question import Question
 from tightrope.problem import Problem
 
@@ -201,11 +202,11 @@ def _report(
         return
     shown = [
         ("policy", whose),
-        ("value", f"[{interval.lower:.9g}, {interval.upper:.9g}] over the domain ({asked.sets.value} sets)"),
+        ("value", f"{interval} over the domain ({asked.sets.value} sets)"),
         *list_coupled_facts(result),
     ]
     if proved is not None:
-        shown.append(("certificate", f"proves [{proved[0]:.9g}, {proved[1]:.9g}]"))
+        shown.append(("certificate", f"proves {interval_text(*proved)}"))
     shown += [("status", result.status), *(("note", note) for note in result.notes)]
     spent = f"{asked.loaded.seconds:.3g} to build, {sum(result.seconds.values()):.3g} to solve"
     print_facts(question.text, [*shown, ("seconds", spent), ("memory", memory_text())])

@@ -16,6 +16,7 @@ from tightrope.cli.questions import Asked, AskedProperty
 from tightrope.cli.timed_model import TimedModel, load_timed
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.documents.answers import Built, CheckAnswer, DomainAnswer
+from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.resolve import PropertyOptions
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _check_domain(
             )
         )
     else:
-        facts = [("value", f"[{found.lower:.9g}, {found.upper:.9g}] over the domain (expression sets)")]
+        facts = [("value", f"{interval_text(found.lower, found.upper)} over the domain (expression sets)")]
         facts += [("status", status), *(("note", note) for note in found.notes)]
         facts.append(("seconds", f"{seconds['build']:.3g} to build, {seconds['solve']:.3g} to solve"))
         print_facts(parts[0].what.text, facts)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tightrope.cli.output import group, print_facts, print_table
+from tightrope.numerics.text import interval_text
 
 if TYPE_CHECKING:
     from tightrope.data.coverage import Coverage
@@ -139,7 +140,7 @@ def _cell(value: float, scale: tuple[float, float]) -> int:
 
 def _estimate(estimate: float | None, lower: float, upper: float) -> str:
     point = "" if estimate is None else f"{estimate:.3g} "
-    return f"{point}[{lower:.3g}, {upper:.3g}]"
+    return f"{point}{interval_text(lower, upper, 3)}"
 
 
 def _short(text: str) -> str:

@@ -121,9 +121,9 @@ def _print(found: LearnedAverage) -> None:
     if not found.ledger.holds:
         held = f"NOT with confidence {level}, which is nominal here: the data do not meet the assumption"
     facts = [
-        ("guarantee", f"{found.guarantee:.9g} {held}"),
-        ("robust policy", f"[{found.interval.lower:.9g}, {found.interval.upper:.9g}]"),
-        ("optimistic", f"{found.optimistic:.9g}: no policy does better"),
+        ("guarantee", f"{found.guarantee_text()} {held}"),
+        ("robust policy", str(found.interval)),
+        ("optimistic", f"{found.optimistic_text()}: no policy does better"),
         ("sets", f"the hull of {found.sets.kind.value} sets"),
         *(("why", reason) for reason in found.decisions.reasons),
         *(("ledger", line) for line in found.ledger.lines),

@@ -12,10 +12,12 @@ from tightrope.cli.output import group, memory_text, print_facts, print_table
 from tightrope.learning.policies import maximises
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.monitoring.model_fit import GROWING
+from tightrope.numerics.text import bound_text, interval_text, text_above, text_below
 
 BAR = 22
 """Characters of a bar: the table with it fits into 80 columns."""
 
+SHOWN_DIGITS = 5
 SHOWN_EVENTS = 3
 SHOWN_SUSPECTS = 3
 
@@ -31,15 +33,15 @@ def print_result(
     facts: list[tuple[str, str]] = []
     if result.verdict is not None:
         facts += [("empty region", result.verdict), ("fallback", "tied sets, which need no region")]
-    facts.append(("guarantee", f"{_number(result.guarantee)} {confidence(result)}"))
-    facts.append(("robust policy", f"value in {_interval(result.robust.interval)}"))
+    facts.append(("guarantee", f"{_guarantee(result)} {confidence(result)}"))
+    facts.append(("robust policy", f"value in {result.robust.interval}"))
     if result.value is not None:
-        facts.append(("given policy", f"value in {_interval(result.value.interval)}"))
+        facts.append(("given policy", f"value in {result.value.interval}"))
     facts += list_coupled_facts(result)
     facts += list_certified_facts(result, certified or {})
     if true_value is not None:
         facts.append(("at the true point", f"{_number(true_value.lower)} is the best value"))
-    facts.append(("optimistic", f"{_number(result.optimistic_value)}: no policy does better"))
+    facts.append(("optimistic", f"{_optimistic(result)}: no policy does better"))
     facts += _how(result)
     facts += [("status", result.status), ("seconds", _seconds(result)), ("memory", memory_text())]
     if files is not None:
@@ -73,7 +75,7 @@ def list_coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
     lost = "which lose nothing here" if value.rectangular_lost_nothing else "a choice at a time"
     facts = [
         ("coupled", f"{value.status.value} ({whose} policy, {value.gap:.2g} of the width left open)"),
-        ("", f"rectangular sets, {lost}: {_interval(rectangular)}"),
+        ("", f"rectangular sets, {lost}: {rectangular}"),
     ]
     for name, witness in (("lowest at", value.lowest), ("highest at", value.highest)):
         if witness is not None:
@@ -81,8 +83,9 @@ def list_coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
             facts.append((name, f"{at}: {_number(witness.lower)}"))
     if result.synthesis is not None:
         better = "more" if maximises(result.objective) else "less"
-        limit = f"{_number(result.synthesis.limit)}, which is {result.synthesis.optimality_gap:.2g} away"
-        facts.append(("limit", f"no policy guarantees {better} than {limit}"))
+        limit = bound_text(result.synthesis.limit, not maximises(result.objective), SHOWN_DIGITS)
+        away = f"{result.synthesis.optimality_gap:.2g} away"
+        facts.append(("limit", f"no policy guarantees {better} than {limit}, which is {away}"))
     return facts
 
 
@@ -92,7 +95,7 @@ def list_certified_facts(result: LearningResult, certified: Mapping[str, Interva
     if result.value is not None:
         own["given policy"] = result.value.interval
     return [
-        ("certificate", f"proves {_interval(proved)} of the {name}, moved outward to what can be checked")
+        ("certificate", f"proves {proved} of the {name}, moved outward to what can be checked")
         for name, proved in certified.items()
         if _falls_short(proved.lower, own[name].lower) or _falls_short(-proved.upper, -own[name].upper)
     ]
@@ -113,9 +116,9 @@ def print_comparison(
             result.decisions.sets.value
             + ("*" if result.fallback else "")
             + ("" if result.is_certified else "!"),
-            _number(interval.lower),
-            _number(interval.upper),
-            _number(interval.width),
+            text_below(interval.lower, SHOWN_DIGITS),
+            text_above(interval.upper, SHOWN_DIGITS),
+            text_above(interval.width, SHOWN_DIGITS),
             bar(interval, low, high, true_value.lower if true_value else None),
             f"{sum(result.seconds.values()):.2f}",
         )
@@ -186,7 +189,9 @@ def _how(result: LearningResult) -> list[tuple[str, str]]:
     low, high = widths.parameter_lower, widths.parameter_upper
     if low is not None and high is not None:
         names = result.model.parameters.names
-        ends = [f"{n} in [{a:.5g}, {b:.5g}]" for n, a, b in zip(names, low, high, strict=True)]
+        ends = [
+            f"{n} in {interval_text(a, b, SHOWN_DIGITS)}" for n, a, b in zip(names, low, high, strict=True)
+        ]
         facts.append(("parameters", ", ".join(ends)))
     if result.binding.total:
         named = [f"{e.text} ({e.side})" for e in result.binding.events[:SHOWN_EVENTS]]
@@ -207,12 +212,16 @@ def fit_facts(result: LearningResult) -> list[tuple[str, str]]:
     return [("model fit", fit.text), *(("", f"{suspect.kind}: {suspect.words}") for suspect in worst)]
 
 
+def _guarantee(result: LearningResult) -> str:
+    return bound_text(result.guarantee, maximises(result.objective), SHOWN_DIGITS)
+
+
+def _optimistic(result: LearningResult) -> str:
+    return bound_text(result.optimistic_value, not maximises(result.objective), SHOWN_DIGITS)
+
+
 def _number(value: float) -> str:
-    return f"{value:.5g}"
-
-
-def _interval(interval: Interval) -> str:
-    return f"[{interval.lower:.9g}, {interval.upper:.9g}]"
+    return f"{value:.{SHOWN_DIGITS}g}"
 
 
 def _seconds(result: LearningResult) -> str:

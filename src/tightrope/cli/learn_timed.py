@@ -14,6 +14,7 @@ from tightrope.cli.phases import phase_progress
 from tightrope.cli.questions import read_properties
 from tightrope.cli.timed_model import TimedModel, load_timed
 from tightrope.errors import CannotCertify, InputError
+from tightrope.numerics.text import interval_text, text_above, text_below
 
 if TYPE_CHECKING:
     from tightrope.formats.documents.answers import RateAnswer
@@ -155,7 +156,7 @@ def _print(answer: RateAnswer) -> None:
     if answer.value is None:
         facts.append(("value", EMPTY))
     else:
-        facts.append(("value", f"[{answer.value.lower:.6g}, {answer.value.upper:.6g}]"))
+        facts.append(("value", interval_text(answer.value.lower, answer.value.upper, 6)))
     facts += [("status", answer.status), *(("ledger", line) for line in answer.ledger.lines)]
     facts += [("note", note) for note in answer.notes]
     spent = ", ".join(f"{seconds:.3g} {phase}" for phase, seconds in answer.seconds.items())
@@ -163,8 +164,8 @@ def _print(answer: RateAnswer) -> None:
     rows = [
         (
             one.rate,
-            f"{one.lower:.6g}",
-            f"{one.upper:.6g}",
+            text_below(one.lower, 6),
+            text_above(one.upper, 6),
             group(one.events),
             f"{one.exposure:.6g}",
             "" if one.estimate is None else f"{one.estimate:.6g}",

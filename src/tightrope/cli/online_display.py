@@ -10,7 +10,9 @@ from typing import Any, Self
 from tightrope.cli.output import group, memory_text, print_facts, print_table
 from tightrope.cli.subject import Subject
 from tightrope.learning.result import LearningResult
+from tightrope.numerics.text import bound_text, interval_text
 
+SHOWN_DIGITS = 6
 ROWS = 16
 """Of the table: the first record, the last, and some between at growing distances."""
 
@@ -49,10 +51,11 @@ class RunDisplay:
     def show(self, record: Mapping[str, Any]) -> None:
         """The latest record."""
         if self._bar is not None:
-            parts = [f"update {record['update']}", f"guarantee {_number(record['guarantee'])}"]
+            floor = _is_floor(record)
+            parts = [f"update {record['update']}", f"guarantee {_bound(record['guarantee'], floor)}"]
             if record["performance"] is not None:
                 parts.append(f"performance {_number(record['performance'])}")
-            parts.append(f"optimistic {_number(record['optimistic'])}")
+            parts.append(f"optimistic {_bound(record['optimistic'], not floor)}")
             self._bar.update(self._task, completed=record["episode"], description=", ".join(parts))
 
 
@@ -64,6 +67,7 @@ def print_run(
     written: str | None,
 ) -> None:
     """Some of the records, and what they add up to."""
+    floor = _is_floor(records[-1])
     known = any(record["performance"] is not None for record in records)
     together = any(record.get("best_guarantee") is not None for record in records)
     columns = ["episode", "steps", "guarantee", *(["best so far"] if together else [])]
@@ -72,10 +76,10 @@ def print_run(
         [
             group(record["episode"]),
             group(record["steps"]),
-            _number(record["guarantee"]),
-            *([_number(record.get("best_guarantee"))] if together else []),
+            _bound(record["guarantee"], floor),
+            *([_bound(record.get("best_guarantee"), floor)] if together else []),
             *([_number(record["performance"])] if known else []),
-            _number(record["optimistic"]),
+            _bound(record["optimistic"], not floor),
             f"{record['elapsed']:.3g}",
         ]
         for record in choose_records(records)
@@ -90,8 +94,12 @@ def print_run(
         ("memory", memory_text()),
         ("sets", f"{result.kind.value} ({result.sets.relaxation.value})"),
         ("region", result.decisions.region.value if result.decisions.region else "none"),
-        ("robust policy", f"[{_number(robust.lower)}, {_number(robust.upper)}]"),
-        *((("best guarantee", _best(records)),) if records[-1].get("best_guarantee") is not None else ()),
+        ("robust policy", interval_text(robust.lower, robust.upper, SHOWN_DIGITS)),
+        *(
+            (("best guarantee", _best(records, floor)),)
+            if records[-1].get("best_guarantee") is not None
+            else ()
+        ),
         *((("kept", _count_kept(records)),) if known else ()),
         *((("drift", _drift(records)),) if "drift" in records[-1] else ()),
         *((("model fit", result.fit.text),) if result.fit is not None else ()),
@@ -120,12 +128,12 @@ def _share(episode: int, last: int) -> float:
     return min(log(episode) / log(last), 1 - 1e-9)
 
 
-def _best(records: Sequence[Mapping[str, Any]]) -> str:
-    return f"{_number(records[-1]['best_guarantee'])} (of all updates, which hold together)"
+def _best(records: Sequence[Mapping[str, Any]], floor: bool) -> str:
+    return f"{_bound(records[-1]['best_guarantee'], floor)} (of all updates, which hold together)"
 
 
 def _gap(last: Mapping[str, Any]) -> str:
-    found = f"{_number(last['gap'])} after {group(last['episode'])} episodes"
+    found = f"{_bound(last['gap'], False)} after {group(last['episode'])} episodes"
     return found if last["reached"] else f"{found}: more than was asked for"
 
 
@@ -146,5 +154,14 @@ def _count_kept(records: Sequence[Mapping[str, Any]]) -> str:
     return f"{len(records) - broken} of {len(records)} guarantees, compared with the truth"
 
 
+def _is_floor(record: Mapping[str, Any]) -> bool:
+    """Whether the guarantee is a lower bound: the optimistic value lies on its other side."""
+    return float(record["guarantee"]) <= float(record["optimistic"])
+
+
+def _bound(value: object, is_lower: bool) -> str:
+    return "–" if value is None else bound_text(float(str(value)), is_lower, SHOWN_DIGITS)
+
+
 def _number(value: object) -> str:
-    return "–" if value is None else f"{float(str(value)):.6g}"
+    return "–" if value is None else f"{float(str(value)):.{SHOWN_DIGITS}g}"

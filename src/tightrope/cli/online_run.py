@@ -35,6 +35,7 @@ from tightrope.learning.products import observed
 from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import RESULT, fill_results
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.text import text_above
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
@@ -259,7 +260,7 @@ def _describe_exploration(learner: OnlineLearner) -> str:
         words.append(f"within {100 * found.design.optimality:.2g} % of the best at the estimate")
         words += ["which the robust policy is, too"] if found.greedy_is_as_good else []
     if found is not None and found.certified is not None:
-        words.append(f"{asked.avoid} in at most {found.certified:.4g} of episodes, certified")
+        words.append(f"{asked.avoid} in at most {text_above(found.certified, 4)} of episodes, certified")
     return ", ".join(words)
 
 

@@ -23,7 +23,7 @@ from tightrope.learning.plan.document import DRAWS_FILE, POLICY_FILE, plan_docum
 from tightrope.learning.plan.files import claim_plan, write_plan
 from tightrope.learning.plan.plan import plan
 from tightrope.learning.plan.target import Aim, Target
-from tightrope.numerics.rounding import text_above, text_below
+from tightrope.numerics.text import interval_text, text_above
 from tightrope.statistics.estimates import check_delta
 from tightrope.uncertainty.sets import SetsKind
 
@@ -118,7 +118,7 @@ def print_plan(title: str, found: Plan, written: Path | None, seconds: float) ->
 def _before(found: Plan) -> list[tuple[str, str]]:
     interval = found.interval
     whose = "given" if any(one.name == GIVEN for one in found.strategies) else "robust"
-    span = f"[{text_below(interval.lower, 4)}, {text_above(interval.upper, 4)}]"
+    span = interval_text(interval.lower, interval.upper, 4)
     data = f"{found.episodes_so_far:,} {found.unit}"
     data += f" ({found.steps_so_far:,} steps)" if found.unit == "episodes" else ""
     what = "guarantee and best possible value are" if found.target.aim is Aim.OPTIMALITY else "gap"
@@ -177,7 +177,9 @@ def _after(found: Plan, written: Path | None, seconds: float) -> list[tuple[str,
             near = "with the safest policy mixed in, since the best exploration is not certified"
         facts.append(("the design", f"{several}; {near}"))
         if made.certified is not None:
-            facts.append(("to avoid", f"in at most {made.certified:.4g} of its episodes, certified"))
+            facts.append(
+                ("to avoid", f"in at most {text_above(made.certified, 4)} of its episodes, certified")
+            )
         file = "it" if written is None else f"{written}/{POLICY_FILE}"
         facts.append(("next", f"explore with {file} for {found.next_episodes:,} episodes, then plan again"))
     if found.status is not PlanStatus.PLANNED:

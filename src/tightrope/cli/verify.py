@@ -38,6 +38,7 @@ from tightrope.cli.output import print_json, print_table
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.documents.answers import CheckedFacts, VerifyAnswer
 from tightrope.formats.documents.outcome import Span
+from tightrope.numerics.text import interval_text
 from tightrope.proof.verification import compare, tied
 
 
@@ -214,7 +215,7 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
         )
     else:
         typer.echo(f"about your {', '.join(name for name, tied in verdict.bound.items() if tied)}")
-    title = "; ".join(f"{name} in [{low:.9g}, {high:.9g}]" for name, (low, high) in verdict.values.items())
+    title = "; ".join(f"{name} in {interval_text(low, high)}" for name, (low, high) in verdict.values.items())
     data = loaded.certificate.problem.data
     if data is not None:
         title += f" with confidence {1 - data.delta:.9g}{' (NOMINAL)' if verdict.nominal else ''}"

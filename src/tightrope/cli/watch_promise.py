@@ -12,6 +12,7 @@ from tightrope.errors import InputError, Location
 from tightrope.formats.policy import read_policy
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.promise import Promise
+from tightrope.numerics.text import bound_text
 from tightrope.prism.properties.question import Question
 from tightrope.report.saved import SavedResult, load_result
 
@@ -58,8 +59,9 @@ def read_promise(asked: PromiseRequest, loaded: LoadedModel) -> Promised:
     promise = Promise(question.objective, policy, bound, maximises, name)
     side = "at least" if maximises else "at most"
     sure = f"with confidence {1 - document.delta:g}" if result.ledger.holds else "NOMINAL, in name only"
+    promised = f"{side} {bound_text(bound, maximises, 6)}"
     words = (
-        f"promised: {document.question} of {name} is {side} {bound:.6g} ({sure}); episodes that take another "
+        f"promised: {document.question} of {name} is {promised} ({sure}); episodes that take another "
         "choice or are cut off count as if all had gone well from there on"
     )
     return Promised(promise, words, not result.ledger.holds)

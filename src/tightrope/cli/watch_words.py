@@ -9,6 +9,7 @@ from tightrope.monitoring.following import Following
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import PromiseWatch
 from tightrope.monitoring.suspects import Suspect
+from tightrope.numerics.text import bound_text
 
 
 def describe_dropped(log: Following) -> str:
@@ -45,7 +46,7 @@ def returns_verdict(watched: PromiseWatch) -> str:
         else "none yet"
     )
     counted = f"{watched.left:,} left the policy, {watched.cut:,} were cut off"
-    facts = f"{seen}, promised {side} {promise.bound:.6g}; {counted}; {e_value}"
+    facts = f"{seen}, promised {side} {bound_text(promise.bound, promise.least, 6)}; {counted}; {e_value}"
     if watched.first_alarm is not None:
         return f"ALARM at event {watched.first_alarm:,}: the returns contradict the promise ({facts})"
     return f"returns agree with the promise ({facts})"

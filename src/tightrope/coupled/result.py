@@ -24,7 +24,7 @@ from tightrope.formats.policy import Policy
 from tightrope.model.objective import Objective
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
-from tightrope.numerics.rounding import text_above, text_below
+from tightrope.numerics.text import interval_text
 from tightrope.statistics.coordinates import AffineFunctions
 
 EXACT_SHARE = 1e-5
@@ -132,12 +132,12 @@ class CoupledValue(Record):
     functions: AffineFunctions = field(repr=False)
 
     def _title_(self) -> str:
-        return f"CoupledValue: [{text_below(self.lower)}, {text_above(self.upper)}]"
+        return f"CoupledValue: {interval_text(self.lower, self.upper)}"
 
     def _facts_(self) -> Facts:
         return [
             ("status", self.status.value),
-            ("rectangular", f"[{self.rectangular_lower:.9g}, {self.rectangular_upper:.9g}]"),
+            ("rectangular", interval_text(self.rectangular_lower, self.rectangular_upper)),
             ("open", f"{self.gap:.3g} of the width"),
             ("cells", f"{len(self.cells):,}"),
             ("policy", brief(self.policy)),

@@ -35,6 +35,7 @@ from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.text import bound_text
 from tightrope.prism.parse.diagnostics import Complaint, Source
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import (
@@ -92,16 +93,24 @@ class LearnedAverage(Record):
         """How δ was spent, and what must hold of the data."""
         return self.sets.ledger
 
+    def guarantee_text(self) -> str:
+        """The guarantee, rounded so that it holds as it is written."""
+        return bound_text(self.guarantee, self.guarantee == self.interval.lower)
+
+    def optimistic_text(self) -> str:
+        """The optimistic value, rounded so that no policy does better than what is written."""
+        return bound_text(self.optimistic, self.guarantee != self.interval.lower)
+
     def _title_(self) -> str:
-        return f"LearnedAverage: {self.guarantee:.9g} guaranteed"
+        return f"LearnedAverage: {self.guarantee_text()} guaranteed"
 
     def _facts_(self) -> Facts:
         held = "with confidence" if self.ledger.holds else "NOT with confidence, nominal:"
         return [
             ("asked", self.text),
-            ("robust policy", f"[{self.interval.lower:.9g}, {self.interval.upper:.9g}]"),
+            ("robust policy", str(self.interval)),
             ("confidence", f"{held} {1 - self.ledger.delta:g}"),
-            ("optimistic", f"{self.optimistic:.9g}: no policy does better"),
+            ("optimistic", f"{self.optimistic_text()}: no policy does better"),
         ]
 
 

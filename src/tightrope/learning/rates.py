@@ -25,7 +25,7 @@ from tightrope.errors import InputError, check_number, describe
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.rounding import text_above, text_below
+from tightrope.numerics.text import interval_text
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Property, PropertyFile
 from tightrope.prism.properties.resolve import PropertyOptions, pick
@@ -73,11 +73,11 @@ class RateResult(Record):
     def _title_(self) -> str:
         if self.value is None:
             return "RateResult: the region is empty"
-        return f"RateResult: [{text_below(self.value.lower)}, {text_above(self.value.upper)}]"
+        return f"RateResult: {interval_text(self.value.lower, self.value.upper, 6)}"
 
     def _facts_(self) -> Facts:
         rates = [
-            (text, f"[{low:.6g}, {high:.6g}] from {k:,} events in {t:.6g}")
+            (text, f"{interval_text(low, high, 6)} from {k:,} events in {t:.6g}")
             for text, low, high, k, t in self.rates
         ]
         return [("asked", self.question), *rates, *(("ledger", line) for line in self.ledger.lines)]

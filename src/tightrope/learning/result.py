@@ -30,7 +30,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.model_fit import ModelFit
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
-from tightrope.numerics.rounding import text_above, text_below
+from tightrope.numerics.text import bound_text, interval_text
 from tightrope.problem import Problem
 from tightrope.region.region import Conflict, Region
 from tightrope.solver.solution import Solution
@@ -65,7 +65,7 @@ class Interval:
         return self.upper - self.lower if self.upper != self.lower else 0.0
 
     def __str__(self) -> str:
-        return f"[{text_below(self.lower)}, {text_above(self.upper)}]"
+        return interval_text(self.lower, self.upper)
 
     def __iter__(self) -> Iterator[float]:
         """`lower, upper = interval`."""
@@ -194,9 +194,8 @@ class LearningResult(Shown, Record):
 
     def _round_guarantee(self, digits: int) -> str:
         """The guarantee, rounded so that it holds as it is written."""
-        if self._maximises:
-            return f"≥ {text_below(self.guarantee, digits)}"
-        return f"≤ {text_above(self.guarantee, digits)}"
+        sign = "≥" if self._maximises else "≤"
+        return f"{sign} {bound_text(self.guarantee, self._maximises, digits)}"
 
     def _facts_(self) -> Facts:
         ledger, interval = self.ledger, self.interval
@@ -208,7 +207,7 @@ class LearningResult(Shown, Record):
         )
         return [
             ("guarantee", f"{self._round_guarantee(9)} {over if ledger.holds else 'nominally'}"),
-            ("interval", f"{interval}, at best {self.optimistic_value:.9g}"),
+            ("interval", f"{interval}, at best {bound_text(self.optimistic_value, not self._maximises)}"),
             ("assumes", assumed),
             ("sets", f"{self.kind.value}{region}"),
             ("status", self.status),

@@ -26,6 +26,7 @@ from tightrope.monitoring.episode_returns import CUT, ELSEWHERE, LEFT, EpisodeRe
 from tightrope.monitoring.returns import ReturnsWatch
 from tightrope.monitoring.suspects import Suspect
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.text import bound_text
 
 FAR = 8.0
 """Returns without a limit on the side that the promise does not need are cut off at so many times the
@@ -104,7 +105,8 @@ class PromiseWatch:
         watch, promise = self.returns, self.promise
         side = "at least" if promise.least else "at most"
         seen = f"{self.mean:.6g} on average over {watch.episodes:,} episodes"
-        text = f"{promise.name} returned {seen}, promised was {side} {promise.bound:.6g}"
+        bound = bound_text(promise.bound, promise.least, 6)
+        text = f"{promise.name} returned {seen}, promised was {side} {bound}"
         return Suspect("returns", text, watch.log_capital)
 
     def facts(self) -> dict[str, Any]:

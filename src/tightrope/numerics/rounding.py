@@ -10,8 +10,6 @@ for up to 10⁹ terms, `_TINY` the absolute error of underflow).
 
 from __future__ import annotations
 
-import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import overload
 
 import numpy as np
@@ -88,24 +86,3 @@ def largest_over_box(coefficients: FloatArray, lower: FloatArray, upper: FloatAr
     terms = best.shape[-1] + 2
     total: FloatArray = best.sum(axis=-1) + (error_factor(terms) * size + terms * _TINY)
     return up(total)
-
-
-def text_below(value: float, digits: int = 9) -> str:
-    """The number with so many digits, rounded down: a lower bound stays one where it is written.
-
-    >>> text_below(0.123456), text_below(2 / 3, 4), text_below(float("-inf"))
-    ('0.123456', '0.6666', '-inf')
-    """
-    return _round(value, digits, ROUND_FLOOR)
-
-
-def text_above(value: float, digits: int = 9) -> str:
-    """The same, rounded up."""
-    return _round(value, digits, ROUND_CEILING)
-
-
-def _round(value: float, digits: int, mode: str) -> str:
-    if not math.isfinite(value):
-        return f"{value:g}"
-    shortest = Decimal(repr(float(value)))
-    return f"{float(Context(prec=digits, rounding=mode).plus(shortest)):.{digits}g}"

@@ -12,6 +12,7 @@ from msgspec import UnsetType
 from tightrope.formats.documents.plan import PlanDocument, StrategyFacts
 from tightrope.learning.plan.answer import round_forecast
 from tightrope.learning.plan.target import Aim
+from tightrope.numerics.text import text_above
 from tightrope.report.draw_forecast import aim_of, forecast_figure
 from tightrope.report.page import asset, content_rules
 from tightrope.report.rounding import interval_text
@@ -115,7 +116,7 @@ def _design(plan: PlanDocument) -> list[tuple[str, str]]:
             ("drawn per episode", f"the policies collect {made.loss:.1%} more than the one randomised")
         )
     if not isinstance(made.certified, UnsetType):
-        facts.append(("to avoid", f"in at most {made.certified:.4g} of its episodes, certified"))
+        facts.append(("to avoid", f"in at most {text_above(made.certified, 4)} of its episodes, certified"))
     return facts
 
 

@@ -32,7 +32,7 @@ from tightrope.learning.shown import Shown
 from tightrope.loading import load
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.rounding import text_above, text_below
+from tightrope.numerics.text import text_above, text_below
 from tightrope.report.policy_map import PolicyMap
 from tightrope.report.run import Run
 from tightrope.report.write import load_policies

@@ -14,6 +14,7 @@ import numpy as np
 from tightrope.errors import CannotCertify
 from tightrope.formats.policy import Policy
 from tightrope.model.objective import Direction
+from tightrope.numerics.text import interval_text
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits
 from tightrope.solver.solve_sets import solve_sets
@@ -47,9 +48,10 @@ def attained(solution: Solution, policy: Policy, workspace: Workspace | None = N
     own_lower, own_upper = float(solution.lower[initial]), float(solution.upper[initial])
     maximises = (solution.objective.agent is Direction.MAX) != solution.objective.complement
     if upper < own_lower if maximises else lower > own_upper:
+        attained, found = interval_text(lower, upper), interval_text(own_lower, own_upper)
         raise CannotCertify(
-            f"the policy attains [{lower:.9g}, {upper:.9g}] and not [{own_lower:.9g}, {own_upper:.9g}], as "
-            "was found: it is not written. This is a bug in tightrope; please report it"
+            f"the policy attains {attained} and not {found}, as was found: it is not written. "
+            "This is a bug in tightrope; please report it"
         )
     if maximises:
         lower = max(lower, own_lower)

@@ -62,7 +62,7 @@ from tightrope.model.objective import Direction, Objective
 from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
-from tightrope.numerics.rounding import text_above, text_below
+from tightrope.numerics.text import interval_text
 from tightrope.solver.kernels.kernel import Kernel
 
 
@@ -159,7 +159,7 @@ class Solution(Record):
     def _title_(self) -> str:
         found = self.at_initial_states
         where = "at the initial state" if found.states == 1 else f"over {found.states:,} initial states"
-        return f"Solution: [{text_below(found.lower)}, {text_above(found.upper)}] {where}"
+        return f"Solution: {interval_text(found.lower, found.upper)} {where}"
 
     def _facts_(self) -> Facts:
         objective = self.objective

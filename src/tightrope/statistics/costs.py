@@ -29,6 +29,7 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.cost_intervals import Group, Spread, interval
 from tightrope.numerics.rounding import down, up
+from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import share
 
 
@@ -172,7 +173,7 @@ class CostIntervals:
     def describe(self, event: int) -> str:
         return (
             f"cost {self.table.text(event)}: {self.observed[event]:,} observed, "
-            f"so in [{self.lower[event]:.6g}, {self.upper[event]:.6g}]"
+            f"so in {interval_text(self.lower[event], self.upper[event], 6)}"
         )
 
 

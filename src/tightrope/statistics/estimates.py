@@ -18,6 +18,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down
+from tightrope.numerics.text import interval_text
 from tightrope.statistics.confidence_sequence import beta_binomial
 from tightrope.statistics.events import Budget, Events, constant_values
 from tightrope.statistics.intervals import clopper_pearson, hoeffding
@@ -71,7 +72,7 @@ class EventIntervals(Record):
     def describe(self, event: int) -> str:
         return (
             f"{self.events.name(event)}: seen {self.successes[event]} times in {self.trials[event]} visits, "
-            f"so in [{self.lower[event]:.6g}, {self.upper[event]:.6g}]"
+            f"so in {interval_text(self.lower[event], self.upper[event], 6)}"
         )
 
 

@@ -53,6 +53,7 @@ from tightrope.learning.result import LearningResult
 from tightrope.learning.stages import Progress, Stages, silent
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, as_card, as_text
+from tightrope.numerics.text import bound_text
 from tightrope.problem import Problem
 from tightrope.region.nearby import Nearby
 from tightrope.region.region import RegionKind
@@ -146,9 +147,10 @@ class OnlineLearner:
 
     def _facts(self) -> Facts:
         update = self.last_update
-        found = (
-            "no update yet" if update is None else f"{update.guarantee:.9g} after {update.episode:,} episodes"
-        )
+        found = "no update yet"
+        if update is not None:
+            guarantee = bound_text(update.guarantee, maximises(self.objective))
+            found = f"{guarantee} after {update.episode:,} episodes"
         chosen = self.decisions
         region = "" if chosen.region is None else f", {chosen.region.value} region"
         return [

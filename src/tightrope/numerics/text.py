@@ -1,0 +1,52 @@
+"""Bounds as text: few digits, rounded so that what is written holds.
+
+A bound rounded to the nearest may promise more than was proved (a cost of at most 50.0000001 would stand
+there as 50), so a lower bound is rounded down and an upper one up. Numbers start from their shortest decimal
+form, the one that JSON shows.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+DIGITS = 9
+
+
+def text_below(value: float, digits: int = DIGITS) -> str:
+    """The number with so many digits, rounded down: a lower bound stays one where it is written.
+
+    >>> text_below(0.123456), text_below(2 / 3, 4), text_below(float("-inf"))
+    ('0.123456', '0.6666', '-inf')
+    """
+    return _round(value, digits, ROUND_FLOOR)
+
+
+def text_above(value: float, digits: int = DIGITS) -> str:
+    """The same, rounded up."""
+    return _round(value, digits, ROUND_CEILING)
+
+
+def bound_text(value: float, is_lower: bool, digits: int = DIGITS) -> str:
+    """A bound on one side: rounded down where it is a lower one, up where it is an upper one.
+
+    >>> bound_text(2 / 3, True, 4), bound_text(2 / 3, False, 4)
+    ('0.6666', '0.6667')
+    """
+    return text_below(value, digits) if is_lower else text_above(value, digits)
+
+
+def interval_text(lower: float, upper: float, digits: int = DIGITS) -> str:
+    """An interval, both ends rounded outward.
+
+    >>> interval_text(1 / 3, 2 / 3, 4)
+    '[0.3333, 0.6667]'
+    """
+    return f"[{text_below(lower, digits)}, {text_above(upper, digits)}]"
+
+
+def _round(value: float, digits: int, mode: str) -> str:
+    if not math.isfinite(value):
+        return f"{value:g}"
+    shortest = Decimal(repr(float(value)))
+    return f"{float(Context(prec=digits, rounding=mode).plus(shortest)):.{digits}g}"

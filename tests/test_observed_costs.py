@@ -211,6 +211,8 @@ def test_the_options_of_the_command(
     assert "costs 2,400, from 0 to 4" in " ".join(capsys.readouterr().out.split())
     for given, message in (
         (["--cost-range", "5"], "--cost-range is '5', not two numbers"),
+        (["--cost-range", "5,1"], "--cost-range is '5,1', not two numbers, the smaller one first"),
+        (["--cost-range", "0,inf"], "hint: e.g. --cost-range 0,5"),
         (["--cost-range", "0,3"], "(--cost-range), or a bound on their standard deviation (--cost-sd)"),
         (["--cost-sd", "0"], "--cost-sd is 0.0, not a positive number"),
     ):

@@ -42,8 +42,8 @@ def as_flags(text: str) -> str:
 
     >>> as_flags('leave `region` out, or choose `sets="tied"`; leave `fallback=False` out')
     'leave --region out, or choose --sets tied; leave --no-fallback out'
-    >>> as_flags('`const={"n": 50}`, `params={"p": (0.1, 0.9)}`, `maps=\\'wear: *10\\'`')
-    "--const n=50, --param p=0.1:0.9, --map 'wear: *10'"
+    >>> as_flags('`const={"n": 50}`, `params={"p": (0.1, 0.9)}`, `maps=\\'wear: *10\\'`, `cost_range=(0, 5)`')
+    "--const n=50, --param p=0.1:0.9, --map 'wear: *10', --cost-range 0,5"
     """
     return _ARGUMENT.sub(_option, text)
 
@@ -66,6 +66,8 @@ def _quote(value: str) -> str:
             f"{entry['key']}={entry['value'] if entry['low'] is None else entry['low'] + ':' + entry['high']}"
             for entry in _ENTRY.finditer(value)
         )
+    if value.startswith("("):
+        return value[1:-1].replace(" ", "")
     if value[:1] in "\"'" and _PLAIN.fullmatch(value[1:-1]):
         return value[1:-1]
     return value

@@ -7,6 +7,7 @@ A command takes them as parameters:
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from enum import Enum
@@ -372,5 +373,8 @@ def parse_cost_range(text: str | None) -> tuple[float, float] | None:
     try:
         low, high = (float(piece) for piece in text.split(","))
     except ValueError:
-        raise InputError(f"--cost-range is '{text}', not two numbers", hint="e.g. --cost-range 0,5") from None
+        low = high = math.nan
+    if not -math.inf < low < high < math.inf:
+        problem = f"--cost-range is '{text}', not two numbers, the smaller one first"
+        raise InputError(problem, hint="e.g. --cost-range 0,5")
     return low, high

@@ -128,7 +128,7 @@ def test_what_nature_can_and_must_do(row: Row, data: st.DataObject) -> None:
     drawn = any(a > 0 for a, here in zip(low, inside, strict=True) if here)
     arguments = as_in_models(np.arange(k, dtype=np.int32), np.array(row.lower), np.array(row.upper))
     flags = (np.array(possible), np.array(inside))
-    assert can_stay(0, k, *arguments, *flags) == (not forced and within >= 1)
+    assert can_stay(0, k, *arguments, *flags, True) == (not forced and within >= 1)
     assert must_enter(0, k, *arguments, *flags) == (drawn or beyond < 1)
 
 

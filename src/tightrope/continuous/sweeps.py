@@ -11,7 +11,7 @@ Indices are unsigned: the compiler then needs no check for negative ones, which 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetA
 from tightrope.numerics.jit import kernel
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
+class Steps(NamedTuple):
     """A uniformised chain over some states: numbers per unit of the uniform rate."""
 
     start: OffsetArray
@@ -30,8 +29,7 @@ class Steps:
     constant: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class RobustSteps:
+class RobustSteps(NamedTuple):
     """The same under intervals: group g of a state's transitions has one rate in [low[g], high[g]].
 
     `gain[g]` is the number of the group's transitions to states worth 1. `stay` is what the highest rates
@@ -49,17 +47,9 @@ class RobustSteps:
 
 
 @kernel
-def run_steps(
-    start: OffsetArray,
-    successor: IndexArray,
-    weight: FloatArray,
-    stay: FloatArray,
-    constant: FloatArray,
-    values: FloatArray,
-    shares: FloatArray,
-    total: FloatArray,
-) -> FloatArray:
+def run_steps(chain: Steps, values: FloatArray, shares: FloatArray, total: FloatArray) -> FloatArray:
     """Add shares[k]·(values after k steps) to `total`, for all k; the values after the last step."""
+    start, successor, weight, stay, constant = chain
     states = np.uint64(len(stay))
     now, after = values.copy(), np.empty_like(values)
     if shares[0] != 0.0:
@@ -82,20 +72,10 @@ def run_steps(
 
 @kernel
 def run_robust_steps(
-    group_start: OffsetArray,
-    start: OffsetArray,
-    successor: IndexArray,
-    size: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    gain: FloatArray,
-    stay: FloatArray,
-    values: FloatArray,
-    shares: FloatArray,
-    total: FloatArray,
-    maximise: bool,
+    chain: RobustSteps, values: FloatArray, shares: FloatArray, total: FloatArray, maximise: bool
 ) -> FloatArray:
     """The same where nature picks rates at every step, for or against the value."""
+    group_start, start, successor, size, low, high, gain, stay = chain
     states = np.uint64(len(stay))
     now, after = values.copy(), np.empty_like(values)
     if shares[0] != 0.0:

@@ -92,23 +92,8 @@ class Clock:
         """The values after len(shares) − 1 more steps; `total` grows on the way."""
         chain = self.steps
         if isinstance(chain, Steps):
-            return run_steps(
-                chain.start, chain.successor, chain.weight, chain.stay, chain.constant, values, shares, total
-            )
-        return run_robust_steps(
-            chain.group_start,
-            chain.start,
-            chain.successor,
-            chain.size,
-            chain.low,
-            chain.high,
-            chain.gain,
-            chain.stay,
-            values,
-            shares,
-            total,
-            maximise,
-        )
+            return run_steps(chain, values, shares, total)
+        return run_robust_steps(chain, values, shares, total, maximise)
 
 
 def uniformise(chain: CTMC | IntervalCTMC, active: BoolArray, worth: FloatArray) -> Clock | None:

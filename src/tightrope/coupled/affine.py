@@ -6,23 +6,12 @@ slack of the coordinates' float image and the rounding of middle and gradient fo
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from tightrope.coupled.rows import Affine
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import error_factor
 from tightrope.statistics.coordinates import AffineFunctions
-
-
-class Affine(NamedTuple):
-    """One entry an expression; `steepness` ≥ ‖gradient‖, 0 exactly where the gradient is."""
-
-    middle: FloatArray
-    gradient: FloatArray
-    steepness: FloatArray
-    fuzz: FloatArray
-    radius: float
 
 
 def affine_at(functions: AffineFunctions, centre: FloatArray, axes: FloatArray, radius: float) -> Affine:

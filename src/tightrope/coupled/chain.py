@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.coupled.rows import ChainArrays
 from tightrope.formats.policy import Policy
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.graph.qualitative import positive
@@ -40,8 +41,6 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import error_factor
-
-"""An integer array (the index of a choice a state) or a float array (one probability a choice)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +76,12 @@ class Chain(Record):
     acyclic: bool
     start: FloatArray | None = None
     phases: tuple[Phase, ...] = ()
+
+    @property
+    def arrays(self) -> ChainArrays:
+        return ChainArrays(
+            self.row_start, self.successor, self.expression, self.weight, self.reward, self.reward_error
+        )
 
     @property
     def rows(self) -> int:

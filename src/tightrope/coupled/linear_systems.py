@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.coupled.affine import Affine
 from tightrope.coupled.chain import Chain
-from tightrope.coupled.rows import Polynomials
+from tightrope.coupled.rows import Affine, Polynomials
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 _INFLATION = 1.0 + 1e-6

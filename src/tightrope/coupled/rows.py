@@ -30,6 +30,27 @@ _SPARE = 1.0 + 1e-10
 _TINY = 1e-290
 
 
+class ChainArrays(NamedTuple):
+    """What compiled loops over the rows of a chain take."""
+
+    row_start: OffsetArray
+    successor: IndexArray
+    expression: IndexArray
+    weight: FloatArray
+    reward: FloatArray
+    reward_error: FloatArray
+
+
+class Affine(NamedTuple):
+    """middle + gradient·y ± fuzz per expression; `steepness` ≥ ‖gradient‖, and 0 exactly where it is."""
+
+    middle: FloatArray
+    gradient: FloatArray
+    steepness: FloatArray
+    fuzz: FloatArray
+    radius: float
+
+
 class Polynomials(NamedTuple):
     """One polynomial a row: constant [N], slope [N, n], curvature [N, n, n] (symmetric; [N, 0, 0] in first
     order), and size [N] ≥ its absolute value on the ball.
@@ -44,32 +65,21 @@ class Polynomials(NamedTuple):
 @kernel
 def apply_rows(
     solve: bool,
-    row_start: OffsetArray,
-    successor: IndexArray,
-    expression: IndexArray,
-    weight: FloatArray,
-    reward: FloatArray,
-    reward_error: FloatArray,
+    rows: ChainArrays,
+    affine: Affine,
+    source: Polynomials,
+    target: Polynomials,
     fixed: BoolArray,
     value: FloatArray,
-    middle: FloatArray,
-    gradient: FloatArray,
-    steepness: FloatArray,
-    fuzz: FloatArray,
-    radius: float,
-    constant: FloatArray,
-    slope: FloatArray,
-    curvature: FloatArray,
-    size: FloatArray,
-    constant_out: FloatArray,
-    slope_out: FloatArray,
-    curvature_out: FloatArray,
-    size_out: FloatArray,
     defect: FloatArray,
 ) -> None:
-    """Rows in order. `solve`: write the right-hand side's polynomial (in place, or to other arrays for a step
-    in time); else compare it with the polynomials at hand. Fixed rows get their value.
+    """Rows in order. `solve`: write the right-hand side's polynomial to `target` (`source` itself, or other
+    arrays for a step in time); else compare it with `source`. Fixed rows get their value.
     """
+    row_start, successor, expression, weight, reward, reward_error = rows
+    middle, gradient, steepness, fuzz, radius = affine
+    constant, slope, curvature, size = source
+    constant_out, slope_out, curvature_out, size_out = target
     n = slope.shape[1]
     second = curvature.shape[1] == n
     b = np.zeros(n)
@@ -163,16 +173,9 @@ def apply_rows(
 
 @kernel
 def error_rows(
-    row_start: OffsetArray,
-    successor: IndexArray,
-    expression: IndexArray,
-    weight: FloatArray,
+    rows: ChainArrays,
+    affine: Affine,
     fixed: BoolArray,
-    middle: FloatArray,
-    gradient: FloatArray,
-    steepness: FloatArray,
-    fuzz: FloatArray,
-    radius: float,
     defect: FloatArray,
     error: FloatArray,
     error_out: FloatArray,
@@ -180,6 +183,8 @@ def error_rows(
     """defect + Σ w |m| c + R‖Σ w g c‖ + Σ w fuzz c for every row, in order, rounded up: at least defect +
     P(x)c for every x of the ball. In place for chains without a cycle.
     """
+    row_start, successor, expression, weight, _, _ = rows
+    middle, gradient, steepness, fuzz, radius = affine
     n = gradient.shape[1]
     drift = np.zeros(n)
     for s in range(len(fixed)):

@@ -28,10 +28,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.coupled.affine import Affine, affine_at
+from tightrope.coupled.affine import affine_at
 from tightrope.coupled.chain import Chain
 from tightrope.coupled.linear_systems import ErrorSystem, solve_polynomials
-from tightrope.coupled.rows import Polynomials, apply_rows, error_rows
+from tightrope.coupled.rows import Affine, Polynomials, apply_rows, error_rows
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.statistics.coordinates import AffineFunctions
 
@@ -167,46 +167,14 @@ def _apply(
     value: FloatArray,
 ) -> FloatArray:
     defect = np.empty(chain.rows)
-    apply_rows(
-        solve,
-        chain.row_start,
-        chain.successor,
-        chain.expression,
-        chain.weight,
-        chain.reward,
-        chain.reward_error,
-        fixed,
-        value,
-        affine.middle,
-        affine.gradient,
-        affine.steepness,
-        affine.fuzz,
-        affine.radius,
-        *source,
-        *target,
-        defect,
-    )
+    apply_rows(solve, chain.arrays, affine, source, target, fixed, value, defect)
     return defect
 
 
 def _error(
     chain: Chain, affine: Affine, fixed: BoolArray, defect: FloatArray, error: FloatArray, out: FloatArray
 ) -> FloatArray:
-    error_rows(
-        chain.row_start,
-        chain.successor,
-        chain.expression,
-        chain.weight,
-        fixed,
-        affine.middle,
-        affine.gradient,
-        affine.steepness,
-        affine.fuzz,
-        affine.radius,
-        defect,
-        error,
-        out,
-    )
+    error_rows(chain.arrays, affine, fixed, defect, error, out)
     return out
 
 

@@ -24,15 +24,16 @@ nothing is lost at the extreme point: the claim "the minimum is V(x_k)" is exact
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from tightrope.coupled.affine import Affine, affine_at
+from tightrope.coupled.affine import affine_at
 from tightrope.coupled.chain import Chain
 from tightrope.coupled.extremes import MOST_PAIRED
 from tightrope.coupled.frame import Frame
 from tightrope.coupled.linear_systems import ErrorSystem
-from tightrope.coupled.rows import visits
+from tightrope.coupled.rows import Affine, visits
 from tightrope.coupled.taylor import TaylorModel, expand
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.rounding import down, error_factor, up
@@ -54,6 +55,15 @@ class VertexProof:
     bound: float
 
 
+class _Place(NamedTuple):
+    """A point of the frame by its number: values, expressions and expected visits of rows there."""
+
+    point: int
+    at: TaylorModel
+    here: Affine
+    eta: FloatArray
+
+
 def vertex_proof(
     chain: Chain, functions: AffineFunctions, frame: Frame, model: TaylorModel, upper: bool
 ) -> VertexProof | None:
@@ -71,7 +81,7 @@ def vertex_proof(
     if eta is None:
         return None
     affine = affine_at(functions, frame.centre, frame.axes, frame.radius)
-    violation = _violation(chain, affine, here, frame, model, at, point, eta, sign)
+    violation = _violation(chain, affine, frame, model, _Place(point, at, here, eta), sign)
     value, error = float(at.constant[row]), float(at.error[row])
     bound = up(value + error + violation) if upper else down(value - error - violation)
     return VertexProof(point, value, error, violation, bound)
@@ -102,16 +112,9 @@ def occupancy(chain: Chain, here: Affine) -> FloatArray | None:
 
 
 def _violation(
-    chain: Chain,
-    affine: Affine,
-    here: Affine,
-    frame: Frame,
-    model: TaylorModel,
-    at: TaylorModel,
-    point: int,
-    eta: FloatArray,
-    sign: float,
+    chain: Chain, affine: Affine, frame: Frame, model: TaylorModel, place: _Place, sign: float
 ) -> float:
+    point, at, here, eta = place
     radius = frame.radius
     row = chain.row_of_entry
     used = ~chain.fixed[row] & (eta[row] > 0)

@@ -8,6 +8,8 @@ not wait for each other.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tightrope.data.alias import pick
@@ -19,14 +21,22 @@ LANES = 8
 """Episodes walked at once by one thread."""
 
 
+class Walk(NamedTuple):
+    """An alias table with a row per state (or per choice), where transitions lead, and how episodes begin and
+    end; `key` is that of their generators.
+    """
+
+    row: OffsetArray
+    bucket: OffsetArray
+    successor: IndexArray
+    initial: int
+    cap: int
+    key: np.uint64
+
+
 @kernel
 def count_episodes(
-    row: OffsetArray,
-    bucket: OffsetArray,
-    successor: IndexArray,
-    initial: int,
-    cap: int,
-    key: np.uint64,
+    walk: Walk,
     first: int,
     last: int,
     count: OffsetArray,
@@ -36,6 +46,7 @@ def count_episodes(
 
     Transitions whose count was 0 are listed in `touched`. Returns the number of steps and of these.
     """
+    row, bucket, successor, initial, cap, key = walk
     if row[initial] < 0 or cap == 0:
         return 0, 0
     generator = np.empty((LANES, 4), dtype=np.uint64)
@@ -77,22 +88,18 @@ def count_episodes(
 
 @kernel
 def record_episodes(
-    row: OffsetArray,
-    bucket: OffsetArray,
-    successor: IndexArray,
-    initial: int,
-    cap: int,
-    key: np.uint64,
+    walk: Walk,
     first: int,
     last: int,
     episode: OffsetArray,
     step: OffsetArray,
     transition: OffsetArray,
 ) -> tuple[int, int]:
-    """Write whole episodes, one row a step, while `cap` more rows fit.
+    """Write whole episodes, one row per step, while `cap` more rows fit.
 
     Returns the number of rows and the first episode not walked.
     """
+    row, bucket, successor, initial, cap, key = walk
     generator = np.empty(4, dtype=np.uint64)
     rows = 0
     number = first

@@ -9,7 +9,7 @@ the state has the action of that number: other programs number the actions of th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -139,15 +139,13 @@ class ModelIndex:
         """The transition of each row; rows that are none of the model's are marked."""
         structure = self.structure
         transition = np.zeros(len(state), dtype=np.int64)
+        given = (state, taken.action, taken.local, next_state)
         _locate(
             structure.choice_start,
             structure.transition_start,
             structure.successor,
             structure.action_of_choice,
-            frozen_array(state, np.int64),
-            frozen_array(taken.action, np.int64),
-            frozen_array(taken.local, np.int64),
-            frozen_array(next_state, np.int64),
+            _Columns(*(frozen_array(each, np.int64) for each in given)),
             transition,
             problems,
         )
@@ -164,19 +162,26 @@ class ModelIndex:
         return transition
 
 
+class _Columns(NamedTuple):
+    """Rows of a log in numbers."""
+
+    state: OffsetArray
+    action: OffsetArray
+    local: OffsetArray
+    next_state: OffsetArray
+
+
 @kernel
 def _locate(
     choice_start: OffsetArray,
     transition_start: OffsetArray,
     successor: IndexArray,
     action_of_choice: IndexArray,
-    state: OffsetArray,
-    action: OffsetArray,
-    local: OffsetArray,
-    next_state: OffsetArray,
+    columns: _Columns,
     transition: OffsetArray,
     problems: npt.NDArray[np.int8],
 ) -> None:
+    state, action, local, next_state = columns
     states = len(choice_start) - 1
     for i in range(len(state)):
         if problems[i] != _NONE:

@@ -6,32 +6,40 @@ policy takes at the state and at the step; a choice that is never drawn from has
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tightrope.data.alias import pick
+from tightrope.data.episodes import Walk
 from tightrope.data.generator import draw, seed_generator
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
 
+class Runs(NamedTuple):
+    """The states that end an episode, and the policy: at state s `choice[i]` from `step[i]` on, for i in
+    start[s]..start[s + 1].
+    """
+
+    stopping: BoolArray
+    start: OffsetArray
+    step: OffsetArray
+    choice: OffsetArray
+
+
 @kernel
 def count_step_episodes(
-    row: OffsetArray,
-    bucket: OffsetArray,
-    successor: IndexArray,
-    stopping: BoolArray,
-    runs: OffsetArray,
-    run_step: OffsetArray,
-    run_choice: OffsetArray,
-    initial: int,
-    cap: int,
-    key: np.uint64,
+    walk: Walk,
+    runs: Runs,
     first: int,
     last: int,
     count: OffsetArray,
     touched: IndexArray,
 ) -> tuple[int, int]:
     """Walk the episodes first..last−1 and add their transitions to `count`, as `count_episodes` does."""
+    row, bucket, successor, initial, cap, key = walk
+    stopping, run_start, run_step, run_choice = runs
     generator = np.empty(4, dtype=np.uint64)
     steps = 0
     touches = 0
@@ -40,8 +48,8 @@ def count_step_episodes(
         state = initial
         taken = 0
         while taken < cap and not stopping[state]:
-            j = runs[state]
-            while j + 1 < runs[state + 1] and run_step[j + 1] <= taken:
+            j = run_start[state]
+            while j + 1 < run_start[state + 1] and run_step[j + 1] <= taken:
                 j += 1
             t = pick(row[run_choice[j]], bucket, draw(generator))
             if count[t] == 0:
@@ -56,16 +64,8 @@ def count_step_episodes(
 
 @kernel
 def record_step_episodes(
-    row: OffsetArray,
-    bucket: OffsetArray,
-    successor: IndexArray,
-    stopping: BoolArray,
-    runs: OffsetArray,
-    run_step: OffsetArray,
-    run_choice: OffsetArray,
-    initial: int,
-    cap: int,
-    key: np.uint64,
+    walk: Walk,
+    runs: Runs,
     first: int,
     last: int,
     episode: OffsetArray,
@@ -73,6 +73,8 @@ def record_step_episodes(
     transition: OffsetArray,
 ) -> tuple[int, int]:
     """Write whole episodes, one row per step, while `cap` more rows fit, as `record_episodes` does."""
+    row, bucket, successor, initial, cap, key = walk
+    stopping, run_start, run_step, run_choice = runs
     generator = np.empty(4, dtype=np.uint64)
     rows = 0
     number = first
@@ -81,8 +83,8 @@ def record_step_episodes(
         state = initial
         taken = 0
         while taken < cap and not stopping[state]:
-            j = runs[state]
-            while j + 1 < runs[state + 1] and run_step[j + 1] <= taken:
+            j = run_start[state]
+            while j + 1 < run_start[state + 1] and run_step[j + 1] <= taken:
                 j += 1
             t = pick(row[run_choice[j]], bucket, draw(generator))
             episode[rows] = number

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.data.alias import build_alias_table, pick
+from tightrope.data.episodes import Walk
 from tightrope.data.generator import EPISODES, draw, seed_generator
 from tightrope.data.growing import GrowingCounts
 from tightrope.data.simulator import Simulator, seed_key
@@ -25,16 +26,13 @@ def simulate_until_doubled(
     table = build_alias_table(
         mdp.choice_start, mdp.transition_start, policy.probability, mdp.probability, simulator.stopping
     )
+    key = seed_key(seed, EPISODES)
+    walk = Walk(table.row, table.bucket, mdp.successor, mdp.initial, simulator.cap, key)
     compared, due = data.compared, False
     while not due and data.episodes < last:
         walked, steps, doubled = walk_until_doubled(
-            table.row,
-            table.bucket,
-            mdp.successor,
+            walk,
             mdp.structure.transition_choice,
-            mdp.initial,
-            simulator.cap,
-            seed_key(seed, EPISODES),
             data.number,
             data.before[0] + min(last, data.batch_end),
             compared,
@@ -47,13 +45,8 @@ def simulate_until_doubled(
 
 @kernel
 def walk_until_doubled(
-    row: OffsetArray,
-    bucket: OffsetArray,
-    successor: IndexArray,
+    walk: Walk,
     transition_choice: IndexArray,
-    initial: int,
-    cap: int,
-    key: np.uint64,
     first: int,
     last: int,
     looked: OffsetArray,
@@ -64,6 +57,7 @@ def walk_until_doubled(
 
     Adds to `visits` and `count`. Returns the episodes walked, their steps, and whether a choice doubled.
     """
+    row, bucket, successor, initial, cap, key = walk
     generator = np.empty(4, dtype=np.uint64)
     steps = 0
     due = False

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,17 @@ class Way(Enum):
     PASS = "one pass"
     SWEEPS = "a sweep per step"
     EQUATIONS = "linear equations"
+
+
+class EpisodeArrays(NamedTuple):
+    """What kernels take of episodes."""
+
+    choice_start: OffsetArray
+    transition_start: OffsetArray
+    successor: IndexArray
+    expression: IndexArray
+    probability: FloatArray
+    stop: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +139,7 @@ class Episodes:
         if self.way is Way.PASS:
             mass = np.zeros(structure.states)
             mass[structure.initial] = 1.0
-            _pass_forward(*self.arrays, self.order, policy.probability, mass, result)
+            _pass_forward(self.arrays, self.order, policy.probability, mass, result)
         elif self.way is Way.SWEEPS:
             self._sweep_forward(policy, result)
         else:
@@ -136,12 +147,9 @@ class Episodes:
         return result
 
     @property
-    def arrays(
-        self,
-    ) -> tuple[OffsetArray, OffsetArray, IndexArray, IndexArray, FloatArray, BoolArray]:
-        """What kernels take first."""
+    def arrays(self) -> EpisodeArrays:
         structure = self.structure
-        return (
+        return EpisodeArrays(
             structure.choice_start,
             structure.transition_start,
             structure.successor,
@@ -170,14 +178,14 @@ class Episodes:
         mass, following = np.zeros(structure.states), np.zeros(structure.states)
         mass[structure.initial] = 1.0
         if policy.steps is None:
-            _sweep_steps(*self.arrays, policy.probability, mass, following, result, self.cap)
+            _sweep_steps(self.arrays, policy.probability, mass, following, result, self.cap)
             return
         weight = np.zeros(structure.choices)
         for step in range(self.cap):
             if step <= policy.steps.horizon:
                 weight[:] = 0.0
                 weight[policy.steps.at(step)] = 1.0
-            _sweep_steps(*self.arrays, weight, mass, following, result, 1)
+            _sweep_steps(self.arrays, weight, mass, following, result, 1)
 
     def _solve_forward(self, policy: Policy) -> FloatArray:
         from scipy.sparse import eye_array
@@ -258,17 +266,13 @@ def take(
 
 @kernel
 def _pass_forward(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    expression: IndexArray,
-    probability: FloatArray,
-    stop: BoolArray,
+    arrays: EpisodeArrays,
     order: IndexArray,
     weight: FloatArray,
     mass: FloatArray,
     result: FloatArray,
 ) -> None:
+    choice_start, transition_start, successor, expression, probability, stop = arrays
     for i in range(len(order) - 1, -1, -1):
         s = order[i]
         if stop[s] or mass[s] <= 0.0:
@@ -279,12 +283,7 @@ def _pass_forward(
 
 @kernel
 def _sweep_steps(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    expression: IndexArray,
-    probability: FloatArray,
-    stop: BoolArray,
+    arrays: EpisodeArrays,
     weight: FloatArray,
     mass: FloatArray,
     following: FloatArray,
@@ -292,6 +291,7 @@ def _sweep_steps(
     steps: int,
 ) -> None:
     """So many steps of all that is under way, which is `mass` before and after."""
+    choice_start, transition_start, successor, expression, probability, stop = arrays
     for _ in range(steps):
         following[:] = 0.0
         for s in range(len(mass)):

@@ -24,9 +24,9 @@ import numpy as np
 from tightrope.errors import CannotCertify
 from tightrope.formats.policy import Policy
 from tightrope.model.step_choices import StepChoices
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
-from tightrope.planning.episodes import Episodes, Way, take
+from tightrope.planning.episodes import EpisodeArrays, Episodes, Way, take
 
 _SPARE = 1e-9
 """Relative: more than the rounding of sums of positive terms of any length that fits in memory."""
@@ -93,7 +93,7 @@ def _one_pass(episodes: Episodes, reward: FloatArray) -> Answer:
     structure = episodes.structure
     value = np.zeros(structure.states)
     taken = structure.choice_start[:-1].copy()
-    _pass_backward(*episodes.arrays, episodes.order, reward, value, taken)
+    _pass_backward(episodes.arrays, episodes.order, reward, value, taken)
     atom = atom_of(episodes, Policy.of_choices(structure, taken))
     return _answer(atom, reward, float(value[structure.initial]))
 
@@ -103,9 +103,9 @@ def _sweeps(episodes: Episodes, reward: FloatArray) -> Answer:
     assert episodes.cap is not None
     small = np.int16 if int(np.diff(structure.choice_start).max()) < 2**15 else np.int32
     table = np.zeros((episodes.cap, structure.states), small)
-    value = _sweep_backward(*episodes.arrays, reward, table)
+    value = _sweep_backward(episodes.arrays, reward, table)
     occupancy = np.zeros(structure.choices)
-    _follow_table(*episodes.arrays, table, structure.initial, occupancy)
+    _follow_table(episodes.arrays, table, structure.initial, occupancy)
     policy = Policy(structure, _by_steps(table, structure.choice_start))
     return _answer(Atom(((1.0, policy),), occupancy), reward, float(value[structure.initial]))
 
@@ -159,7 +159,7 @@ class _Equations:
             matrix, inner = episodes.matrix(weight)
             system = (eye_array(len(inner)) - matrix).tocsc()
             value[inner] = splu(system).solve(reward[taken[inner]])
-            excess = _improve_choices(*episodes.arrays, reward, value, taken, 1e-12)
+            excess = _improve_choices(episodes.arrays, reward, value, taken, 1e-12)
             if excess <= least + 1e-12 * float(np.abs(value).max(initial=0.0)):
                 break
         return taken, value, max(excess, 0.0)
@@ -189,17 +189,13 @@ def _best_of(
 
 @kernel
 def _pass_backward(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    expression: IndexArray,
-    probability: FloatArray,
-    stop: BoolArray,
+    arrays: EpisodeArrays,
     order: IndexArray,
     reward: FloatArray,
     value: FloatArray,
     taken: OffsetArray,
 ) -> None:
+    choice_start, transition_start, successor, expression, probability, stop = arrays
     for i in range(len(order)):
         s = order[i]
         if stop[s]:
@@ -211,16 +207,12 @@ def _pass_backward(
 
 @kernel
 def _sweep_backward(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    expression: IndexArray,
-    probability: FloatArray,
-    stop: BoolArray,
+    arrays: EpisodeArrays,
     reward: FloatArray,
     table: IndexArray,
 ) -> FloatArray:
     """Values of the first step; table[h, s] is the number, within the state, of the choice at step h."""
+    choice_start, transition_start, successor, expression, probability, stop = arrays
     states = len(stop)
     value = np.zeros(states)
     before = np.zeros(states)
@@ -238,16 +230,12 @@ def _sweep_backward(
 
 @kernel
 def _follow_table(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    expression: IndexArray,
-    probability: FloatArray,
-    stop: BoolArray,
+    arrays: EpisodeArrays,
     table: IndexArray,
     initial: int,
     result: FloatArray,
 ) -> None:
+    choice_start, transition_start, successor, expression, probability, stop = arrays
     states = len(stop)
     mass = np.zeros(states)
     following = np.zeros(states)
@@ -264,12 +252,7 @@ def _follow_table(
 
 @kernel
 def _improve_choices(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    expression: IndexArray,
-    probability: FloatArray,
-    stop: BoolArray,
+    arrays: EpisodeArrays,
     reward: FloatArray,
     value: FloatArray,
     taken: OffsetArray,
@@ -278,6 +261,7 @@ def _improve_choices(
     """Take better choices where they are better by more than the margin, relatively; the most any backup
     gains.
     """
+    choice_start, transition_start, successor, expression, probability, stop = arrays
     most = 0.0
     for s in range(len(stop)):
         if stop[s]:

@@ -9,6 +9,7 @@ is proved (`tightrope.region.tangent_cuts`).
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,18 @@ from tightrope.region.tangent_cuts import LogLikelihood
 _GAP = 0.005
 _GROWTH = 30.0
 _NEWTON = 25
+
+
+class _Search(NamedTuple):
+    """Σ weight·log(linear·x + constant) ≥ `least`, matrix·x ≤ bound, and where the search begins."""
+
+    linear: FloatArray
+    constant: FloatArray
+    weight: FloatArray
+    least: float
+    matrix: FloatArray
+    bound: FloatArray
+    start: FloatArray
 
 
 def support_points(
@@ -32,7 +45,7 @@ def support_points(
     if depth <= 0.0 or np.any(room <= 0.0):
         return np.zeros((0, len(centre)))
     bend = likelihood.curvature(centre)
-    search = (
+    search = _Search(
         np.ascontiguousarray(likelihood.linear),
         np.ascontiguousarray(likelihood.constant),
         np.ascontiguousarray(likelihood.weight),
@@ -47,37 +60,28 @@ def support_points(
         # Without curvature (nothing was seen that depends on it) there is none, and any scale will do.
         reach = 2.0 * depth * float(normal @ np.linalg.lstsq(bend, normal, rcond=None)[0])
         width = np.sqrt(max(reach, 1e-24 * float(normal @ normal), 1e-300))
-        _climb(*search, normal / width, points[i])
+        _climb(search, normal / width, points[i])
     return points
 
 
 @kernel
-def _climb(
-    linear: FloatArray,
-    constant: FloatArray,
-    weight: FloatArray,
-    least: float,
-    matrix: FloatArray,
-    bound: FloatArray,
-    start: FloatArray,
-    normal: FloatArray,
-    x: FloatArray,
-) -> None:
-    """Follow the barrier's path from `start` in the direction `normal`; its end is written to `x`."""
+def _climb(search: _Search, normal: FloatArray, x: FloatArray) -> None:
+    """Follow the barrier's path in the direction `normal`; its end is written to `x`."""
+    linear, constant, weight, least, matrix, bound, start = search
     size = len(start)
     for a in range(size):  # assigning whole arrays compiles for seconds
         x[a] = start[a]
-    step, gradient, slope = np.empty(size), np.empty(size), np.empty(size)
+    step, gradient = np.empty(size), np.empty(size)
     curve = np.empty((size, size))
     probability, along = np.empty(len(weight)), np.empty(len(weight))
     room, drop = np.empty(len(bound)), np.empty(len(bound))
     tau = 1.0
     while True:
         for _ in range(_NEWTON):
-            level = _place(linear, constant, weight, least, matrix, bound, x, probability, room)
-            if level <= 0.0:
+            level = _place(linear, constant, weight, least, x, probability)
+            if level <= 0.0 or not _measure_room(matrix, bound, x, room):
                 break
-            _model(linear, weight, level, matrix, probability, room, slope, gradient, curve)
+            _model(linear, weight, level, matrix, probability, room, gradient, curve)
             for a in range(size):
                 gradient[a] += tau * normal[a]
             if not _solve(curve, gradient, step):
@@ -122,15 +126,10 @@ def _place(
     constant: FloatArray,
     weight: FloatArray,
     least: float,
-    matrix: FloatArray,
-    bound: FloatArray,
     x: FloatArray,
     probability: FloatArray,
-    room: FloatArray,
 ) -> float:
-    """Fill in probabilities and distances to the rows at `x`; how far the likelihood is above its least
-    value, 0 where `x` is not inside.
-    """
+    """Fill in probabilities at `x`; how far the likelihood is above its least value, 0 where it is not."""
     level = -least
     for i in range(len(weight)):
         value = constant[i]
@@ -140,14 +139,20 @@ def _place(
             return 0.0
         probability[i] = value
         level += weight[i] * math.log(value)
+    return level
+
+
+@kernel
+def _measure_room(matrix: FloatArray, bound: FloatArray, x: FloatArray, room: FloatArray) -> bool:
+    """Fill in the distances to the rows at `x`; whether it lies inside all of them."""
     for i in range(len(bound)):
         value = bound[i]
         for a in range(len(x)):
             value -= matrix[i, a] * x[a]
         if value <= 0.0:
-            return 0.0
+            return False
         room[i] = value
-    return level
+    return True
 
 
 @kernel
@@ -158,14 +163,13 @@ def _model(
     matrix: FloatArray,
     probability: FloatArray,
     room: FloatArray,
-    slope: FloatArray,
     gradient: FloatArray,
     curve: FloatArray,
 ) -> None:
     """Gradient and negative curvature of log(ℓ(x) − T) + Σ log(b − A·x)."""
-    size = len(slope)
+    size = len(gradient)
+    slope = np.zeros(size)
     for a in range(size):
-        slope[a] = 0.0
         for b in range(size):
             curve[a, b] = 0.0
     for i in range(len(weight)):

@@ -13,41 +13,48 @@ number with positive probability against every opposition, which is the ranking 
 
 from __future__ import annotations
 
-from tightrope.model.graph.support import can_stay, must_enter
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from typing import NamedTuple
+
+import numpy as np
+
+from tightrope.model.graph.support import GraphArrays, can_stay, must_enter, must_stay
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
+
+
+class Ranked(NamedTuple):
+    """`states`; `rank` orders them; `witness[s]` is a choice of the agent, −1 where none is meant."""
+
+    states: BoolArray
+    rank: IndexArray
+    witness: OffsetArray
+
+    @staticmethod
+    def begin(states: BoolArray) -> Ranked:
+        """All at rank 0, without a choice."""
+        return Ranked(states, np.zeros(len(states), np.int32), np.full(len(states), -1, np.int64))
 
 
 @kernel
 def attract(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    possible: BoolArray,
-    predecessor_start: OffsetArray,
-    predecessor: IndexArray,
-    transition_choice: IndexArray,
-    choice_state: IndexArray,
+    graph: GraphArrays,
     within: BoolArray,
     open_choice: BoolArray,
     agent_joins: bool,
     nature_joins: bool,
-    drawn: BoolArray,
-    rank: IndexArray,
-    witness: OffsetArray,
-    queue: IndexArray,
-    pending: IndexArray,
-    hit: BoolArray,
+    found: Ranked,
 ) -> int:
-    """Extend `drawn` in place; `rank` counts up from 1 (0 for those drawn at the start), `witness` is the
-    agent's choice.
-
-    `queue`, `pending` (int32[S]) and `hit` (bool[C], all False) are scratch. Returns how many were added."""
+    """Extend `found` in place; its ranks count up from 1 (0 for those drawn at the start), the witness is the
+    agent's choice. Returns how many were added.
+    """
+    choice_start, transition_start, successor, lower, upper, possible = graph[:6]
+    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
+    drawn, rank, witness = found
+    queue = np.empty(len(within), np.int32)
+    pending = np.zeros(len(within), np.int32)
+    hit = np.zeros(len(open_choice), np.bool_)
     size = 0
     for s in range(len(within)):
-        pending[s] = 0
         if drawn[s]:
             queue[size] = s
             size += 1
@@ -65,14 +72,10 @@ def attract(
             s = choice_state[c]
             if drawn[s] or not within[s] or not open_choice[c] or hit[c]:
                 continue
-            if (
-                not nature_joins
-                and lower[t] <= 0.0
-                and not must_enter(
-                    transition_start[c], transition_start[c + 1], successor, lower, upper, possible, drawn
-                )
-            ):
-                continue
+            if not nature_joins and lower[t] <= 0.0:
+                first, last = transition_start[c], transition_start[c + 1]
+                if not must_enter(first, last, successor, lower, upper, possible, drawn):
+                    continue
             hit[c] = True
             if not agent_joins:
                 pending[s] -= 1
@@ -88,27 +91,20 @@ def attract(
 
 @kernel
 def settle(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    possible: BoolArray,
-    predecessor_start: OffsetArray,
-    predecessor: IndexArray,
-    transition_choice: IndexArray,
-    choice_state: IndexArray,
+    graph: GraphArrays,
     exempt: BoolArray,
     agent_joins: bool,
     nature_joins: bool,
     within: BoolArray,
     open_choice: BoolArray,
-    queue: IndexArray,
-    pending: IndexArray,
 ) -> int:
-    """Shrink `within` in place and close choices; `exempt` states are in no need of a way to stay.
-
-    `queue` and `pending` (int32[S]) are scratch. Returns how many states were removed."""
+    """Shrink `within` in place and close choices; `exempt` states need no way to stay. Returns how many
+    states were removed.
+    """
+    choice_start, transition_start, successor, lower, upper, possible = graph[:6]
+    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
+    queue = np.empty(len(within), np.int32)
+    pending = np.empty(len(within), np.int32)
     size = 0
     for s in range(len(within)):
         if not within[s] or exempt[s]:
@@ -119,14 +115,10 @@ def settle(
             if not open_choice[c]:
                 continue
             first, last = transition_start[c], transition_start[c + 1]
-            keeps = True
             if nature_joins:
-                keeps = can_stay(first, last, successor, lower, upper, possible, within)
+                keeps = can_stay(first, last, successor, lower, upper, possible, within, True)
             else:
-                for t in range(first, last):
-                    if possible[t] and not within[successor[t]]:
-                        keeps = False
-                        break
+                keeps = must_stay(first, last, successor, possible, within, True)
             if keeps:
                 pending[s] += 1
             else:
@@ -148,14 +140,10 @@ def settle(
             s = choice_state[c]
             if not within[s] or exempt[s] or not open_choice[c]:
                 continue
-            if (
-                nature_joins
-                and lower[t] <= 0.0
-                and can_stay(
-                    transition_start[c], transition_start[c + 1], successor, lower, upper, possible, within
-                )
-            ):
-                continue
+            if nature_joins and lower[t] <= 0.0:
+                first, last = transition_start[c], transition_start[c + 1]
+                if can_stay(first, last, successor, lower, upper, possible, within, True):
+                    continue
             open_choice[c] = False
             pending[s] -= 1
             if pending[s] == 0 or not agent_joins:

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.model.graph.components import strongly_connected_components
-from tightrope.model.graph.support import Support
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.model.graph.support import GraphArrays, Support, can_stay, must_stay
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
-from tightrope.numerics.unit_sums import SUM_UNIT, add, distil
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +47,6 @@ def maximal_end_components(
     alive = np.ones(structure.choices, np.bool_) if choices is None else choices.copy()
     connects = support.possible if nature_stays else support.certain
     usable = np.empty(structure.transitions, np.bool_)
-    queue = np.empty(structure.states, np.int32)
     while True:
         _usable(
             structure.choice_start,
@@ -60,30 +58,15 @@ def maximal_end_components(
             usable,
         )
         found = strongly_connected_components(support, usable=usable, expand=inside)
-        removed = _drop(
-            structure.choice_start,
-            structure.transition_start,
-            structure.successor,
-            support.lower,
-            support.upper,
-            support.possible,
-            *support.predecessors,
-            structure.transition_choice,
-            structure.choice_state,
-            nature_stays,
-            found.component,
-            inside,
-            alive,
-            queue,
-        )
+        component = np.where(inside, found.component, np.int32(-1))
+        removed = _drop(support.arrays, nature_stays, component, inside, alive)
         if not removed:
             break
-    used = np.unique(found.component[inside])
+    used = np.unique(component[inside])
     number = np.full(len(found), -1, np.int32)
     number[used] = np.arange(len(used), dtype=np.int32)
-    component = np.where(inside, number[found.component], np.int32(-1)).astype(np.int32)
     alive &= inside[structure.choice_state]
-    return EndComponents(component, alive, len(used))
+    return EndComponents(np.where(inside, number[component], np.int32(-1)), alive, len(used))
 
 
 @kernel
@@ -104,62 +87,19 @@ def _usable(
 
 
 @kernel
-def _keeps(
-    first: int,
-    last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    possible: BoolArray,
-    nature_stays: bool,
-    component: IndexArray,
-    inside: BoolArray,
-    home: int,
-) -> bool:
-    leaves = False
-    for t in range(first, last):
-        s = successor[t]
-        if possible[t] and not (inside[s] and component[s] == home):
-            leaves = True
-            if lower[t] > 0.0 or not nature_stays:
-                return False
-    if not leaves:
-        return True
-    mass, exact = 0.0, True
-    for t in range(first, last):
-        s = successor[t]
-        if possible[t] and inside[s] and component[s] == home:
-            mass, exact = add(mass, exact, upper[t])
-    if exact or abs(mass - 1.0) > (last - first + 2) * SUM_UNIT:
-        return mass >= 1.0
-    terms, size = np.empty(last - first), 0
-    for t in range(first, last):
-        s = successor[t]
-        if possible[t] and inside[s] and component[s] == home:
-            terms[size] = upper[t]
-            size += 1
-    return distil(-1.0, terms, size) >= 0.0
-
-
-@kernel
 def _drop(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    possible: BoolArray,
-    predecessor_start: OffsetArray,
-    predecessor: IndexArray,
-    transition_choice: IndexArray,
-    choice_state: IndexArray,
+    graph: GraphArrays,
     nature_stays: bool,
     component: IndexArray,
     inside: BoolArray,
     alive: BoolArray,
-    queue: IndexArray,
 ) -> bool:
-    """Drop choices that leave their component, states without choices, and so on. Whether anything went."""
+    """Drop choices that leave their component, states without choices, and so on; `component` is −1 outside
+    of `inside`. Whether anything went.
+    """
+    choice_start, transition_start, successor, lower, upper, possible = graph[:6]
+    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
+    queue = np.empty(len(inside), np.int32)
     size = 0
     removed = False
     for s in range(len(inside)):
@@ -169,24 +109,18 @@ def _drop(
         for c in range(choice_start[s], choice_start[s + 1]):
             if not alive[c]:
                 continue
-            if _keeps(
-                transition_start[c],
-                transition_start[c + 1],
-                successor,
-                lower,
-                upper,
-                possible,
-                nature_stays,
-                component,
-                inside,
-                component[s],
-            ):
+            first, last, home = transition_start[c], transition_start[c + 1], component[s]
+            if nature_stays:
+                keeps = can_stay(first, last, successor, lower, upper, possible, component, home)
+            else:
+                keeps = must_stay(first, last, successor, possible, component, home)
+            if keeps:
                 left += 1
             else:
                 alive[c] = False
                 removed = True
         if left == 0:
-            inside[s] = False
+            inside[s], component[s] = False, -1
             removed = True
             queue[size] = s
             size += 1
@@ -198,25 +132,19 @@ def _drop(
             s = choice_state[c]
             if not inside[s] or not alive[c]:
                 continue
-            if _keeps(
-                transition_start[c],
-                transition_start[c + 1],
-                successor,
-                lower,
-                upper,
-                possible,
-                nature_stays,
-                component,
-                inside,
-                component[s],
-            ):
+            first, last, home = transition_start[c], transition_start[c + 1], component[s]
+            if nature_stays:
+                keeps = can_stay(first, last, successor, lower, upper, possible, component, home)
+            else:
+                keeps = must_stay(first, last, successor, possible, component, home)
+            if keeps:
                 continue
             alive[c] = False
             left = 0
             for other in range(choice_start[s], choice_start[s + 1]):
                 left += alive[other]
             if left == 0:
-                inside[s] = False
+                inside[s], component[s] = False, -1
                 queue[size] = s
                 size += 1
     return removed

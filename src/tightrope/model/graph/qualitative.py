@@ -11,25 +11,19 @@ target is missed with positive probability.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from tightrope.model.graph.attractor import attract, settle
-from tightrope.model.graph.support import Support, can_stay, must_enter
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.model.graph.attractor import Ranked, attract, settle
+from tightrope.model.graph.support import (
+    GraphArrays,
+    Support,
+    can_enter,
+    can_stay,
+    must_enter,
+    must_stay,
+)
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.jit import kernel
-
-
-@dataclass(frozen=True, eq=False)
-class Qualitative:
-    """`states`; `rank` orders them (0: target or first layer); `witness[s]` is a choice of the agent, −1
-    where none is meant.
-    """
-
-    states: BoolArray
-    rank: IndexArray
-    witness: OffsetArray
 
 
 def positive(
@@ -40,23 +34,12 @@ def positive(
     nature_reaches: bool,
     within: BoolArray | None = None,
     choices: BoolArray | None = None,
-) -> Qualitative:
+) -> Ranked:
     """States that reach `target` through `within` with positive probability."""
-    structure = support.structure
-    drawn = target.copy()
-    rank = np.zeros(structure.states, np.int32)
-    witness = np.full(structure.states, -1, np.int64)
-    attract_into(
-        support,
-        _all(within, structure.states),
-        _all(choices, structure.choices),
-        agent_reaches,
-        nature_reaches,
-        drawn,
-        rank,
-        witness,
-    )
-    return Qualitative(drawn, rank, witness)
+    structure, found = support.structure, Ranked.begin(target.copy())
+    within, choices = _all(within, structure.states), _all(choices, structure.choices)
+    attract_into(support, within, choices, agent_reaches, nature_reaches, found)
+    return found
 
 
 def almost_sure(
@@ -67,7 +50,7 @@ def almost_sure(
     nature_reaches: bool,
     within: BoolArray | None = None,
     choices: BoolArray | None = None,
-) -> Qualitative:
+) -> Ranked:
     """States that reach `target` through `within` with probability 1."""
     structure = support.structure
     inside = _all(within, structure.states) | target
@@ -75,13 +58,11 @@ def almost_sure(
     while True:
         if not inside.all():  # all states together are left by nobody
             _settle(support, target, agent_reaches, nature_reaches, inside, open_choice)
-        drawn = target.copy()
-        rank = np.zeros(structure.states, np.int32)
-        witness = np.full(structure.states, -1, np.int64)
-        attract_into(support, inside, open_choice, agent_reaches, nature_reaches, drawn, rank, witness)
-        if np.array_equal(drawn, inside):
-            return Qualitative(drawn, rank, witness)
-        inside = drawn
+        drawn = Ranked.begin(target.copy())
+        attract_into(support, inside, open_choice, agent_reaches, nature_reaches, drawn)
+        if np.array_equal(drawn.states, inside):
+            return drawn
+        inside = drawn.states
 
 
 def avoiding(
@@ -91,15 +72,13 @@ def avoiding(
     agent_reaches: bool,
     nature_reaches: bool,
     choices: BoolArray | None = None,
-) -> Qualitative:
+) -> Ranked:
     """Layers of `missed`, the complement of an `almost_sure` set computed for the same players."""
     structure = support.structure
     open_choice = _all(choices, structure.choices)
-    found = np.zeros(structure.states, np.bool_)
-    layer = np.zeros(structure.states, np.int32)
-    witness = np.full(structure.states, -1, np.int64)
+    found, layer, witness = Ranked.begin(np.zeros(structure.states, np.bool_))
     if not missed.any():
-        return Qualitative(found, layer, witness)
+        return Ranked(found, layer, witness)
     depth = 0
     while True:
         inside = missed.copy()
@@ -107,47 +86,19 @@ def avoiding(
         new = inside & ~found
         if not new.any():
             assert np.array_equal(found, missed), "the layers exhaust the complement of an almost-sure set"
-            return Qualitative(found, layer, witness)
+            return Ranked(found, layer, witness)
         layer[new] = depth
         depth += 1
         found = inside
 
 
 def attract_into(
-    support: Support,
-    within: BoolArray,
-    choices: BoolArray,
-    agent: bool,
-    nature: bool,
-    drawn: BoolArray,
-    rank: IndexArray,
-    witness: OffsetArray,
+    support: Support, within: BoolArray, choices: BoolArray, agent: bool, nature: bool, found: Ranked
 ) -> int:
     """`attractor.attract` on a support, or its engine's."""
     if support.engine is not None:
-        return support.engine.attract(support.kept, within, choices, agent, nature, drawn, rank, witness)
-    structure = support.structure
-    return attract(
-        structure.choice_start,
-        structure.transition_start,
-        structure.successor,
-        support.lower,
-        support.upper,
-        support.possible,
-        *support.predecessors,
-        structure.transition_choice,
-        structure.choice_state,
-        within,
-        choices,
-        agent,
-        nature,
-        drawn,
-        rank,
-        witness,
-        np.empty(structure.states, np.int32),
-        np.empty(structure.states, np.int32),
-        np.zeros(structure.choices, np.bool_),
-    )
+        return support.engine.attract(support.kept, within, choices, agent, nature, *found)
+    return attract(support.arrays, within, choices, agent, nature, found)
 
 
 def _settle(
@@ -155,26 +106,8 @@ def _settle(
 ) -> int:
     if support.engine is not None:
         return support.engine.settle(support.kept, exempt, agent, nature, within, choices)
-    structure = support.structure
     nature = nature and not support.is_constant  # who can cut nothing has nothing to join with
-    return settle(
-        structure.choice_start,
-        structure.transition_start,
-        structure.successor,
-        support.lower,
-        support.upper,
-        support.possible,
-        *support.predecessors,
-        structure.transition_choice,
-        structure.choice_state,
-        exempt,
-        agent,
-        nature,
-        within,
-        choices,
-        np.empty(structure.states, np.int32),
-        np.empty(structure.states, np.int32),
-    )
+    return settle(support.arrays, exempt, agent, nature, within, choices)
 
 
 def _keep_or_sink_on(
@@ -189,25 +122,7 @@ def _keep_or_sink_on(
     if support.engine is not None:
         support.engine.keep_or_sink(support.kept, choices, agent, nature, found, inside, witness)
         return
-    structure = support.structure
-    _keep_or_sink(
-        structure.choice_start,
-        structure.transition_start,
-        structure.successor,
-        support.lower,
-        support.upper,
-        support.possible,
-        *support.predecessors,
-        structure.transition_choice,
-        structure.choice_state,
-        choices,
-        agent,
-        nature,
-        found,
-        inside,
-        witness,
-        np.empty(structure.states, np.int32),
-    )
+    _keep_or_sink(support.arrays, choices, agent, nature, found, inside, witness)
 
 
 def _all(mask: BoolArray | None, size: int) -> BoolArray:
@@ -216,27 +131,20 @@ def _all(mask: BoolArray | None, size: int) -> BoolArray:
 
 @kernel
 def _keep_or_sink(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    possible: BoolArray,
-    predecessor_start: OffsetArray,
-    predecessor: IndexArray,
-    transition_choice: IndexArray,
-    choice_state: IndexArray,
+    graph: GraphArrays,
     open_choice: BoolArray,
     agent_avoids: bool,
     nature_avoids: bool,
     found: BoolArray,
     inside: BoolArray,
     witness: OffsetArray,
-    queue: IndexArray,
 ) -> None:
     """Greatest subset of `inside` where the avoiders enter `found` with positive probability or stay
     inside surely.
     """
+    choice_start, transition_start, successor, lower, upper, possible = graph[:6]
+    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
+    queue = np.empty(len(inside), np.int32)
     size = 0
     for s in range(len(inside)):
         if inside[s] and not found[s]:
@@ -255,20 +163,13 @@ def _keep_or_sink(
                 continue
             first, last = transition_start[c], transition_start[c + 1]
             if nature_avoids:
-                good = can_stay(first, last, successor, lower, upper, possible, inside)
-                if not good:
-                    for t in range(first, last):
-                        if possible[t] and found[successor[t]]:
-                            good = True
-                            break
+                good = can_stay(first, last, successor, lower, upper, possible, inside, True) or can_enter(
+                    first, last, successor, possible, found
+                )
             else:
-                good = must_enter(first, last, successor, lower, upper, possible, found)
-                if not good:
-                    good = True
-                    for t in range(first, last):
-                        if possible[t] and not inside[successor[t]]:
-                            good = False
-                            break
+                good = must_enter(first, last, successor, lower, upper, possible, found) or must_stay(
+                    first, last, successor, possible, inside, True
+                )
             if good:
                 if agent_avoids and not good_some:
                     witness[s] = c

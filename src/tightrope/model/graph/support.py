@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -69,6 +69,23 @@ class GraphEngine(Protocol):
         inside: BoolArray,
         witness: OffsetArray,
     ) -> None: ...
+
+
+class GraphArrays(NamedTuple):
+    """What loops over the graph take: the structure, nature's bounds, and the possible transitions into each
+    state. A loop unpacks it where it begins; the steps inside take single arrays.
+    """
+
+    choice_start: OffsetArray
+    transition_start: OffsetArray
+    successor: IndexArray
+    lower: FloatArray
+    upper: FloatArray
+    possible: BoolArray
+    predecessor_start: OffsetArray
+    predecessor: IndexArray
+    transition_choice: IndexArray
+    choice_state: IndexArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +149,21 @@ class Support:
         _predecessors(self.structure.successor, self.possible, start, transition)
         return start, transition
 
+    @cached_property
+    def arrays(self) -> GraphArrays:
+        structure = self.structure
+        return GraphArrays(
+            structure.choice_start,
+            structure.transition_start,
+            structure.successor,
+            self.lower,
+            self.upper,
+            self.possible,
+            *self.predecessors,
+            structure.transition_choice,
+            structure.choice_state,
+        )
+
 
 @kernel
 def _masks(
@@ -194,6 +226,17 @@ def _predecessors(
 
 
 @kernel
+def can_enter(first: int, last: int, successor: IndexArray, possible: BoolArray, inside: BoolArray) -> bool:
+    """Whether some p at the choice with transitions first..last gives `inside` positive probability."""
+    for t in range(first, last):
+        if not possible[t]:
+            continue
+        if inside[successor[t]]:
+            return True
+    return False
+
+
+@kernel
 def must_enter(
     first: int,
     last: int,
@@ -203,7 +246,7 @@ def must_enter(
     possible: BoolArray,
     inside: BoolArray,
 ) -> bool:
-    """Whether every p at the choice with transitions first..last gives `inside` positive probability."""
+    """Whether every p at the choice gives `inside` positive probability."""
     outside, exact = 0.0, True
     enters = False
     for t in range(first, last):
@@ -221,6 +264,26 @@ def must_enter(
 
 
 @kernel
+def must_stay(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    possible: BoolArray,
+    group: IndexArray | BoolArray,
+    home: int,
+) -> bool:
+    """Whether every p at the choice gives the states with `group` = `home` probability 1. `group` may be a
+    mask of states, `home` is True then.
+    """
+    for t in range(first, last):
+        if not possible[t]:
+            continue
+        if group[successor[t]] != home:
+            return False
+    return True
+
+
+@kernel
 def can_stay(
     first: int,
     last: int,
@@ -228,23 +291,25 @@ def can_stay(
     lower: FloatArray,
     upper: FloatArray,
     possible: BoolArray,
-    inside: BoolArray,
+    group: IndexArray | BoolArray,
+    home: int,
 ) -> bool:
-    """Whether some p at the choice with transitions first..last gives `inside` probability 1."""
-    mass, exact = 0.0, True
+    """Whether some p at the choice gives the states with `group` = `home` probability 1; see `must_stay`."""
     leaves = False
     for t in range(first, last):
-        if not possible[t]:
-            continue
-        if inside[successor[t]]:
-            mass, exact = add(mass, exact, upper[t])
-        else:
+        if possible[t] and group[successor[t]] != home:
             leaves = True
             if lower[t] > 0.0:
                 return False
-    if not leaves or exact or abs(mass - 1.0) > (last - first + 2) * SUM_UNIT:
-        return not leaves or mass >= 1.0
-    return _hold_one(first, last, successor, upper, possible, inside, True)
+    if not leaves:
+        return True
+    mass, exact = 0.0, True
+    for t in range(first, last):
+        if possible[t] and group[successor[t]] == home:
+            mass, exact = add(mass, exact, upper[t])
+    if exact or abs(mass - 1.0) > (last - first + 2) * SUM_UNIT:
+        return mass >= 1.0
+    return _hold_one(first, last, successor, upper, possible, group, home)
 
 
 @kernel
@@ -254,13 +319,13 @@ def _hold_one(
     successor: IndexArray,
     upper: FloatArray,
     possible: BoolArray,
-    inside: BoolArray,
-    wanted: bool,
+    group: IndexArray | BoolArray,
+    home: int,
 ) -> bool:
-    """Whether the upper bounds of the possible transitions into the set, or out of it, sum to at least 1."""
+    """Whether the upper bounds of the possible transitions into the group sum to at least 1."""
     terms, size = np.empty(last - first), 0
     for t in range(first, last):
-        if possible[t] and inside[successor[t]] == wanted:
+        if possible[t] and group[successor[t]] == home:
             terms[size] = upper[t]
             size += 1
     return distil(-1.0, terms, size) >= 0.0

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
+
+_Arrays: TypeAlias = tuple[OffsetArray, OffsetArray, OffsetArray, IndexArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,10 @@ class Alternatives:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def _arrays(self) -> _Arrays:
+        return self.rows, self.start, self.step, self.probability
 
     @classmethod
     def uniform(cls, rows: OffsetArray, step: OffsetArray, probability: IndexArray) -> Alternatives:
@@ -75,21 +82,7 @@ def join(
     step: OffsetArray = np.empty((outcomes, left.step.shape[1]), dtype=np.int64)
     first: IndexArray = np.empty(outcomes, dtype=np.int32)
     second: IndexArray = np.empty(outcomes, dtype=np.int32)
-    _fill_pairs(
-        left.rows,
-        left.start,
-        left.step,
-        left.probability,
-        right.rows,
-        right.start,
-        right.step,
-        right.probability,
-        rows,
-        start,
-        step,
-        first,
-        second,
-    )
+    _fill_pairs(left._arrays, right._arrays, rows, start, step, first, second)
     return Alternatives(rows, start, step, multiply(first, second))
 
 
@@ -149,20 +142,16 @@ def _count_pairs(
 
 @kernel
 def _fill_pairs(
-    left_rows: OffsetArray,
-    left_start: OffsetArray,
-    left_step: OffsetArray,
-    left_probability: IndexArray,
-    right_rows: OffsetArray,
-    right_start: OffsetArray,
-    right_step: OffsetArray,
-    right_probability: IndexArray,
+    left: _Arrays,
+    right: _Arrays,
     rows: OffsetArray,
     start: OffsetArray,
     step: OffsetArray,
     first: IndexArray,
     second: IndexArray,
 ) -> None:
+    left_rows, left_start, left_step, left_probability = left
+    right_rows, right_start, right_step, right_probability = right
     pair, write, begin = 0, 0, 0
     for i in range(len(left_rows)):
         while begin < len(right_rows) and right_rows[begin] < left_rows[i]:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.model.graph.support import Support
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.model.graph.support import GraphArrays, Support
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import Block
 
@@ -41,17 +41,12 @@ def layers(
     """The block's groups by distance to an exit, one of positive value if `only_positive`.
 
     `place` is −1 on all states, before and after."""
-    structure, groups = support.structure, len(block)
+    groups = len(block)
     size = np.diff(block.group_start)
     place[block.member] = np.repeat(np.arange(groups, dtype=np.int32), size)
     order, distance = np.empty(groups, np.int32), np.full(groups, -1, np.int32)
     later, earlier = _breadth_first(
-        support.state_start,
-        structure.successor,
-        *support.predecessors,
-        structure.transition_choice,
-        structure.choice_state,
-        support.possible,
+        support.arrays,
         block.group_start,
         block.member,
         values,
@@ -78,13 +73,7 @@ def layers(
 
 @kernel
 def _breadth_first(
-    state_start: OffsetArray,
-    successor: IndexArray,
-    predecessor_start: OffsetArray,
-    predecessor: IndexArray,
-    transition_choice: IndexArray,
-    choice_state: IndexArray,
-    possible: BoolArray,
+    graph: GraphArrays,
     group_start: OffsetArray,
     member: IndexArray,
     values: FloatArray,
@@ -96,12 +85,14 @@ def _breadth_first(
     """Fill `order` and `distance`; returns for how many groups the one that leads them out, by its first
     state, has the larger number, and for how many the smaller.
     """
+    choice_start, transition_start, successor, _, _, possible = graph[:6]
+    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     groups = len(distance)
     found, later, earlier = 0, 0, 0
     for g in range(groups):
         for m in range(group_start[g], group_start[g + 1]):
             s = member[m]
-            for t in range(state_start[s], state_start[s + 1]):
+            for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
                 u = successor[t]
                 if place[u] < 0 and possible[t] and (not only_positive or values[u] > 0.0):
                     distance[g] = 1

@@ -16,8 +16,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.model.graph.support import Support, can_stay, must_enter
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.model.graph.attractor import Ranked
+from tightrope.model.graph.support import (
+    GraphArrays,
+    Support,
+    can_enter,
+    can_stay,
+    must_enter,
+    must_stay,
+)
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
 
@@ -40,105 +48,47 @@ def endless_reward(
     agent_maximises: bool,
     nature_maximises: bool,
 ) -> Endless:
-    structure = support.structure
-    size = structure.states
+    size = support.structure.states
     found = np.zeros(size, np.bool_)
     rank = np.zeros(size, np.int64)
     witness = np.full(size, -1, np.int64)
     if not rewarded.any():
         return Endless(found, rank, witness)
-    queue = np.empty(size, np.int32)
     layer = 0
     while True:
         inside = np.ones(size, np.bool_)
         while True:
-            close = found.copy()
-            order = np.zeros(size, np.int64)
+            close = Ranked(found.copy(), np.zeros(size, np.int32), witness)
             _approach(
-                structure.choice_start,
-                structure.transition_start,
-                structure.successor,
-                support.lower,
-                support.upper,
-                support.possible,
-                *support.predecessors,
-                structure.transition_choice,
-                structure.choice_state,
-                choices,
-                rewarded,
-                agent_maximises,
-                nature_maximises,
-                found,
-                inside,
-                close,
-                order,
-                witness,
-                queue,
+                support.arrays, choices, rewarded, agent_maximises, nature_maximises, found, inside, close
             )
-            if np.array_equal(close, inside):
+            if np.array_equal(close.states, inside):
                 break
-            inside = close
+            inside = close.states
         new = inside & ~found
         if not new.any():
             return Endless(found, rank, witness)
-        rank[new] = layer * (size + 1) + order[new]
+        rank[new] = layer * (size + 1) + close.rank[new]
         layer += 1
         found = inside
 
 
 @kernel
-def _is_good(
-    first: int,
-    last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    possible: BoolArray,
-    rewarded: bool,
-    nature_maximises: bool,
-    found: BoolArray,
-    inside: BoolArray,
-    close: BoolArray,
-) -> bool:
-    if nature_maximises:
-        near = rewarded
-        for t in range(first, last):
-            if possible[t] and found[successor[t]]:
-                return True
-            near |= possible[t] and close[successor[t]] and inside[successor[t]]
-        return near and can_stay(first, last, successor, lower, upper, possible, inside)
-    if must_enter(first, last, successor, lower, upper, possible, found):
-        return True
-    for t in range(first, last):
-        if possible[t] and not inside[successor[t]]:
-            return False
-    return rewarded or must_enter(first, last, successor, lower, upper, possible, close)
-
-
-@kernel
 def _approach(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    possible: BoolArray,
-    predecessor_start: OffsetArray,
-    predecessor: IndexArray,
-    transition_choice: IndexArray,
-    choice_state: IndexArray,
+    graph: GraphArrays,
     choices: BoolArray,
     rewarded: BoolArray,
     agent_maximises: bool,
     nature_maximises: bool,
     found: BoolArray,
     inside: BoolArray,
-    close: BoolArray,
-    order: OffsetArray,
-    witness: OffsetArray,
-    queue: IndexArray,
+    ranked: Ranked,
 ) -> None:
-    """Grow `close` from `found` to the innermost fixpoint; `order` counts the additions from 1."""
+    """Grow `ranked` from `found` to the innermost fixpoint; ranks count the additions from 1."""
+    choice_start, transition_start, successor, lower, upper, possible = graph[:6]
+    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
+    close, rank, witness = ranked
+    queue = np.empty(len(inside), np.int32)
     size = 0
     waiting = np.zeros(len(inside), np.bool_)
     for s in range(len(inside)):
@@ -158,19 +108,18 @@ def _approach(
         for c in range(choice_start[s], choice_start[s + 1]):
             if not choices[c]:
                 continue
-            if _is_good(
-                transition_start[c],
-                transition_start[c + 1],
-                successor,
-                lower,
-                upper,
-                possible,
-                rewarded[c],
-                nature_maximises,
-                found,
-                inside,
-                close,
-            ):
+            first, last = transition_start[c], transition_start[c + 1]
+            if nature_maximises:
+                good = can_enter(first, last, successor, possible, found) or (
+                    (rewarded[c] or can_enter(first, last, successor, possible, close))
+                    and can_stay(first, last, successor, lower, upper, possible, inside, True)
+                )
+            else:
+                good = must_enter(first, last, successor, lower, upper, possible, found) or (
+                    must_stay(first, last, successor, possible, inside, True)
+                    and (rewarded[c] or must_enter(first, last, successor, lower, upper, possible, close))
+                )
+            if good:
                 if some < 0:
                     some = c
             else:
@@ -180,7 +129,7 @@ def _approach(
         close[s] = True
         witness[s] = some
         added += 1
-        order[s] = added
+        rank[s] = added
         for i in range(predecessor_start[s], predecessor_start[s + 1]):
             before = choice_state[transition_choice[predecessor[i]]]
             if inside[before] and not close[before] and not waiting[before]:

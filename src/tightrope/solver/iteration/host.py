@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tightrope.model.graph.attractor import Ranked
 from tightrope.model.graph.components import Components, acyclic_components, strongly_connected_components
 from tightrope.model.graph.qualitative import attract_into
 from tightrope.model.graph.support import Support
@@ -197,13 +198,12 @@ class HostBackend:
         open_choice: BoolArray,
         joins: tuple[bool, bool],
     ) -> tuple[Any, OffsetArray]:
-        support, drawn, states = self.support, start.copy(), self.kernel.structure.states
+        support, found = self.support, Ranked.begin(start.copy())
         if kept is not None:
             support = Support(support.structure, support.lower, support.upper, kept=kept)
-        rank, witness = np.zeros(states, np.int32), np.full(states, -1, np.int64)
-        attract_into(support, within, open_choice, *joins, drawn, rank, witness)
-        rank[~drawn] = -1
-        return rank, witness
+        attract_into(support, within, open_choice, *joins, found)
+        found.rank[~found.states] = -1
+        return found.rank, found.witness
 
 
 def _cut_levels(starts: OffsetArray, workers: int) -> Iterator[tuple[int, int, int]]:

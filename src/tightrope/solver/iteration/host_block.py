@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.model.graph.attractor import Ranked
 from tightrope.model.graph.qualitative import attract_into
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
@@ -230,9 +231,8 @@ def find_progress(support: Support, system: System, block: Block, values: FloatA
     drawn = ~within & np.isfinite(values)
     harmful = support.possible & ~within[structure.successor] & np.isinf(values[structure.successor])
     open_choice = (system.mode != CLOSED) & ~np.logical_or.reduceat(harmful, structure.transition_start[:-1])
-    rank = np.zeros(structure.states, np.int32)
-    witness = np.full(structure.states, -1, np.int64)
-    attract_into(support, within, open_choice, True, False, drawn, rank, witness)
+    _, rank, witness = found = Ranked.begin(drawn)
+    attract_into(support, within, open_choice, True, False, found)
     of_member = np.where(witness[block.member] >= 0, rank[block.member], np.iinfo(np.int32).max)
     first = np.minimum.reduceat(of_member, block.group_start[:-1])
     if np.any(first == np.iinfo(np.int32).max):

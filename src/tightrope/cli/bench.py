@@ -14,7 +14,7 @@ from tightrope.errors import InputError
 
 if TYPE_CHECKING:
     from tightrope.studies.campaign import Campaign
-    from tightrope.studies.cells import CellLimits
+    from tightrope.studies.cells import CellLimits, Protocol
     from tightrope.studies.engines import Engine
     from tightrope.studies.records import Record
 
@@ -140,7 +140,7 @@ def bench(
             )
         run_curves(names, methods, seeds, episodes, delta, jobs, output, json)
         return
-    from tightrope.studies.cells import CellLimits, parse_duration, parse_size
+    from tightrope.studies.cells import CellLimits, Protocol, parse_duration, parse_size
     from tightrope.studies.engines import parse_engine
 
     campaign = _campaign(
@@ -150,8 +150,7 @@ def bench(
         quick,
         parse_engine(engine, jobs, scheduler),
         CellLimits(parse_duration(time_limit), parse_size(memory_limit)),
-        delta,
-        episodes or 100_000,
+        Protocol(episodes or 100_000, delta),
         output,
     )
     records = campaign.run(_progress)
@@ -170,18 +169,11 @@ def _campaign(
     quick: bool,
     engine: Engine,
     limits: CellLimits,
-    delta: float,
-    episodes: int,
+    protocol: Protocol,
     output: Path,
 ) -> Campaign:
     from tightrope.studies.campaign import Campaign
-    from tightrope.studies.cells import (
-        Protocol,
-        campaign_cells,
-        choose_instances,
-        parse_seeds,
-        quick_selection,
-    )
+    from tightrope.studies.cells import campaign_cells, choose_instances, parse_seeds, quick_selection
     from tightrope.studies.methods import choose_methods
 
     quick_instances, quick_methods = quick_selection()
@@ -190,7 +182,6 @@ def _campaign(
         chosen = choose_methods(methods)
     else:
         chosen = quick_methods if quick else choose_methods("all")
-    protocol = Protocol(episodes, delta)
     cells = campaign_cells(instances, chosen, parse_seeds(seeds), protocol)
     return Campaign(cells, limits, engine, output)
 

@@ -151,20 +151,23 @@ class ComposedAnswer:
 
 def refuse_composed(asked: Sequence[AskedProperty], options: Mapping[str, object]) -> None:
     """Options that go with plain properties only, in words."""
+    composed = [one for one in asked if not one.is_plain]
+    given = [option for option, value in options.items() if value is not None]
+    if not composed or not given:
+        return
     from tightrope.answering.product_problem import is_temporal
     from tightrope.proof.asked import is_certifiable
 
-    for one in asked:
-        for option, value in options.items():
+    for one in composed:
+        for option in given:
             if option in ("--policy-out", "--sets") and is_temporal(one.what):
                 continue
             if option == "--certificate" and is_certifiable(one.what):
                 continue
-            if value is not None and not one.is_plain:
-                raise InputError(
-                    f"{option} does not go with {one.what.text}: {_WHY_NOT[option]}",
-                    hint=f"leave {option} out",
-                )
+            raise InputError(
+                f"{option} does not go with {one.what.text}: {_WHY_NOT[option]}",
+                hint=f"leave {option} out",
+            )
 
 
 def claim_figure(target: Path, overwrite: bool) -> OutputFile:

@@ -38,7 +38,7 @@ class Signatures:
         sizes: list[OffsetArray] = []
         members: list[IndexArray] = []
         found = 0
-        for k in np.unique(length).tolist():
+        for k in np.flatnonzero(np.bincount(length)).tolist():
             rows = np.flatnonzero(length == k)
             first = transition_start[rows]
             number = expression[first].astype(np.int64)

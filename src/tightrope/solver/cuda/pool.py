@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.solver.cuda.device import Device
-from tightrope.solver.nature.region_shape import Shape
+from tightrope.solver.nature.records import Shape
 from tightrope.solver.nature.vertex_walk import UNKNOWN, neighbour
 
 IN_ADVANCE = 2048

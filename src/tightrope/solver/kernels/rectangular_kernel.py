@@ -38,8 +38,8 @@ from tightrope.solver.equations.system import Block, Rows, System
 from tightrope.solver.kernels import rectangular_backups as backups
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.nature.pouring import OrderArray, natural_order
-from tightrope.solver.nature.records import NatureArrays, RegionArrays, Scratch
-from tightrope.solver.nature.region_shape import Shape, shape_of
+from tightrope.solver.nature.records import NatureArrays, RegionArrays, Scratch, Shape
+from tightrope.solver.nature.region_shape import shape_of
 from tightrope.uncertainty.sets import Sets
 
 SMALLEST_SHIFT = 1e-13

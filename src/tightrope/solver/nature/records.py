@@ -9,9 +9,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+import numpy as np
+
+from tightrope.errors import CannotCertify
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver.nature.pouring import OrderArray
-from tightrope.solver.nature.region_shape import Shape, VertexPool
+from tightrope.solver.nature.vertex_walk import find_or_add
+
+MOST_VERTICES = 300_000
+POOL_BYTES = 2**28
 
 
 class ModelArrays(NamedTuple):
@@ -33,6 +39,52 @@ class Scratch(NamedTuple):
     order: OrderArray
     key: FloatArray
     mass: FloatArray
+
+
+class Shape(NamedTuple):
+    """What nature's problem needs of a region, made by `solver.nature.region_shape`; packed as `vertex_walk`
+    and `rectangular_inner` say.
+
+    `joint[c]`: choice c goes beyond its intervals. `basis`: the rows of the first vertex of a polytope.
+    """
+
+    expression: IndexArray
+    affine: FloatArray
+    joint: BoolArray
+    rows: FloatArray
+    reach: FloatArray
+    ball: FloatArray
+    basis: IndexArray
+
+    def open_pool(self, capacity: int | None = None) -> VertexPool:
+        """A pool that knows the first vertex; its memory is touched only as it fills."""
+        size = len(self.reach)
+        most = int(min(MOST_VERTICES, POOL_BYTES // (8 * size * (size + 3)))) if len(self.rows) else 1
+        room = most if capacity is None else capacity
+        pool = VertexPool(
+            np.full(len(self.joint), -1, np.int32),
+            np.empty((room, size * (size + 1) + 1)),
+            np.empty((room, 2 * size), np.int32),
+            np.full(1 << (2 * room - 1).bit_length(), -1, np.int32),
+            np.zeros(3, np.int64),
+        )
+        if len(self.rows):
+            stored = pool.vertex, pool.link, pool.table, pool.used
+            if len(self.basis) < size or find_or_add(self.rows, *stored, self.basis) != 0:
+                raise CannotCertify("no vertex of the region could be computed in float64")
+        return pool
+
+
+class VertexPool(NamedTuple):
+    """Vertices met so far (`solver.nature.vertex_walk`); `vertex_of[c]`: where choice c was last optimal,
+    −1 at first.
+    """
+
+    vertex_of: IndexArray
+    vertex: FloatArray
+    link: IndexArray
+    table: IndexArray
+    used: OffsetArray
 
 
 class RegionArrays(NamedTuple):

@@ -24,6 +24,7 @@ from tightrope.answering.quantile import find_quantile, read_threshold
 from tightrope.answering.values import Bounds, Truth
 from tightrope.errors import CannotCertify
 from tightrope.formats.policy import Policy
+from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
@@ -73,6 +74,8 @@ class Evaluation:
         self._support = Support.of(self.model)
         self._formulas: StateFormulas = formulas_of(file, self.structure, options, self._decided)
         self.operators = self._made_operators()
+        if isinstance(model, IntervalMDP) and model.factored is not None and assume_support is not None:
+            self.operators.tell(JOINT_BOUNDS)
         self._whole: Expression | None = None
         self._top: Expression | None = None
         self._done: dict[int, tuple[Expression, Truth | Bounds]] = {}
@@ -100,7 +103,14 @@ class Evaluation:
         if len(self.structure.initial_states) > 1:
             self.operators.tell("points of multi(…) are those of the first initial state")
         try:
-            about = asked, self.file, self.model, self._formulas, self.effort.precision, solved
+            about = (
+                asked,
+                self.file,
+                self.operators.tell_joint(),
+                self._formulas,
+                self.effort.precision,
+                solved,
+            )
             return [answer_multi(*about, start) for start in self.structure.initial_states]
         except Complaint as complaint:
             raise complaint.in_source(Source(self.file.source, self.file.file)) from None

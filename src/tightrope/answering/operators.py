@@ -22,6 +22,7 @@ from tightrope.answering.temporal import PathBounds, Steered, Translator, bound_
 from tightrope.answering.values import Bounds
 from tightrope.automata.translation import is_co_safe
 from tightrope.formats.policy import Policy
+from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure
@@ -103,6 +104,8 @@ class Operators:
         elif answer != self._plain:
             refuse_reward_options(self.options)
         agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
+        if answer != self._plain:
+            self.tell_joint()
         found = answer(Asked(operator, (agent, nature), starts, precision, is_whole))
         if reading is not None:
             self.tell(reading.warning)
@@ -123,6 +126,18 @@ class Operators:
             threads=effort.threads,
             device=effort.device,
         )
+
+    @property
+    def _joint(self) -> MDP | IntervalMDP:
+        """The model without the factors of synchronised intervals: what products are made of."""
+        return self.model.without_factors if isinstance(self.model, IntervalMDP) else self.model
+
+    def tell_joint(self) -> MDP | IntervalMDP:
+        """The model without factors, which a reader is told of where it has some."""
+        joint = self._joint
+        if joint is not self.model:
+            self.tell(JOINT_BOUNDS)
+        return joint
 
     def tell(self, reading: str) -> None:
         """Remember what a reader must be told, once."""
@@ -170,6 +185,8 @@ class Operators:
     def _plain(self, asked: Asked) -> Bounds:
         question = resolve_operator(asked.operator, self.file, self.structure, self.options, self._nested)
         solution = self.solve(self.model, question.objective, asked.precision)
+        if not solution.is_factored:
+            self.tell_joint()
         self._noted(asked, solution)
         return Bounds(solution.lower, solution.upper)
 
@@ -178,7 +195,7 @@ class Operators:
         earned = expand_reward_bound(asked.operator.path, self._formulas, self.structure)
         assert earned is not None
         found = bound_rewarded(
-            self.model, earned, asked.directions, asked.starts, self._solver(asked.precision)
+            self._joint, earned, asked.directions, asked.starts, self._solver(asked.precision)
         )
         self._noted(asked, found.solution)
         return found.bounds
@@ -190,7 +207,7 @@ class Operators:
         self.tell(f"the path is read as  {spell(path, self.file)}")
         translator = Translator(self._formulas)
         found = bound_path(
-            self.model,
+            self._joint,
             translator.both_ways(path),
             translator.atoms,
             asked.directions,
@@ -199,7 +216,7 @@ class Operators:
             self.effort.translator,
         )
         if self.effort.controller and asked.is_whole and not found.is_believed:
-            self.steered = found.steered(self.model)
+            self.steered = found.steered(self._joint)
         self._believe(found)
         self._noted(asked, found.solution)
         return found.bounds
@@ -224,7 +241,7 @@ class Operators:
         nobody = np.zeros(self.structure.states, np.bool_)
         objective = Objective(ObjectiveKind.REACH_REWARD, *asked.directions, target=nobody, reward=reward)
         solver = self._solver(asked.precision)
-        found = bound_reward(self.model, formula, translator.atoms, objective, asked.starts, solver)
+        found = bound_reward(self._joint, formula, translator.atoms, objective, asked.starts, solver)
         self._noted(asked, found.solution)
         return found.bounds
 
@@ -235,7 +252,7 @@ class Operators:
         reward = reward_structure_of(asked.operator, self.structure).per_choice(self.structure)
         steps = steps_of(path.window, self._formulas, path.position)
         solver = self._solver(asked.precision)
-        bounds, solutions = bound_window(self.model, reward, steps, asked.directions, asked.starts, solver)
+        bounds, solutions = bound_window(self._joint, reward, steps, asked.directions, asked.starts, solver)
         self._noted(asked, *solutions)
         return bounds
 
@@ -248,9 +265,9 @@ class Operators:
         self.tell(f"the path is read as  {path}  and the condition as  {given}")
         translator = Translator(self._formulas)
         both = translator.both_ways(operator.path), translator.both_ways(operator.condition)
-        if isinstance(self.model, MDP) and not self.structure.has_choices:
+        if isinstance(self._joint, MDP) and not self.structure.has_choices:
             bounds, parts = bound_quotient(
-                self.model,
+                self._joint,
                 *both,
                 translator.atoms,
                 asked.starts,
@@ -288,7 +305,7 @@ class Operators:
         impossible = np.zeros(states, np.bool_)
         for start in starts.tolist():
             found = bound_beginning_anew(
-                self.model, *both, atoms, asked.directions, start, self._solver(asked.precision)
+                self._joint, *both, atoms, asked.directions, start, self._solver(asked.precision)
             )
             lower[start], upper[start], impossible[start] = found.lower, found.upper, not found.is_possible
             self.iterations += found.iterations
@@ -306,7 +323,7 @@ class Operators:
             assert path.target is not None
             reward = RewardStructure(self._formulas.states(path.target).astype(np.float64))
         found = bound_average(
-            self.model,
+            self._joint,
             reward.per_choice(self.structure),
             asked.directions,
             asked.precision,
@@ -330,7 +347,7 @@ class Operators:
                 f"the level of CVaR is {float(level):g}, not within [0, 1)", position_of(operator.tail)
             )
         agent, nature = asked.directions
-        has_choices, is_interval = self.structure.has_choices, isinstance(self.model, IntervalMDP)
+        has_choices, is_interval = self.structure.has_choices, isinstance(self._joint, IntervalMDP)
         if is_interval and not has_choices:
             agent = nature
         if is_interval and agent is not nature:
@@ -354,7 +371,7 @@ class Operators:
             upper_steps=question.objective.upper_steps,
             reward=RewardStructure(choice=cost),
         )
-        problem = TailProblem(self.model, objective, level, self._solver(asked.precision / 10))
+        problem = TailProblem(self._joint, objective, level, self._solver(asked.precision / 10))
         if agent is Direction.MIN:
             found = bound_least_tail(problem, asked.starts, self.structure.states)
         else:

@@ -248,7 +248,7 @@ def check(
                 answers.append(answer_composed(question, subject, how, all_states, wanted))
                 continue
             solution = solve(
-                subject,
+                _provable(subject, question, certificate, assume_support),
                 question.objective,
                 policy=given,
                 precision=precision,
@@ -257,11 +257,16 @@ def check(
                 limits=limits,
                 workspace=workspace,
             )
-        answers.append(PlainAnswer(question, solution, time.perf_counter() - begin, all_states))
+        seconds = time.perf_counter() - begin
+        factors = isinstance(subject, IntervalMDP) and subject.factored is not None
+        answers.append(PlainAnswer(question, solution, seconds, all_states, factors))
     for answered in answers:
         if isinstance(answered, ComposedAnswer):
             for reading in answered.answer.readings:
                 warn(reading)
+        else:
+            for note in answered.notes:
+                warn(note)
     _report(model, loaded, answers, json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     first = answers[0]
@@ -318,6 +323,17 @@ def _subject(loaded: LoadedModel, at: str | None) -> tuple[MDP | IntervalMDP, Se
     if at is not None:
         raise InputError("--at goes with parametric models, this one has no parameters")
     return model, None
+
+
+def _provable(
+    subject: MDP | IntervalMDP, question: Question, certificate: Path | None, assume_support: float | None
+) -> MDP | IntervalMDP:
+    """What is solved for a question, and proved where a certificate is wanted."""
+    if certificate is None or not isinstance(subject, IntervalMDP):
+        return subject
+    from tightrope.proof.problem import provable
+
+    return provable(subject, question.objective, assume_support)
 
 
 def _write_policy(

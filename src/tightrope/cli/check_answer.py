@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from tightrope.formats.documents.answers import InitialFacts, PropertyAnswer, StateValue
 from tightrope.formats.documents.outcome import Span
+from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.initial_values import InitialValues
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.question import Question
@@ -22,6 +23,8 @@ class PlainAnswer:
     solution: Solution
     seconds: float
     of_all_states: bool = False
+    has_factors: bool = False
+    """Whether the model knows independent factors of synchronised intervals."""
 
     @property
     def text(self) -> str:
@@ -59,6 +62,11 @@ class PlainAnswer:
     def trouble(self) -> str:
         return f"{self.question.text}: {self._status.value}"
 
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must be told of how it was read."""
+        return [JOINT_BOUNDS] if self.has_factors and not self.solution.is_factored else []
+
     def record(self) -> PropertyAnswer:
         value = self.value
         reading = self.question.reading
@@ -74,11 +82,13 @@ class PlainAnswer:
             answer=UNSET if self.verdict is None else self.verdict,
             iterations=self.solution.iterations,
             states=_all_states(self) if self.of_all_states else UNSET,
+            notes=self.notes or UNSET,
         )
 
     def facts(self) -> list[tuple[str, str]]:
         """What is printed of the initial states."""
         facts = [*initial_facts(self.value), ("status", self.status)]
+        facts = [*(("note", note) for note in self.notes), *facts]
         if (reading := self.question.reading) is not None:
             facts.insert(0, ("read as", f"{reading.taken}: nature for the agent; robust: {reading.robust}"))
         if self.verdict is not None:

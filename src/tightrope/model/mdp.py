@@ -6,11 +6,12 @@ A Markov chain is an MDP with one choice a state.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.model.factored import FactoredRows
 from tightrope.model.structure import Structure, Structured, frozen_array
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts
@@ -64,6 +65,9 @@ class IntervalMDP(Structured):
     structure: Structure
     lower: FloatArray
     upper: FloatArray
+    factored: FactoredRows | None = field(default=None, kw_only=True)
+    """What nature may do at choices of several commands that draw independently, more narrowly than the
+    bounds of joint outcomes say. Whoever knows nothing of it reads the bounds, which enclose it."""
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
@@ -97,7 +101,13 @@ class IntervalMDP(Structured):
         text = f"{known:,} of {len(width):,} are points, the widest has {width.max(initial=0.0):.4g}"
         return [("intervals", text), *self.structure._facts_()]
 
+    @property
+    def without_factors(self) -> IntervalMDP:
+        """The model of the bounds alone; itself where there is nothing else."""
+        return self if self.factored is None else replace(self, factored=None)
+
     def hash(self) -> str:
+        """Of the bounds: what is known more narrowly makes no other model, and its policies are the same."""
         digest = hashlib.sha256(b"interval mdp")
         self.structure.hash_into(digest)
         digest.update(self.lower.tobytes())

@@ -7,22 +7,24 @@ and temporal formulas.
 
 from __future__ import annotations
 
+import warnings
 from os import PathLike
 from pathlib import Path
 from typing import Any, Unpack
 
 from tightrope import __version__
-from tightrope.errors import InputError
+from tightrope.errors import InputError, ReadingWarning
 from tightrope.formats.output_file import claim_file
 from tightrope.formats.policy import as_policy
 from tightrope.formats.written_by import CERTIFICATE
+from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.step_choices import StepChoices
 from tightrope.problem import Problem, problem_of
 from tightrope.proof.certificate_file import save_certificate
-from tightrope.proof.problem import to_problem
+from tightrope.proof.problem import provable, to_problem
 from tightrope.proof.solved import to_certificate
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve_problem import SolveWords, solve
@@ -40,7 +42,8 @@ def certify(
 ) -> Solution:
     """Solve a problem, of a parametric model `at` a point, and write the certificate of its value.
 
-    `policy`, `precision` and the other options are those of `solve`. A file that is no certificate of ours is
+    `policy`, `precision` and the other options are those of `solve`; where steps are counted, synchronised
+    intervals are their joint bounds, wider than `solve` takes them. A file that is no certificate of ours is
     refused, unless `overwrite` is set.
 
     >>> import os, tempfile
@@ -68,6 +71,10 @@ def certify(
         raise InputError("`at` goes with parametric models, and this one has no parameters")
     claimed = claim_file(Path(path), CERTIFICATE, overwrite)
     solved = asked if theta is None else asked.at(theta)
+    if isinstance(model, IntervalMDP):
+        solved = asked.with_model(provable(model, asked.objective, support))
+        if solved.model is not model:
+            warnings.warn(JOINT_BOUNDS, ReadingWarning, stacklevel=2)
     solution = solve(solved, policy=taken, precision=precision, **options)
     assumed = support if isinstance(model, IntervalMDP) else None
     about = {

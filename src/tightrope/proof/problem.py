@@ -13,6 +13,7 @@ from tightrope.certificate import problem as certified
 from tightrope.certificate.format.fields import Polynomial
 from tightrope.errors import InputError
 from tightrope.model.expressions import Expressions
+from tightrope.model.factored import counts_steps
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
@@ -33,9 +34,13 @@ def to_problem(
 ) -> certified.Problem:
     """The problem of a plain or interval model, of a parametric one at `theta` or over its domain.
 
+    Of an interval model with independent factors (`tightrope.model.factored`) it is the game that they make,
+    where no steps are counted, and otherwise that of the joint bounds: either encloses what the model allows.
     At a point, quotients f/g are polynomials f·r, and the number of r = 1/g there stands behind those of the
     parameters.
     """
+    if isinstance(model, IntervalMDP) and isinstance(objective, Objective):
+        model, objective = _game_of(provable(model, objective, assumed_support), objective)
     reward = None if isinstance(objective, Asked) else objective.reward
     if isinstance(objective, Asked):
         graph, asked, automaton = to_graph(model.structure), objective.objective, objective.automaton
@@ -79,6 +84,19 @@ def to_problem(
     return certified.Problem(
         graph, asked, lower=lower, upper=upper, assumed_support=assumed_support, automaton=automaton
     )
+
+
+def provable(model: IntervalMDP, objective: Objective, assumed_support: float | None = None) -> IntervalMDP:
+    """The model whose value a certificate proves: without its factors where these cannot be spoken of, since
+    states in the middle of a step would count as steps, or have a support assumed that is joint outcomes'."""
+    return model.without_factors if counts_steps(objective) or assumed_support is not None else model
+
+
+def _game_of(model: IntervalMDP, objective: Objective) -> tuple[IntervalMDP, Objective]:
+    rows = model.factored
+    if rows is None:
+        return model, objective
+    return IntervalMDP(rows.structure, rows.lower, rows.upper), rows.lift(objective)
 
 
 def to_graph(structure: Structure) -> certified.Graph:

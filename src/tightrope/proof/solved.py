@@ -11,6 +11,8 @@ import numpy as np
 from tightrope.certificate.claim import Certificate, Claim, ValueHints
 from tightrope.certificate.problem import Problem
 from tightrope.formats.policy import Policy
+from tightrope.model.factored import FactoredRows
+from tightrope.solver.kernels.factored_kernel import FactoredKernel
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 
@@ -21,11 +23,14 @@ def to_certificate(
     """The certificate of a solution of this problem; `policy` is the one given to the solve.
 
     The problem is that of the model itself (`tightrope.proof.problem`): what the solver made of it on the
-    way, the checker makes again.
+    way, the checker makes again. The model that was solved is the one whose value can be proved (`provable`
+    there).
     """
     initial = problem.graph.initial
     bounds = float(solution.lower[initial]), float(solution.upper[initial])
     claim = to_claim("value" if policy is None else "given policy", bounds, policy)
+    if isinstance(solution.kernel, FactoredKernel):
+        claim = _lifted(claim, solution.kernel.rows)
     return Certificate(problem, (claim,), (value_hints(solution, policy),), about=to_words(about or {}))
 
 
@@ -38,10 +43,23 @@ def to_claim(name: str, bounds: tuple[float, float], policy: Policy | None) -> C
     return Claim(name, "randomised", *bounds, weight=policy.probability)
 
 
+def _lifted(claim: Claim, rows: FactoredRows) -> Claim:
+    """A claim about the game that independent factors make."""
+    choice, weight = claim.choice, claim.weight
+    return replace(
+        claim,
+        choice=None if choice is None else rows.lift_choices(choice),
+        weight=None if weight is None else rows.lift_weights(weight),
+    )
+
+
 def value_hints(solution: Solution, policy: Policy | None = None, high: Solution | None = None) -> ValueHints:
     """The vectors of a solution, the upper ones of `high` where it is given; the witness of a free agent."""
     if solution.objective.is_bounded:
         return ValueHints()
+    if (game := solution.game) is not None:
+        witness = None if policy is not None else game.choice.astype(np.int64)
+        return ValueHints(game.lower, game.upper, game.ranking.astype(np.int64), witness=witness)
     tail = tail_of(solution, policy)
     above = tail if high is None else tail_of(high, policy)
     discounted = solution.objective.discount is not None

@@ -194,7 +194,8 @@ def _policy_difference(certificate: Certificate, policy: Policy) -> str | None:
         if claim.choice is not None:
             taken = np.zeros(certificate.problem.graph.choices)
             taken[claim.choice] = 1.0
-        if taken is not None and np.array_equal(taken, policy.probability):
+        own = len(policy.probability)  # behind these, states in the middle of a step have one choice each
+        if taken is not None and np.array_equal(taken[:own], policy.probability):
             return None
     return "other policies than the given one"
 
@@ -212,8 +213,11 @@ def _problem(certificate: Certificate, own: Own) -> Problem:
         raise InputError(
             "this certificate is about one point of the model", hint='give the point, with `at={"p": …}`'
         )
+    model = own.model
+    if hasattr(model, "factored") and problem.graph.states == model.states:
+        model = model.without_factors  # it is about the joint bounds, which enclose the factors
     return to_problem(
-        own.model,
+        model,
         objective if objective is not None else _nothing(own.model),
         theta=own.theta if problem.law == "point" else None,
         assumed_support=problem.assumed_support,

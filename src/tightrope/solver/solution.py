@@ -63,6 +63,7 @@ from tightrope.model.step_choices import StepChoices
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import interval_text
+from tightrope.solver.kernels.factored_kernel import FactoredKernel
 from tightrope.solver.kernels.kernel import Kernel
 
 
@@ -82,6 +83,20 @@ class Status(Enum):
     PRECISION_LIMIT = (
         "float64 carries the bounds no closer; they are verified but wider. Try a coarser precision."
     )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GameBounds(Record):
+    """What is verified of all states of the game that independent factors make, the model's own and those in
+    the middle of a step (`tightrope.model.factored`): see the module's docstring."""
+
+    lower: FloatArray
+    upper: FloatArray
+    choice: OffsetArray
+    ranking: OffsetArray
+
+    def __post_init__(self) -> None:
+        freeze_fields(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,11 +133,13 @@ class Solution(Record):
     relative: bool
     iterations: int
     seconds: float = field(compare=False)
-    kernel: Kernel = field(repr=False)
+    kernel: Kernel | FactoredKernel = field(repr=False)
     steps: StepChoices | None = field(default=None, repr=False)
     unit: float = 0.0
     """What widths are measured against at least (`width`)."""
     weight: FloatArray | None = field(default=None, repr=False)
+    game: GameBounds | None = field(default=None, repr=False)
+    """Of independent factors, where no steps are counted: what was solved."""
 
     @cached_property
     def policy(self) -> Policy:
@@ -131,6 +148,11 @@ class Solution(Record):
         if self.weight is not None:
             return Policy(structure, self.weight)
         return policy_of(structure, self.choice, self.steps)
+
+    @property
+    def is_factored(self) -> bool:
+        """Whether nature picked from what independent factors allow together, not from joint bounds."""
+        return isinstance(self.kernel, FactoredKernel)
 
     @property
     def is_certified(self) -> bool:
@@ -176,6 +198,7 @@ class Solution(Record):
             ),
             ("policy", repr(self.policy).partition(": ")[2].partition("\n")[0]),
             ("effort", f"{self.iterations:,} iterations, {self.seconds:.3g} s"),
+            *([("synchronised intervals", "factor by factor")] if self.is_factored else []),
         ]
 
     def to_arrow(self) -> Any:

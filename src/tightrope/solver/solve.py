@@ -9,6 +9,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.formats.policy import PolicyGiven, as_policy
+from tightrope.model.factored import FactoredRows
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.step_choices import StepChoices
@@ -16,16 +17,18 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
 from tightrope.solver.equations.assumed_support import assume_support as with_support
+from tightrope.solver.equations.equations import Equations
 from tightrope.solver.equations.reduction import equations_of, horizon_system
 from tightrope.solver.iteration.backend import Backend
 from tightrope.solver.iteration.budget import Budget, Goal, Progress
 from tightrope.solver.iteration.certify import rank_mixture
 from tightrope.solver.iteration.fixpoint import Fixpoint, solve_equations
 from tightrope.solver.iteration.horizon import Rule, Tail, look_ahead
+from tightrope.solver.kernels.factored_kernel import FactoredKernel
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.kernels.kernel import Kernel
+from tightrope.solver.kernels.kernel import Backups, Kernel
 from tightrope.solver.kernels.randomised import Mixture, check_choices, check_weights, mix
-from tightrope.solver.solution import Solution, Status, widest
+from tightrope.solver.solution import GameBounds, Solution, Status, widest
 from tightrope.solver.workspace import Workspace
 
 
@@ -38,7 +41,7 @@ class Limits:
 
 
 def solve(
-    model: MDP | IntervalMDP | Kernel,
+    model: MDP | IntervalMDP | Kernel | FactoredKernel,
     objective: Objective,
     *,
     policy: PolicyGiven | None = None,
@@ -67,6 +70,9 @@ def solve(
     * `start` are values to look from, one per state, such as those of a similar model. A hint: it saves
       iterations, and what is returned is verified as ever.
 
+    An interval model with independent factors (`model.factored`) is solved over what these allow together,
+    unless a support is assumed or steps are counted from a number on (`F>=k`): then over the joint bounds.
+
     Raises `InputError` for objectives that have no sound meaning here, with the reason.
     """
     begin = time.perf_counter()
@@ -75,10 +81,11 @@ def solve(
     workspace = workspace or Workspace(device, threads)
     limits = limits or Limits()
     objective = objective.on(model.structure)
-    if isinstance(model, MDP | IntervalMDP):
-        kernel: Kernel = IntervalKernel.of(
-            model if assume_support is None else with_support(model, assume_support)
-        )
+    kernel: Kernel | FactoredKernel
+    if isinstance(model, IntervalMDP) and uses_factors(model, objective, assume_support):
+        kernel = FactoredKernel.of(model)
+    elif isinstance(model, MDP | IntervalMDP):
+        kernel = IntervalKernel.of(model if assume_support is None else with_support(model, assume_support))
     elif assume_support is not None:
         raise InputError(
             "constant support is assumed of interval models; other sets fix theirs when they are built"
@@ -94,9 +101,21 @@ def solve(
         start = _complement(start, False) if objective.complement else start
     goal = Goal(precision, relative, start)
     given = as_policy(kernel.structure, policy)
-    with workspace.open(kernel) as backend:
-        fixed = None if given is None else given.for_solver
-        fixpoint = _Solve(backend, objective, goal, progress).run(fixed)
+    fixed = None if given is None else given.for_solver
+    game = None
+    if not isinstance(kernel, FactoredKernel):
+        with workspace.open(kernel) as backend:
+            fixpoint = _Solve(backend, objective, goal, progress).run(fixed)
+    elif objective.is_bounded:
+        fixpoint = _look_ahead(kernel, objective, progress, fixed)
+    else:
+        rows = kernel.rows
+        lifted = rows.lift(objective)
+        goal = goal if start is None else replace(goal, start=_extend(start, rows.structure.states))
+        with workspace.open(kernel.game) as backend:
+            whole = _Solve(backend, lifted, goal, progress, rows.choices).run(_lift_policy(rows, fixed))
+        game = GameBounds(whole.lower, whole.upper, whole.policy, whole.ranking)
+        fixpoint = _first_states(whole, rows.states)
     lower, upper = fixpoint.lower, fixpoint.upper
     if objective.complement:
         lower, upper = _complement(fixpoint.upper, False), _complement(fixpoint.lower, True)
@@ -120,7 +139,71 @@ def solve(
         steps=fixpoint.steps,
         unit=fixpoint.unit,
         weight=given.weight if given is not None and not given.is_deterministic else None,
+        game=game,
     )
+
+
+def uses_factors(model: IntervalMDP, objective: Objective, assume_support: float | None = None) -> bool:
+    """Whether an objective is solved over what independent factors allow together, not over joint bounds."""
+    ends = objective.is_bounded or objective.lower_steps == 0
+    return model.factored is not None and assume_support is None and ends
+
+
+def _lift_policy(
+    rows: FactoredRows, policy: OffsetArray | FloatArray | StepChoices | None
+) -> OffsetArray | FloatArray | StepChoices | None:
+    if policy is None or isinstance(policy, StepChoices):
+        return policy
+    if np.issubdtype(policy.dtype, np.floating):
+        return rows.lift_weights(policy.astype(np.float64))
+    return rows.lift_choices(policy.astype(np.int64))
+
+
+def _first_states(found: Fixpoint, states: int) -> Fixpoint:
+    """The part of a fixpoint that is about the first states."""
+    return replace(
+        found,
+        lower=found.lower[:states],
+        upper=found.upper[:states],
+        policy=found.policy[:states],
+        ranking=found.ranking[:states],
+    )
+
+
+def _look_ahead(
+    backups: Backups,
+    objective: Objective,
+    progress: Progress,
+    policy: OffsetArray | FloatArray | StepChoices | None,
+) -> Fixpoint:
+    """The value of an objective with a step bound, of a policy if one is given."""
+    structure = backups.structure
+    enabled, rule = np.ones(structure.choices, np.bool_), Rule()
+    if isinstance(policy, StepChoices):
+        policy.refuse_for(structure)
+        rule = Rule(steps=policy)
+    elif policy is not None and np.issubdtype(policy.dtype, np.floating):
+        rule = Rule(check_weights(structure, policy.astype(np.float64)))
+        enabled = rule.weights > 0
+    elif policy is not None:
+        enabled[:] = False
+        enabled[check_choices(structure, policy.astype(np.int64))] = True
+    system = horizon_system(objective, structure, enabled)
+    ahead = look_ahead(backups, system, objective, rule, progress)
+    ranking = np.zeros(structure.states, np.int64)
+    if rule.weights is not None:
+        return Fixpoint(ahead.lower, ahead.upper, _certain_choices(structure, enabled), ranking, system.unit)
+    steps = ahead.steps if rule.steps is None else rule.steps
+    return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, system.unit, steps)
+
+
+def _certain_choices(structure: Structure, used: BoolArray) -> OffsetArray:
+    """The choice of every state in which one alone is used, −1 elsewhere."""
+    owner = structure.choice_state[used]
+    chosen = np.full(structure.states, -1, np.int64)
+    chosen[owner] = np.flatnonzero(used)
+    chosen[np.bincount(owner, minlength=structure.states) > 1] = -1
+    return chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +212,8 @@ class _Solve:
     objective: Objective
     goal: Goal
     progress: Progress
+    counted: int | None = None
+    """Choices from this one on take no step: they lie in the middle of one."""
 
     @property
     def kernel(self) -> Kernel:
@@ -136,6 +221,8 @@ class _Solve:
 
     def run(self, policy: OffsetArray | FloatArray | StepChoices | None) -> Fixpoint:
         structure = self.kernel.structure
+        if self.objective.is_bounded:
+            return _look_ahead(self.backend.backups, self.objective, self.progress, policy)
         if isinstance(policy, StepChoices):
             return self._by_step(policy)
         enabled = np.ones(structure.choices, np.bool_)
@@ -150,12 +237,7 @@ class _Solve:
     def _free(self, enabled: BoolArray) -> Fixpoint:
         structure, objective = self.kernel.structure, self.objective
         support = self.backend.support
-        if objective.is_bounded:
-            system = horizon_system(objective, structure, enabled)
-            ahead = look_ahead(self.backend.backups, system, objective, Rule(), self.progress)
-            ranking = np.zeros(structure.states, np.int64)
-            return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, system.unit, ahead.steps)
-        equations = equations_of(objective, structure, support, enabled)
+        equations = self._in_steps(equations_of(objective, structure, support, enabled))
         fixpoint = solve_equations(self.backend, equations, self.goal, self.progress)
         if objective.lower_steps == 0:
             return fixpoint
@@ -163,21 +245,27 @@ class _Solve:
         ahead = look_ahead(self.backend.backups, equations.system, objective, Rule(), self.progress, tail)
         return Fixpoint(ahead.lower, ahead.upper, ahead.policy, fixpoint.ranking, 0.0, ahead.steps)
 
+    def _in_steps(self, equations: Equations, origin: OffsetArray | None = None) -> Equations:
+        """The equations with a discount where a step is taken, and nowhere else; `origin` of each choice, −1
+        where it is none of the model's."""
+        if self.objective.kind is not ObjectiveKind.DISCOUNTED or (origin is None and self.counted is None):
+            return equations
+        system = equations.system
+        number = np.arange(len(system.discount)) if origin is None else origin
+        steps = number >= 0 if self.counted is None else (number >= 0) & (number < self.counted)
+        return replace(equations, system=replace(system, discount=np.where(steps, system.discount, 1.0)))
+
     def _by_step(self, policy: StepChoices) -> Fixpoint:
         """The value of a policy that depends on the step; after its horizon it is a choice per state."""
         structure, objective = self.kernel.structure, self.objective
         policy.refuse_for(structure)
-        if not objective.is_bounded and objective.lower_steps == 0:
+        if objective.lower_steps == 0:
             raise InputError(
                 "the policy depends on the step, and such policies are evaluated for properties with a step "
                 "bound only",
                 hint="give a policy that takes one choice per state",
             )
         rule, ranking = Rule(steps=policy), np.zeros(structure.states, np.int64)
-        if objective.is_bounded:
-            system = horizon_system(objective, structure, np.ones(structure.choices, np.bool_))
-            ahead = look_ahead(self.backend.backups, system, objective, rule, self.progress)
-            return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, system.unit, policy)
         settled = max(policy.horizon, objective.lower_steps)
         enabled = np.zeros(structure.choices, np.bool_)
         enabled[policy.at(settled)] = True
@@ -192,43 +280,29 @@ class _Solve:
     def _solve_randomised(self, weights: FloatArray) -> Fixpoint:
         structure, objective, kernel = self.kernel.structure, self.objective, self.kernel
         used = weights > 0
-        if objective.is_bounded:
-            system = horizon_system(objective, structure, used)
-            ahead = look_ahead(self.backend.backups, system, objective, Rule(weights), self.progress)
-            lower, upper, ranking = ahead.lower, ahead.upper, np.zeros(structure.states, np.int64)
-            unit = system.unit
-        else:
-            if not isinstance(kernel, IntervalKernel):
-                raise InputError("a randomised policy needs an ordinary or an interval model")
-            mixture = mix(kernel, weights)
-            chain = mixture.kernel.structure
-            lifted = _lift(objective, structure, mixture)
-            equations = equations_of(lifted, chain, mixture.kernel.support, np.ones(chain.choices, np.bool_))
-            if objective.kind is ObjectiveKind.DISCOUNTED:
-                discount = np.where(mixture.origin >= 0, equations.system.discount, 1.0)
-                equations = replace(equations, system=replace(equations.system, discount=discount))
-            goal = (
-                self.goal
-                if self.goal.start is None
-                else replace(self.goal, start=_extend(self.goal.start, chain.states))
-            )
-            there = self.backend.beside(mixture.kernel)
-            solved = solve_equations(there, equations, goal, self.progress)
-            lower, upper = solved.lower[: structure.states], solved.upper[: structure.states]
-            support = self.backend.support
-            original = equations_of(objective, structure, support, used)
-            unit = solved.unit
-            ranking = rank_mixture(self.backend, original, weights, (lower, upper), solved.ranking)
-            if objective.lower_steps:
-                tail = Tail(lower, upper, objective.lower_steps)
-                backups, rule = self.backend.backups, Rule(weights)
-                ahead = look_ahead(backups, original.system, objective, rule, self.progress, tail)
-                lower, upper = ahead.lower, ahead.upper
-        owner = structure.choice_state[used]
-        chosen = np.full(structure.states, -1, np.int64)
-        chosen[owner] = np.flatnonzero(used)
-        chosen[np.bincount(owner, minlength=structure.states) > 1] = -1
-        return Fixpoint(lower, upper, chosen, ranking, unit)
+        if not isinstance(kernel, IntervalKernel):
+            raise InputError("a randomised policy needs an ordinary or an interval model")
+        mixture = mix(kernel, weights)
+        chain = mixture.kernel.structure
+        lifted = _lift(objective, structure, mixture)
+        equations = equations_of(lifted, chain, mixture.kernel.support, np.ones(chain.choices, np.bool_))
+        equations = self._in_steps(equations, mixture.origin)
+        goal = self.goal
+        if goal.start is not None:
+            goal = replace(goal, start=_extend(goal.start, chain.states))
+        there = self.backend.beside(mixture.kernel)
+        solved = solve_equations(there, equations, goal, self.progress)
+        lower, upper = solved.lower[: structure.states], solved.upper[: structure.states]
+        support = self.backend.support
+        original = self._in_steps(equations_of(objective, structure, support, used))
+        unit = solved.unit
+        ranking = rank_mixture(self.backend, original, weights, (lower, upper), solved.ranking)
+        if objective.lower_steps:
+            tail = Tail(lower, upper, objective.lower_steps)
+            backups, rule = self.backend.backups, Rule(weights)
+            ahead = look_ahead(backups, original.system, objective, rule, self.progress, tail)
+            lower, upper = ahead.lower, ahead.upper
+        return Fixpoint(lower, upper, _certain_choices(structure, used), ranking, unit)
 
 
 def _lift(objective: Objective, structure: Structure, mixture: Mixture) -> Objective:

@@ -20,6 +20,7 @@ from tightrope.formats.policy import PolicyGiven
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.objective import Direction, Objective
 from tightrope.numerics.arrays import FloatArray
+from tightrope.solver.kernels.factored_kernel import FactoredKernel
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.kernels.kernel import Kernel
 from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
@@ -38,7 +39,7 @@ def kernel_of(sets: Sets) -> Kernel:
 
 
 def solve_sets(
-    sets: Sets | Kernel,
+    sets: Sets | Kernel | FactoredKernel,
     objective: Objective,
     *,
     policy: PolicyGiven | None = None,

@@ -54,6 +54,7 @@ class IntervalProbabilities(Probabilities):
         self._bounds: list[Bounds] = []
         self._narrowed: list[Bounds] = []
         self._number: dict[tuple[Bounds, Bounds], int] = {}
+        self._freedom: FloatArray = np.zeros(0)
         self.intern((Fraction(0), Fraction(0)))
         self.intern((_ONE, _ONE))
 
@@ -73,6 +74,12 @@ class IntervalProbabilities(Probabilities):
     def upper(self) -> FloatArray:
         """The upper bounds, rounded up."""
         return RationalArray.from_fractions(high for _, high in self._bounds).to_float_up()
+
+    def freedom(self) -> FloatArray:
+        """How far the narrowed bounds are apart, about."""
+        new = [float(high - low) for low, high in self._narrowed[len(self._freedom) :]]
+        self._freedom = np.append(self._freedom, new)
+        return self._freedom
 
     def compile(self, compiler: Compiler, command: Command) -> Distribution:
         bounds = []

@@ -16,16 +16,20 @@ from dataclasses import replace
 
 import numpy as np
 
+from tightrope.model.factored import FactoredRows
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import UNLABELLED, Structure, release
+from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.jit import is_interpreting
 from tightrope.prism.expand.program import Definitions, Program
 from tightrope.prism.explore.assemble import Assembler, Rows, without
+from tightrope.prism.explore.factors import find_factors
 from tightrope.prism.explore.instructions import Untranslatable
 from tightrope.prism.explore.interval_probabilities import IntervalProbabilities
+from tightrope.prism.explore.interval_trees import TreeRows
 from tightrope.prism.explore.key_index import KeyIndex
 from tightrope.prism.explore.narrow import NARROW, NarrowSearch
 from tightrope.prism.explore.nodes import Boolean
@@ -111,19 +115,24 @@ def _explore(
         rows = replace(rows, probability=polynomials.resolve()[rows.probability])
         if (cancelled := rows.probability == ZERO).any():
             rows = without(rows, cancelled)
+    trees = None
+    if program.is_interval:
+        trees = find_factors(space, commands, states, rows, intervals, assembler.is_chain)
     if warn is not None:
         warn_of(rows, space, states, warn)
-        if intervals.is_outer:
+        if intervals.is_outer or trees is not None:
             warn(
-                "commands with interval probabilities synchronise; the products of their bounds enclose "
-                "what they allow together"
+                "commands with interval probabilities synchronise; what they allow together is enclosed "
+                "factor by factor for one P or R, elsewhere by the products of their bounds"
             )
     seen = observe(program, space, states.keys, rows, actions, narrow=stop is not None)
     rows, actions = with_shown_names(program, rows, actions)
     structure = structure_of(program, seen, rows, actions)
     if program.is_interval:
         lower, upper = intervals.lower(), intervals.upper()
-        model = IntervalMDP(structure, lower[rows.probability], upper[rows.probability])
+        factored = None if trees is None else factored_rows(structure, trees, lower, upper)
+        own = lower[rows.probability], upper[rows.probability]
+        model = IntervalMDP(structure, *own, factored=factored)
         return model, bool(rows.stopped.any())
     expressions, expression = polynomials.table.freeze(rows.probability)
     release(expression)
@@ -160,6 +169,21 @@ def structure_of(program: Program, seen: Observations, rows: Rows, actions: tupl
         declared_mdp=program.type is ModelType.MDP,
         definitions=Definitions.of(program),
     )
+
+
+def factored_rows(
+    structure: Structure, trees: TreeRows, lower: FloatArray, upper: FloatArray
+) -> FactoredRows:
+    """The game of the trees; states in the middle of a step have one choice each."""
+    more = len(trees.transition_start) - 1 - structure.choices
+    game = Structure(
+        np.append(structure.choice_start, structure.choices + np.arange(1, more + 1)),
+        trees.transition_start,
+        trees.successor,
+        structure.initial_states,
+    )
+    number = trees.probability
+    return FactoredRows(game, lower[number], upper[number], trees.layer_start)
 
 
 def run_search(

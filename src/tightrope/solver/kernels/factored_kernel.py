@@ -1,0 +1,100 @@
+"""The kernel of interval models whose rows are trees of independent factors.
+
+What nature may do at such a choice, and why that holds everything the factors can do together, is in
+`tightrope.model.factored`: the rows are those of a game with states in the middle of a step. Questions that
+count no steps are solved on that game, by the kernel of intervals (`game`). Backups that count are those of
+whole trees: the values of states in the middle of a step, layer by layer, then those of the model's own
+choices, each with rounding to the safe side, so the value of a tree is safe, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from tightrope.model.factored import FactoredRows
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.record import Record
+from tightrope.solver.equations.system import NORMAL, System
+from tightrope.solver.kernels.interval_kernel import IntervalKernel, IntervalWorkspace
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FactoredKernel(Record):
+    """Backups of trees; `lower` and `upper` are the bounds of joint outcomes, which enclose them."""
+
+    structure: Structure
+    lower: FloatArray
+    upper: FloatArray
+    rows: FactoredRows
+    game: IntervalKernel
+
+    @staticmethod
+    def of(model: IntervalMDP) -> FactoredKernel:
+        rows = model.factored
+        assert rows is not None
+        joint = IntervalKernel.of(model)
+        game = IntervalKernel.of(IntervalMDP(rows.structure, rows.lower, rows.upper))
+        return FactoredKernel(model.structure, joint.lower, joint.upper, rows, game)
+
+    def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
+        """The safe value of every tree."""
+        out, workspace = np.empty(self.structure.choices), self.game.open_workspace()
+        every = self._values_within(system, values, upward, workspace)
+        self.game.safe_range(system, every, upward, (0, len(out)), out, workspace)
+        return out
+
+    def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
+        """Nature's best answer in every tree, as probabilities of joint outcomes."""
+        rows, game = self.rows, self.rows.structure
+        workspace = self.game.open_workspace()
+        every = self._values_within(_bare_system(self.structure, maximise), values, maximise, workspace)
+        found = self.game.answer(every, maximise, workspace)
+        shape = game.choices, game.states
+        table = csr_array((found, game.successor, game.transition_start), shape=shape)
+        reached, within = table[: rows.choices, : rows.states], table[: rows.choices, rows.states :]
+        for _ in rows.layers:
+            onward = within @ table[rows.choices :]
+            reached, within = reached + onward[:, : rows.states], onward[:, rows.states :]
+        joint = reached[self.structure.transition_choice, self.structure.successor]
+        return np.asarray(joint, dtype=np.float64).reshape(-1)
+
+    def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
+        """Those of one optimal answer."""
+        result: BoolArray = self.answer(values, maximise) > 0
+        return result
+
+    def _values_within(
+        self, system: System, values: FloatArray, upward: bool, workspace: IntervalWorkspace
+    ) -> FloatArray:
+        """The values of all states of the game: no step is taken, and nothing earned, within a tree."""
+        rows, nothing = self.rows, np.zeros(0)
+        resting = replace(system, reward=nothing, discount=nothing)
+        every: FloatArray = np.append(values, np.zeros(rows.structure.states - rows.states))
+        each = np.empty(rows.structure.choices)
+        shift = rows.choices - rows.states
+        for first, last in rows.layers:
+            self.game.safe_range(resting, every, upward, (first + shift, last + shift), each, workspace)
+            every[first:last] = each[first + shift : last + shift]
+        return every
+
+
+def _bare_system(structure: Structure, nature_maximises: bool) -> System:
+    """Nothing but nature's direction."""
+    return System(
+        structure=structure,
+        reward=np.zeros(0),
+        discount=np.zeros(0),
+        agent_maximises=True,
+        nature_maximises=nature_maximises,
+        enabled=np.ones(structure.choices, np.bool_),
+        mode=np.full(structure.choices, np.int8(NORMAL)),
+        leader=np.arange(structure.states, dtype=np.int32),
+        floor=-np.inf,
+        ceiling=np.inf,
+        unit=0.0,
+    )

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from tightrope.model.factored import FactoredRows
 from tightrope.model.mdp import IntervalMDP
@@ -50,6 +49,8 @@ class FactoredKernel(Record):
 
     def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
         """Nature's best answer in every tree, as probabilities of joint outcomes."""
+        from scipy.sparse import csr_array  # slow to load, and seldom wanted
+
         rows, game = self.rows, self.rows.structure
         workspace = self.game.open_workspace()
         every = self._values_within(_bare_system(self.structure, maximise), values, maximise, workspace)

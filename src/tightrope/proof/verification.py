@@ -206,6 +206,7 @@ def _differs(what: str, field: str | None) -> str | None:
 
 def _problem(certificate: Certificate, own: Own) -> Problem:
     """The problem of the user's own model and question; data are compared apart."""
+    from tightrope.model.mdp import IntervalMDP
     from tightrope.proof.problem import to_problem
 
     problem, objective = certificate.problem, own.objective
@@ -214,7 +215,7 @@ def _problem(certificate: Certificate, own: Own) -> Problem:
             "this certificate is about one point of the model", hint='give the point, with `at={"p": …}`'
         )
     model = own.model
-    if hasattr(model, "factored") and problem.graph.states == model.states:
+    if isinstance(model, IntervalMDP) and problem.graph.states == model.states:
         model = model.without_factors  # it is about the joint bounds, which enclose the factors
     return to_problem(
         model,

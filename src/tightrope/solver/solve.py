@@ -178,13 +178,14 @@ def _look_ahead(
 ) -> Fixpoint:
     """The value of an objective with a step bound, of a policy if one is given."""
     structure = backups.structure
-    enabled, rule = np.ones(structure.choices, np.bool_), Rule()
+    rule = Rule()
+    enabled: BoolArray = np.ones(structure.choices, np.bool_)
     if isinstance(policy, StepChoices):
         policy.refuse_for(structure)
         rule = Rule(steps=policy)
     elif policy is not None and np.issubdtype(policy.dtype, np.floating):
-        rule = Rule(check_weights(structure, policy.astype(np.float64)))
-        enabled = rule.weights > 0
+        weights = check_weights(structure, policy.astype(np.float64))
+        rule, enabled = Rule(weights), weights > 0
     elif policy is not None:
         enabled[:] = False
         enabled[check_choices(structure, policy.astype(np.int64))] = True

@@ -7,20 +7,21 @@ encloses and why: `tightrope.model.factored`. The factor with most freedom (Σ u
 of narrowed bounds) comes first, factors without any last, equal ones as their modules are written.
 
 The states are known already: this goes through them once more, command by command as the search did, so that
-every combination of commands is found at its place among the choices of a state. States of a Markov chain
-that draws among several commands keep the joint intervals.
+every combination of commands is found at its place among the choices of a state. Combinations whose factors
+have equally many outcomes, one after the other, are treated together, whichever commands they are of. States
+of a Markov chain that draws among several commands keep the joint intervals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 
 import numpy as np
 
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.prism.explore.alternatives import Alternatives, by_row
 from tightrope.prism.explore.assemble import Rows
 from tightrope.prism.explore.compiled_command import CompiledCommand
 from tightrope.prism.explore.frame import Frame
@@ -31,31 +32,15 @@ from tightrope.prism.explore.probabilities import ZERO
 from tightrope.prism.explore.state_space import StateSpace
 from tightrope.prism.explore.synchronise import Group
 
+_ROWS = 2**12
 _OUTCOMES = 2**18
-"""Joint outcomes held at a time, roughly."""
+"""States looked at, and joint outcomes held, at a time, roughly."""
 
 _DIGITS = 9
 """Freedoms that agree to so many digits are the same."""
 
-
-@dataclass(frozen=True, eq=False)
-class Factor:
-    """The steps of one command's outcomes and the numbers of their intervals, one row per state."""
-
-    step: OffsetArray
-    probability: IndexArray
-
-    def take(self, rows: OffsetArray) -> Factor:
-        return Factor(self.step[rows], self.probability[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class _Enabled:
-    """A command, the states where it is enabled, and how many of its part are so before it."""
-
-    command: CompiledCommand
-    mask: BoolArray
-    rank: OffsetArray
+Enabled = list[list[tuple[CompiledCommand, BoolArray]]]
+"""For every part of a group its commands, and in which rows they are enabled."""
 
 
 def find_factors(
@@ -67,129 +52,142 @@ def find_factors(
     is_chain: bool,
 ) -> TreeRows | None:
     """The rows of all choices, with trees where factors say more than joint intervals; None if nowhere."""
-    together = [group for group in groups if len(group.parts) > 1]
-    if not together:
+    if all(len(group.parts) == 1 for group in groups):
         return None
-    search = _Search(space, groups, states, rows, probabilities, is_chain)
-    widest = max(prod(max(_width(c) for c in part) for part in group.parts) for group in together)
-    size = max(1, min(2**14, _OUTCOMES // widest))
-    for begin in range(0, len(states), size):
-        search.look(begin, min(begin + size, len(states)))
-    return search.trees.finish(rows) if len(search.trees) else None
+    trees = IntervalTrees(len(states), probabilities)
+    for begin in range(0, len(states), _ROWS):
+        going_on = begin + np.flatnonzero(~rows.stopped[begin : begin + _ROWS])
+        if len(going_on):
+            keys, choice = states.keys[going_on], rows.choice_start[going_on]
+            for combinations in _combinations(space.frame(keys), groups, choice, is_chain):
+                _plant(combinations, keys, states, probabilities.freedom(), trees)
+    assert len(states) == len(rows.stopped)  # every outcome is a state that was found
+    return trees.finish(rows) if len(trees) else None
 
 
-def _width(command: CompiledCommand) -> int:
-    return 1 if command.never else len(command.updates)
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """What single commands do in single states: the steps of their possible outcomes and the numbers of
+    their intervals, `width` of them each."""
+
+    step: OffsetArray
+    probability: IndexArray
+    width: OffsetArray
+
+    @staticmethod
+    def of(parts: Sequence[Alternatives]) -> Factors:
+        """Part after part; outcomes that cannot happen are left out."""
+        every = Alternatives.concatenate(parts)
+        owner = np.repeat(np.arange(len(every)), np.diff(every.start))
+        happens = np.flatnonzero(every.probability != ZERO)
+        width = np.bincount(owner[happens], minlength=len(every))
+        column = np.arange(len(happens)) - np.repeat(np.cumsum(width) - width, width)
+        shape = len(every), int(width.max(initial=1))
+        step: OffsetArray = np.zeros((*shape, every.step.shape[1]), dtype=np.int64)
+        probability: IndexArray = np.full(shape, ZERO, dtype=np.int32)
+        step[owner[happens], column] = every.step[happens]
+        probability[owner[happens], column] = every.probability[happens]
+        return Factors(step, probability, width)
 
 
-class _Search:
-    """Goes through states and plants the trees of their choices."""
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """Choices of the model, the row of each, and which factors it is the product of, one column per part."""
 
-    def __init__(
-        self,
-        space: StateSpace,
-        groups: Sequence[Group],
-        states: KeyIndex,
-        rows: Rows,
-        probabilities: IntervalProbabilities,
-        is_chain: bool,
-    ):
-        self._space, self._groups, self._states, self._rows = space, groups, states, rows
-        self._probabilities, self._is_chain = probabilities, is_chain
-        self.trees = IntervalTrees(len(states), probabilities)
-
-    def look(self, begin: int, end: int) -> None:
-        """The choices of the states from `begin` to before `end`."""
-        going_on = np.flatnonzero(~self._rows.stopped[begin:end])
-        keys = self._states.keys[begin + going_on]
-        if not len(keys):
-            return
-        frame = self._space.frame(keys)
-        choice = self._rows.choice_start[begin + going_on]
-        found = [(group, _enabled(group, frame)) for group in self._groups]
-        counts = [_count(parts, frame.size) for _, parts in found]
-        drawn = np.sum(counts, axis=0) > 1 if self._is_chain else np.zeros(frame.size, dtype=np.bool_)
-        for (group, parts), count in zip(found, counts, strict=True):
-            if len(group.parts) > 1 and count.any():
-                for at, place, factors in _combinations(parts, frame, ~drawn):
-                    self._add(keys[at], choice[at] + place, factors)
-            choice = choice + count
-
-    def _add(self, keys: OffsetArray, choice: OffsetArray, factors: list[Factor]) -> None:
-        """One combination of commands in some states."""
-        freedom = self._probabilities.freedom()
-        free = np.stack([freedom[factor.probability].sum(axis=1) for factor in factors], axis=1)
-        several = sum((factor.probability != ZERO).sum(axis=1) > 1 for factor in factors)
-        worth = np.flatnonzero((several > 1) & (free > 0).any(axis=1))
-        if not len(worth):
-            return
-        by_freedom = np.argsort(-np.round(free[worth], _DIGITS), axis=1, kind="stable")
-        orders, which = np.unique(by_freedom, axis=0, return_inverse=True)
-        for number, order in enumerate(orders.tolist()):
-            at = worth[which.reshape(-1) == number]
-            root = self._grow(keys[at], [factors[i].take(at) for i in order])
-            self.trees.plant(choice[at], root)
-
-    def _grow(self, keys: OffsetArray, factors: list[Factor]) -> IndexArray:
-        """The roots of trees with a level per factor, in this order."""
-        count, words = keys.shape
-        reached, possible = keys[:, None, :], np.ones((count, 1), dtype=np.bool_)
-        for factor in factors:
-            reached = (reached[:, :, None, :] + factor.step[:, None, :, :]).reshape(count, -1, words)
-            happens = factor.probability != ZERO
-            possible = (possible[:, :, None] & happens[:, None, :]).reshape(count, -1)
-        reached = np.where(possible[:, :, None], reached, keys[:, None, :])  # others are no states
-        node = self._states.insert(np.ascontiguousarray(reached.reshape(-1, words)))
-        assert len(self._states) == len(self._rows.stopped), (
-            "every outcome is a state that the search has found"
-        )
-        for factor in reversed(factors):
-            width = factor.probability.shape[1]
-            inner = len(node) // (count * width)
-            probability = np.repeat(factor.probability, inner, axis=0)
-            node = self.trees.nodes(node.reshape(-1, width), probability)
-        return node
-
-
-def _enabled(group: Group, frame: Frame) -> list[list[_Enabled]]:
-    """The enabled commands of every part."""
-    parts = []
-    for commands in group.parts:
-        part, before = [], np.zeros(frame.size, dtype=np.int64)
-        for command in commands:
-            if (mask := command.enabled(frame)) is not None:
-                part.append(_Enabled(command, mask, before))
-                before = before + mask
-        parts.append(part)
-    return parts
-
-
-def _count(parts: list[list[_Enabled]], size: int) -> OffsetArray:
-    """How many choices a group has in every row."""
-    result = np.ones(size, dtype=np.int64)
-    for part in parts:
-        result *= sum((one.mask for one in part), np.zeros(size, dtype=np.int64))
-    return result
+    row: OffsetArray
+    choice: OffsetArray
+    factor: OffsetArray
+    factors: Factors
 
 
 def _combinations(
-    parts: list[list[_Enabled]], frame: Frame, wanted: BoolArray
-) -> Iterator[tuple[OffsetArray, OffsetArray, list[Factor]]]:
-    """(rows, places among the choices of the group, factors) of one command per part, all enabled."""
-    sizes = [sum((one.mask for one in part), np.zeros(frame.size, dtype=np.int64)) for part in parts]
-    for commands in product(*parts):
-        mask, place = wanted.copy(), np.zeros(frame.size, dtype=np.int64)
-        for one, size in zip(commands, sizes, strict=True):
-            mask &= one.mask
-            place = place * size + one.rank
-        if not mask.any():
-            continue
-        factors = []
-        for one in commands:
-            found = one.command.alternatives(frame, mask)
-            assert found is not None
-            width = len(one.command.updates)
-            step = found.step.reshape(-1, width, found.step.shape[1])
-            factors.append(Factor(step, found.probability.reshape(-1, width)))
-        rows = np.flatnonzero(mask)
-        yield rows, place[rows], factors
+    frame: Frame, groups: Sequence[Group], choice: OffsetArray, is_chain: bool
+) -> Iterator[Combinations]:
+    """Those of every group of several parts; `choice` is the first one of each row."""
+    found = [_enabled(group, frame) for group in groups]
+    counts = [[_count(part, frame.size) for part in parts] for parts in found]
+    several = [np.prod(count, axis=0) for count in counts]
+    wanted = np.sum(several, axis=0) == 1 if is_chain else np.ones(frame.size, dtype=np.bool_)
+    for parts, count, number in zip(found, counts, several, strict=True):
+        rows = np.flatnonzero((number > 0) & wanted)
+        if len(parts) > 1 and len(rows):
+            taking = np.zeros(frame.size, dtype=np.bool_)
+            taking[rows] = True
+            sides = [_alternatives(part, frame, taking) for part in parts]
+            row = np.repeat(rows, number[rows])
+            place = np.arange(len(row)) - np.repeat(np.cumsum(number[rows]) - number[rows], number[rows])
+            factor: OffsetArray = np.empty((len(row), len(parts)), dtype=np.int64)
+            rest, before = place, sum(map(len, sides))
+            for column in reversed(range(len(parts))):
+                before -= len(sides[column])
+                own = np.where(taking, count[column], 0)
+                first = before + np.cumsum(own) - own
+                factor[:, column] = first[row] + rest % own[row]
+                rest = rest // own[row]
+            yield Combinations(row, choice[row] + place, factor, Factors.of(sides))
+        choice = choice + number
+
+
+def _enabled(group: Group, frame: Frame) -> Enabled:
+    return [
+        [(command, mask) for command in part if (mask := command.enabled(frame)) is not None]
+        for part in group.parts
+    ]
+
+
+def _count(part: list[tuple[CompiledCommand, BoolArray]], size: int) -> OffsetArray:
+    result: OffsetArray = np.zeros(size, dtype=np.int64)
+    for _, mask in part:
+        result += mask
+    return result
+
+
+def _alternatives(
+    part: list[tuple[CompiledCommand, BoolArray]], frame: Frame, taking: BoolArray
+) -> Alternatives:
+    """What the commands of one part do in the rows where all parts take part, in the order of rows."""
+    found = (command.alternatives(frame, mask & taking) for command, mask in part)
+    return by_row([each for each in found if each is not None], frame.size)
+
+
+def _plant(
+    found: Combinations, keys: OffsetArray, states: KeyIndex, freedom: FloatArray, trees: IntervalTrees
+) -> None:
+    """Give trees to the choices that are worth it."""
+    factors = found.factors
+    width = factors.width[found.factor]
+    free = np.round(freedom[factors.probability].sum(axis=1), _DIGITS)[found.factor]
+    worth = np.flatnonzero(((width > 1).sum(axis=1) > 1) & (free > 0).any(axis=1))
+    if not len(worth):
+        return
+    order = np.argsort(np.where(width == 1, 1.0, -free)[worth], axis=1, kind="stable")
+    factor = np.take_along_axis(found.factor[worth], order, axis=1)
+    shapes, shape = np.unique(factors.width[factor], axis=0, return_inverse=True)
+    for number, widths in enumerate(shapes.tolist()):
+        alike = np.flatnonzero(shape.reshape(-1) == number)
+        size = max(1, _OUTCOMES // prod(widths))
+        for first in range(0, len(alike), size):
+            at = alike[first : first + size]
+            levels = [(factors, factor[at, level], w) for level, w in enumerate(widths)]
+            root = _grow(keys[found.row[worth[at]]], levels, states, trees)
+            trees.plant(found.choice[worth[at]], root)
+
+
+def _grow(
+    keys: OffsetArray,
+    levels: Sequence[tuple[Factors, OffsetArray, int]],
+    states: KeyIndex,
+    trees: IntervalTrees,
+) -> IndexArray:
+    """The roots of trees from the states with these keys, with a level per factor, each of one width."""
+    count, words = keys.shape
+    reached = keys[:, None, :]
+    for factors, factor, width in levels:
+        step = factors.step[factor, :width]
+        reached = (reached[:, :, None, :] + step[:, None, :, :]).reshape(count, -1, words)
+    node = states.insert(np.ascontiguousarray(reached.reshape(-1, words)))
+    for factors, factor, width in reversed(levels):
+        inner = len(node) // (count * width)
+        probability = np.repeat(factors.probability[factor, :width], inner, axis=0)
+        node = trees.nodes(node.reshape(-1, width), probability)
+    return node

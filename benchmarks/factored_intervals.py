@@ -39,7 +39,7 @@ State = tuple[int, ...]
 Pick = Callable[[Row], Sequence[str]]
 
 SLACK = 1e-6
-STORM = 5e-3
+STORM = 1e-2
 """How far Storm's interval values, which end on a residual, may be from verified ones."""
 
 EXACT = ("machines(4)", "machines(5)", "herman(5)", "herman(7)", "walkers(8)")

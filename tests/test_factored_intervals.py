@@ -24,6 +24,7 @@ from tightrope.model.structure import RewardStructure
 from tightrope.prism.load import load_prism_text
 from tightrope.problem import Problem
 from tightrope.proof.certify import certify
+from tightrope.proof.certify_answer import certify_answer
 from tightrope.proof.verification import verify
 from tightrope.solver.attained import attained
 from tightrope.solver.solution import Solution
@@ -152,6 +153,7 @@ QUESTIONS = [
     'Pmaxmin=? [ F<=4 "both" ]',
     'Pminmax=? [ X "low" ]',
     'Pmaxmin=? [ F[2,5] "both" ]',
+    'Pmaxmin=? [ "low" U>=2 "both" ]',
     "Rminmax=? [ C<=5 ]",
 ]
 
@@ -187,14 +189,22 @@ def test_discounts_are_those_of_steps(team: IntervalMDP) -> None:
 
 
 def test_policies_are_evaluated_over_factors(team: IntervalMDP) -> None:
-    for question in ('Pmaxmin=? [ F<=4 "both" ]', 'Rminmax=? [ F "both" ]'):
+    for question in (
+        'Pmaxmin=? [ F<=4 "both" ]',
+        'Rminmax=? [ F "both" ]',
+        'Pmaxmin=? [ "low" U>=2 "both" ]',
+    ):
         best, joint = solved(team, question)
         again = attained(best, best.policy)
         side = "lower" if best.objective.agent.value == "max" else "upper"
         assert getattr(again, side) == pytest.approx(float(getattr(best, side)[0]), rel=1e-9)
         assert abs(float(best.lower[0]) - float(joint.lower[0])) > 1e-4
     weights = np.repeat(1.0 / np.diff(team.choice_start), np.diff(team.choice_start))
-    for question in ('Pmaxmin=? [ F<=4 "both" ]', 'Pmaxmin=? [ "low" U "both" ]'):
+    for question in (
+        'Pmaxmin=? [ F<=4 "both" ]',
+        'Pmaxmin=? [ "low" U "both" ]',
+        'Pmaxmin=? [ "low" U>=2 "both" ]',
+    ):
         mixed = solve(team, question, policy=weights, precision=1e-10)
         free = solve(team, question, precision=1e-10)
         assert mixed.is_factored and mixed.upper[0] <= free.upper[0] + CLOSE
@@ -362,12 +372,51 @@ def test_answers_say_which_sets_they_are_about(team: IntervalMDP) -> None:
     assert plain.readings == () and plain.bounds is not None
     assert plain.bounds[0] == pytest.approx(float(solve(team, 'Pmaxmin=? [ F<=4 "both" ]').lower[0]))
     with pytest.warns(ReadingWarning):
-        composed = answer(team, 'Pmaxmin=? [ F ("both" & (X "low")) ]')
         average = answer(team, "Rmaxmin=? [ S ]")
         several = answer(team, 'multi(Pmax>=0.1 [ F "both" ], Pmax>=0.1 [ F "low" ])')
-        late = answer(team, 'Pmaxmin>=0.1 [ F>=2 "both" ]')
-    for one in (composed, average, several, late):
+        raised = answer(team, 'Pmaxmin>=0.1 [ F "both" ]', assume_support=1e-6)
+    for one in (average, several, raised):
         assert JOINT_BOUNDS in one.readings
+
+
+OBSERVER = """module observer
+  seen : bool init false;
+  [go] true -> (seen'=seen | x=1);
+  [rest] true -> (seen'=seen | x=1);
+endmodule
+"""
+
+
+def test_temporal_formulas_are_answered_factor_by_factor(team: IntervalMDP, tmp_path: Path) -> None:
+    """As on a model that remembers by itself, and where the rest of a formula holds for ever, without it."""
+    watched = factored(TEAM.replace("label", OBSERVER + "label", 1))
+    low, gains = 'filter(min, {}, "init")', []
+    for formula, simple, on in (
+        ("F (x=1 & (F (y=0 & z=1)))", "F ((seen | x=1) & y=0 & z=1)", watched),
+        ('(G F "both") & ("low" U "both")', '"low" U "both"', team),
+    ):
+        for sides in ("Pmaxmin", "Pmaxmax"):
+            with pytest.warns(ReadingWarning, match="the path is read as"):
+                found = answer(team, low.format(f"{sides}=? [ {formula} ]"))
+                joint = answer(team.without_factors, f"{sides}=? [ {formula} ]")
+            assert JOINT_BOUNDS not in found.readings
+            assert found.bounds is not None and joint.bounds is not None
+            same = solve(on, f"{sides}=? [ {simple} ]")
+            assert found.bounds[0] == pytest.approx(float(same.lower[0]), rel=1e-5)
+            gains.append((found.bounds[0] - joint.bounds[0]) * (1 if sides == "Pmaxmin" else -1))
+    assert min(gains) > -1e-6 and max(gains) > 1e-3
+    with pytest.warns(ReadingWarning):
+        steered = answer(team, 'Pmaxmin=? [ (G F "both") & ("low" U "both") ]', controller=True)
+        until = answer(team, "Rminmax=? [ F (x=1 & (X y=1)) ]")
+        joint = answer(team.without_factors, "Rminmax=? [ F (x=1 & (X y=1)) ]")
+    assert steered.attained is not None and steered.bounds is not None
+    assert steered.attained[0] == pytest.approx(steered.bounds[0], rel=1e-5)
+    assert until.bounds is not None and joint.bounds is not None
+    assert until.bounds[1] < joint.bounds[0]
+    with pytest.warns(ReadingWarning) as told:
+        proved = certify_answer(team, 'Pmaxmin=? [ "low" U (x=1 & (X y=1)) ]', tmp_path / "ltl.cert")
+    assert JOINT_BOUNDS in [str(one.message) for one in told]
+    assert verify(tmp_path / "ltl.cert", model=team).valid and 0 < proved[0] < 1
 
 
 def test_the_benchmark_holds_on_small_instances(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ class Operators:
         elif answer != self._plain:
             refuse_reward_options(self.options)
         agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
-        if answer != self._plain:
+        if answer not in (self._plain, self._temporal, self._co_safe):
             self.tell_joint()
         found = answer(Asked(operator, (agent, nature), starts, precision, is_whole))
         if reading is not None:
@@ -169,6 +169,12 @@ class Operators:
             if not solution.is_certified:
                 self._miss(asked, solution.status.value)
 
+    def _noted_factors(self, asked: Asked, solution: Solution) -> None:
+        """The same, of a solution that takes factors where the model has some."""
+        if not solution.is_factored:
+            self.tell_joint()
+        self._noted(asked, solution)
+
     def _miss(self, asked: Asked, why: str) -> None:
         self.missed.append(f"{self.file.text_of(asked.operator)}: {why}")
 
@@ -185,9 +191,7 @@ class Operators:
     def _plain(self, asked: Asked) -> Bounds:
         question = resolve_operator(asked.operator, self.file, self.structure, self.options, self._nested)
         solution = self.solve(self.model, question.objective, asked.precision)
-        if not solution.is_factored:
-            self.tell_joint()
-        self._noted(asked, solution)
+        self._noted_factors(asked, solution)
         return Bounds(solution.lower, solution.upper)
 
     def _rewarded(self, asked: Asked) -> Bounds:
@@ -207,7 +211,7 @@ class Operators:
         self.tell(f"the path is read as  {spell(path, self.file)}")
         translator = Translator(self._formulas)
         found = bound_path(
-            self._joint,
+            self.model,
             translator.both_ways(path),
             translator.atoms,
             asked.directions,
@@ -216,9 +220,9 @@ class Operators:
             self.effort.translator,
         )
         if self.effort.controller and asked.is_whole and not found.is_believed:
-            self.steered = found.steered(self._joint)
+            self.steered = found.steered(self.model)
         self._believe(found)
-        self._noted(asked, found.solution)
+        self._noted_factors(asked, found.solution)
         return found.bounds
 
     def _co_safe(self, asked: Asked) -> Bounds:
@@ -241,8 +245,8 @@ class Operators:
         nobody = np.zeros(self.structure.states, np.bool_)
         objective = Objective(ObjectiveKind.REACH_REWARD, *asked.directions, target=nobody, reward=reward)
         solver = self._solver(asked.precision)
-        found = bound_reward(self._joint, formula, translator.atoms, objective, asked.starts, solver)
-        self._noted(asked, found.solution)
+        found = bound_reward(self.model, formula, translator.atoms, objective, asked.starts, solver)
+        self._noted_factors(asked, found.solution)
         return found.bounds
 
     def _window(self, asked: Asked) -> Bounds:

@@ -27,6 +27,7 @@ from tightrope.answering.values import Bounds
 from tightrope.automata import formula as ltl
 from tightrope.automata.deterministic import Automaton
 from tightrope.automata.external import translate
+from tightrope.automata.factored_product import factored_model
 from tightrope.automata.formula import FALSE, TRUE, Formula
 from tightrope.automata.product import Letters, Product, product_of
 from tightrope.automata.strategy import Won, controller_rows
@@ -151,7 +152,7 @@ def bound_reward(
         None if reward.state is None else reward.state[product.state],
         None if reward.choice is None else reward.choice[product.choice],
     )
-    solution = solve(product.model(model), replace(objective, target=target, reward=lifted))
+    solution = solve(factored_model(product, model), replace(objective, target=target, reward=lifted))
     return PathBounds(from_starts(solution, starts, model.states, ANYTHING), solution)
 
 
@@ -178,7 +179,7 @@ def reach_by_progression(
         refuse_large(formula)
     automaton, left = progression(formula, letters.bits)
     product = product_of(Support.of(model), letters, automaton, starts)
-    there = product.model(model)
+    there = factored_model(product, model)
     won: list[Won] = []
     if is_co_safe(formula):
         target = np.array([rest == TRUE for rest in left])[product.memory]
@@ -198,7 +199,7 @@ def _by_translator(
 ) -> Reachability:
     automaton, pairs = translate(command, formula, atoms, letters.bits)
     product = product_of(Support.of(model), letters, automaton, starts)
-    there = product.model(model)
+    there = factored_model(product, model)
     target = np.zeros(there.states, np.bool_)
     for pair in pairs:
         target |= states_meeting(Support.of(there), product, letters, pair)

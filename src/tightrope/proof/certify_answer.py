@@ -16,6 +16,7 @@ from tightrope.errors import InputError, ReadingWarning, check_keywords, check_n
 from tightrope.formats.output_file import claim_file
 from tightrope.formats.policy import Policy
 from tightrope.formats.written_by import CERTIFICATE
+from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number
 from tightrope.model.objective import Objective
@@ -83,6 +84,8 @@ def certify_answer(
     asked = asked_of(pick(file), file, own.structure, read, words.get("ltl_translator"))
     if asked.reading is not None:
         warnings.warn(asked.reading, ReadingWarning, stacklevel=2)
+    if isinstance(own, IntervalMDP) and own.factored is not None:
+        warnings.warn(JOINT_BOUNDS, ReadingWarning, stacklevel=2)
     support = words.get("assume_support")
     problem = to_problem(
         own, asked, theta=theta, assumed_support=support if isinstance(own, IntervalMDP) else None
@@ -110,6 +113,8 @@ def certificate_of_asked(
     problem: Certified, model: MDP | IntervalMDP, effort: Effort, about: Mapping[str, Any] | None = None
 ) -> Certificate:
     """The certificate of a long-run average or a temporal formula; `model` is what is solved for it."""
+    if isinstance(model, IntervalMDP):
+        model = model.without_factors  # what the problem is about
     if effort.assume_support is not None:
         model = with_support(model, effort.assume_support)
     precision = effort.precision / 4 if problem.automaton is None else effort.precision

@@ -31,6 +31,9 @@ from tightrope.solver.kernels.randomised import Mixture, check_choices, check_we
 from tightrope.solver.solution import GameBounds, Solution, Status, widest
 from tightrope.solver.workspace import Workspace
 
+ForSolver = OffsetArray | FloatArray | StepChoices | None
+"""A choice per state, a probability per choice, a choice per state and step; None: the agent is free."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -71,7 +74,7 @@ def solve(
       iterations, and what is returned is verified as ever.
 
     An interval model with independent factors (`model.factored`) is solved over what these allow together,
-    unless a support is assumed or steps are counted from a number on (`F>=k`): then over the joint bounds.
+    unless a support is assumed: then over the joint bounds.
 
     Raises `InputError` for objectives that have no sound meaning here, with the reason.
     """
@@ -82,7 +85,7 @@ def solve(
     limits = limits or Limits()
     objective = objective.on(model.structure)
     kernel: Kernel | FactoredKernel
-    if isinstance(model, IntervalMDP) and uses_factors(model, objective, assume_support):
+    if isinstance(model, IntervalMDP) and model.factored is not None and assume_support is None:
         kernel = FactoredKernel.of(model)
     elif isinstance(model, MDP | IntervalMDP):
         kernel = IntervalKernel.of(model if assume_support is None else with_support(model, assume_support))
@@ -109,13 +112,14 @@ def solve(
     elif objective.is_bounded:
         fixpoint = _look_ahead(kernel, objective, progress, fixed)
     else:
-        rows = kernel.rows
-        lifted = rows.lift(objective)
-        goal = goal if start is None else replace(goal, start=_extend(start, rows.structure.states))
         with workspace.open(kernel.game) as backend:
-            whole = _Solve(backend, lifted, goal, progress, rows.choices).run(_lift_policy(rows, fixed))
-        game = GameBounds(whole.lower, whole.upper, whole.policy, whole.ranking)
-        fixpoint = _first_states(whole, rows.states)
+            whole = _solve_game(kernel.rows, backend, objective, goal, progress, fixed)
+        fixpoint = _first_states(whole, kernel.rows.states)
+        if objective.lower_steps == 0:
+            game = GameBounds(whole.lower, whole.upper, whole.policy, whole.ranking)
+        else:
+            tail = Tail(fixpoint.lower, fixpoint.upper, _settled(objective, fixed), fixpoint.policy)
+            fixpoint = _look_ahead(kernel, objective, progress, fixed, tail)
     lower, upper = fixpoint.lower, fixpoint.upper
     if objective.complement:
         lower, upper = _complement(fixpoint.upper, False), _complement(fixpoint.lower, True)
@@ -143,20 +147,30 @@ def solve(
     )
 
 
-def uses_factors(model: IntervalMDP, objective: Objective, assume_support: float | None = None) -> bool:
-    """Whether an objective is solved over what independent factors allow together, not over joint bounds."""
-    ends = objective.is_bounded or objective.lower_steps == 0
-    return model.factored is not None and assume_support is None and ends
+def _settled(objective: Objective, policy: ForSolver) -> int:
+    """From which step on nothing is counted any more, and a policy takes one choice per state."""
+    horizon = policy.horizon if isinstance(policy, StepChoices) else 0
+    return max(horizon, objective.lower_steps)
 
 
-def _lift_policy(
-    rows: FactoredRows, policy: OffsetArray | FloatArray | StepChoices | None
-) -> OffsetArray | FloatArray | StepChoices | None:
-    if policy is None or isinstance(policy, StepChoices):
-        return policy
-    if np.issubdtype(policy.dtype, np.floating):
-        return rows.lift_weights(policy.astype(np.float64))
-    return rows.lift_choices(policy.astype(np.int64))
+def _solve_game(
+    rows: FactoredRows,
+    backend: Backend,
+    objective: Objective,
+    goal: Goal,
+    progress: Progress,
+    policy: ForSolver,
+) -> Fixpoint:
+    """The game of independent factors, `backend` has it, from the step on from which none is counted."""
+    if isinstance(policy, StepChoices) and objective.lower_steps > 0:
+        policy = policy.at(_settled(objective, policy))
+    if policy is not None and not isinstance(policy, StepChoices):
+        is_mixed = np.issubdtype(policy.dtype, np.floating)
+        policy = rows.lift_weights(policy) if is_mixed else rows.lift_choices(policy)
+    if goal.start is not None:
+        goal = replace(goal, start=_extend(goal.start, rows.structure.states))
+    lifted = rows.lift(replace(objective, lower_steps=0))
+    return _Solve(backend, lifted, goal, progress, rows.choices).run(policy)
 
 
 def _first_states(found: Fixpoint, states: int) -> Fixpoint:
@@ -174,9 +188,11 @@ def _look_ahead(
     backups: Backups,
     objective: Objective,
     progress: Progress,
-    policy: OffsetArray | FloatArray | StepChoices | None,
+    policy: ForSolver,
+    tail: Tail | None = None,
 ) -> Fixpoint:
-    """The value of an objective with a step bound, of a policy if one is given."""
+    """The value of an objective with a step bound, of a policy if one is given; `tail` is what follows the
+    steps that are counted, where these are not all."""
     structure = backups.structure
     rule = Rule()
     enabled: BoolArray = np.ones(structure.choices, np.bool_)
@@ -190,7 +206,9 @@ def _look_ahead(
         enabled[:] = False
         enabled[check_choices(structure, policy.astype(np.int64))] = True
     system = horizon_system(objective, structure, enabled)
-    ahead = look_ahead(backups, system, objective, rule, progress)
+    if tail is not None and rule.weights is not None:
+        tail = replace(tail, policy=None)
+    ahead = look_ahead(backups, system, objective, rule, progress, tail)
     ranking = np.zeros(structure.states, np.int64)
     if rule.weights is not None:
         return Fixpoint(ahead.lower, ahead.upper, _certain_choices(structure, enabled), ranking, system.unit)
@@ -220,7 +238,7 @@ class _Solve:
     def kernel(self) -> Kernel:
         return self.backend.kernel
 
-    def run(self, policy: OffsetArray | FloatArray | StepChoices | None) -> Fixpoint:
+    def run(self, policy: ForSolver) -> Fixpoint:
         structure = self.kernel.structure
         if self.objective.is_bounded:
             return _look_ahead(self.backend.backups, self.objective, self.progress, policy)

@@ -165,8 +165,10 @@ def _solve_game(
     if isinstance(policy, StepChoices) and objective.lower_steps > 0:
         policy = policy.at(_settled(objective, policy))
     if policy is not None and not isinstance(policy, StepChoices):
-        is_mixed = np.issubdtype(policy.dtype, np.floating)
-        policy = rows.lift_weights(policy) if is_mixed else rows.lift_choices(policy)
+        if np.issubdtype(policy.dtype, np.floating):
+            policy = rows.lift_weights(policy.astype(np.float64))
+        else:
+            policy = rows.lift_choices(policy.astype(np.int64))
     if goal.start is not None:
         goal = replace(goal, start=_extend(goal.start, rows.structure.states))
     lifted = rows.lift(replace(objective, lower_steps=0))

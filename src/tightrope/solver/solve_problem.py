@@ -47,6 +47,8 @@ def solve(
     * `start`: values to look from, one per state. A hint: what is returned is verified as ever.
     * `assume_support=EPS` replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
       nature can then cut no transition.
+    * An interval model whose commands synchronise is solved factor by factor (`solution.is_factored`); with
+      `assume_support` over the products of their bounds.
     * `seconds`, `iterations`: when to stop refining. The bounds then found hold, and the status says so.
     * `threads` on the CPU: one per core that may be used, at most 8, unless given; the same number gives the
       same bits. `device` is "cpu", or "cuda" for the current GPU.

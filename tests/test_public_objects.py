@@ -123,6 +123,13 @@ def chain() -> tr.ParametricCTMC:
 
 
 @cache
+def automaton() -> tr.MarkovAutomaton:
+    mdp = simulator().mdp
+    waits = np.diff(mdp.structure.choice_start) == 1
+    return tr.MarkovAutomaton(mdp.structure, mdp.probability, np.where(waits, 2.0, 0.0))
+
+
+@cache
 def rate_result() -> tr.RateResult:
     log = tr.simulate_times(chain().instantiate(lam=0.5), 50, seed=1, time=9)
     return tr.learn_rates(chain(), 'P=? [ F<=2 "on" ]', log, delta=0.1)
@@ -160,6 +167,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Ledger": lambda: result().ledger,
     "LinearConstraint": lambda: tr.LinearConstraint((tr.exact("1/2"),), tr.exact(1)),
     "Location": lambda: tr.Location("model.prism", 3, 4, "line"),
+    "MarkovAutomaton": lambda: automaton(),
     "MDP": lambda: simulator().mdp,
     "Objective": lambda: model().problem('Pmax=? [ F<=3 "goal" ]').objective,
     "ModelFit": lambda: result().fit,

@@ -70,6 +70,7 @@ from .model.continuous import IntervalCTMC as IntervalCTMC
 from .model.continuous import ParametricCTMC as ParametricCTMC
 from .model.expressions import Expressions as Expressions
 from .model.gymnasium_table import from_gymnasium as from_gymnasium
+from .model.markov_automaton import MarkovAutomaton as MarkovAutomaton
 from .model.mdp import MDP as MDP
 from .model.mdp import IntervalMDP as IntervalMDP
 from .model.numbers import exact as exact

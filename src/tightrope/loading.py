@@ -32,6 +32,7 @@ from tightrope.numerics.text_reading import GZIP, plain_suffix, reading
 from tightrope.problem import Model, Problem, constant_texts
 
 if TYPE_CHECKING:
+    from tightrope.model.markov_automaton import MarkovAutomaton
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.prism.explore.search import Progress, Warn
     from tightrope.prism.load import BuildWords, PrismRates
@@ -65,7 +66,8 @@ def load(
     * `progress(states, transitions)` is called now and then while a PRISM model is built.
 
     A file in continuous time (of type `ctmc`) is a `ParametricCTMC`, whose parameters lie in [0, 1000] where
-    nothing is said; everything else is a model in discrete time.
+    nothing is said, a DRN file of a Markov automaton a `MarkovAutomaton`; everything else is a model in
+    discrete time.
 
     What the user should know though the model stands (deadlocks, say) comes as a warning.
 
@@ -81,6 +83,8 @@ def load(
     request = ModelRequest(_name_of(source), constant_texts(const), params, domain)
     if is_continuous(request.source):
         return read_continuous(request, progress, _warn).model
+    if is_markov_automaton(request.source):
+        return _read_automaton(replace(request, untimed=True), Path(request.source))
     return read_model(request, progress, _warn).model
 
 
@@ -96,6 +100,8 @@ class ModelRequest:
     params: Ranges | str | None = None
     domain: str | None = None
     boundary: Boundary | None = None
+    untimed: bool = False
+    """Only what does not speak of time is asked, so that a Markov automaton's MDP of jumps will do."""
 
     def narrowed(self, parameters: Parameters) -> Parameters:
         """Parameters within the ranges and constraints that were asked for."""
@@ -143,6 +149,8 @@ def read_model(
     if kind == ".drn":
         from tightrope.formats.drn import read_drn
 
+        if is_markov_automaton(request.source):
+            return ReadModel(_read_automaton(request, path).untimed)
         return ReadModel(read_drn(path, box=box, domain=domain, progress=progress))
     for argument, given in (("params", request.params), ("domain", domain)):
         if given is not None:
@@ -155,6 +163,30 @@ def read_model(
     from tightrope.formats.explicit import read_explicit
 
     return ReadModel(read_explicit(path))
+
+
+def is_markov_automaton(source: str) -> bool:
+    """Whether a model's name is that of a DRN file of a Markov automaton which is there."""
+    path = Path(source)
+    if source.startswith(BENCHMARK) or plain_suffix(path) != ".drn" or not path.is_file():
+        return False
+    from tightrope.formats.drn.read_automaton import is_automaton
+
+    return is_automaton(path)
+
+
+def _read_automaton(request: ModelRequest, path: Path) -> MarkovAutomaton:
+    from tightrope.formats.drn.read_automaton import read_automaton_drn
+
+    if not request.untimed:
+        raise InputError(
+            f"{path.name} is a Markov automaton: only 'check' and tr.answer take it, for questions that do "
+            "not speak of time",
+        )
+    for argument, given in (("params", request.params), ("domain", request.domain)):
+        if given is not None:
+            raise InputError(f"`{argument}` does not go with {path.name}: Markov automata have no parameters")
+    return read_automaton_drn(path)
 
 
 def is_continuous(source: str) -> bool:

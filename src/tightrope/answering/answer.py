@@ -20,6 +20,7 @@ from tightrope.errors import InputError, ReadingWarning, check_keywords, check_n
 from tightrope.formats.controller import Controller
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC
 from tightrope.model.initial_values import InitialValues, verdict_of
+from tightrope.model.markov_automaton import MarkovAutomaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -31,6 +32,7 @@ from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Filter, Multi, Property, PropertyFile, ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Expression
 from tightrope.prism.properties.resolve import PropertyOptions, pick
+from tightrope.prism.properties.timeless import refuse_time
 from tightrope.problem import Model, constant_texts, require_model
 from tightrope.solver.solution import width
 from tightrope.solver.solve import Limits
@@ -150,7 +152,7 @@ class Answer(Record):
 
 
 def answer(
-    model: Model | Continuous,
+    model: Model | Continuous | MarkovAutomaton,
     property: str,
     *,
     const: Mapping[str, Number | bool] | None = None,
@@ -161,7 +163,7 @@ def answer(
     """Any property of docs/properties.md: CTL, nested operators, filters, arithmetic over results, LTL.
 
     * `model`: a plain or interval model, or a parametric one at a point: `model.instantiate(p=0.5)`; in
-      discrete or in continuous time.
+      discrete or in continuous time. Of a Markov automaton, what does not speak of time.
     * `const`, `discount`, `terminal_reward` as for `Problem`; the others as for `solve`.
     * `ltl_translator`: a command that makes LTL a deterministic automaton in HOA: "ltl2tgba -D -G -f {}"; the
       formula is put in place of {}, or written to its standard input. Without it we translate ourselves.
@@ -176,9 +178,14 @@ def answer(
     check_type("property", property, str, "a property's text")
     check_number("precision", precision, 0, 1)
     check_type("relative", relative, bool, "True or False")
+    parsed = parse_properties(property, "`property`")
+    if isinstance(model, MarkovAutomaton):
+        refuse_time(parsed)
+        if words.get("discount") is not None:
+            raise InputError("`discount` does not go with Markov automata: steps mean nothing there")
+        model = model.untimed
     known = model if isinstance(model, Continuous) else require_model(model)
     plain = _without_parameters(known)
-    parsed = parse_properties(property, "`property`")
     read = PropertyOptions(
         constants=constant_texts(const),
         is_interval=isinstance(plain, IntervalMDP | IntervalCTMC),

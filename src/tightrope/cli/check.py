@@ -58,12 +58,13 @@ from tightrope.formats.documents.answers import Built, CheckAnswer
 from tightrope.formats.output_file import OutputFile, claim_file, refuse_same
 from tightrope.formats.policy import Policy
 from tightrope.formats.written_by import CERTIFICATE, POLICY
-from tightrope.loading import is_continuous
+from tightrope.loading import is_continuous, is_markov_automaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.prism.properties.question import Question
 from tightrope.prism.properties.resolve import resolve
+from tightrope.prism.properties.timeless import refuse_time
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.workspace import Workspace
 
@@ -186,9 +187,17 @@ def check(
         )
         check_timed(timed, how, json)
         return
+    untimed = is_markov_automaton(model)
+    if untimed:
+        refuse_options(
+            {"--certificate": certificate, "--discount": discount},
+            "it does not go with Markov automata",
+        )
+        for file in asked.files:
+            refuse_time(file)
     everything = build_all or sets is not None or any((policy, certificate, policy_out))
     boundary = None if everything else asked.boundary(constants)
-    loaded = load_model(model, asked.model_constants(constants), param, domain, boundary)
+    loaded = load_model(model, asked.model_constants(constants), param, domain, boundary, untimed)
     parts = asked.parts(loaded, constants, discount, terminal_reward)
     refuse_composed(
         parts,

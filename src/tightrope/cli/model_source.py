@@ -66,11 +66,13 @@ def load_model(
     param: str | None = None,
     domain: str | None = None,
     boundary: Boundary | None = None,
+    untimed: bool = False,
 ) -> LoadedModel:
     """Build the model that `source` names, under the options `--const`, `--param` and `--domain`.
 
-    A PRISM program is not explored beyond the `boundary` of a question, if one is given."""
-    request = ModelRequest(source, parse_constants(const), param, domain, boundary)
+    A PRISM program is not explored beyond the `boundary` of a question, if one is given. `untimed`: what is
+    asked does not speak of time."""
+    request = ModelRequest(source, parse_constants(const), param, domain, boundary, untimed)
     begin = time.perf_counter()
     shown = source if source.startswith(BENCHMARK) else Path(source).name
     with build_progress(shown) as progress:

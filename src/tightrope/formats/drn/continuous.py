@@ -16,7 +16,7 @@ import numpy as np
 
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.drn.notes import Notes
-from tightrope.formats.drn.write import StateLines, drn_polynomial, labels_of
+from tightrope.formats.drn.state_lines import StateLines, drn_polynomial, labels_of
 from tightrope.formats.number_text import decimal_text
 from tightrope.formats.rate_rewards import exit_rewards
 from tightrope.formats.written_by import DRN_MARK

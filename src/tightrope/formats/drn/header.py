@@ -17,9 +17,10 @@ from tightrope.formats.drn.notes import NOTES_MARK, Notes, parse_notes
 from tightrope.formats.text_file import fail, shorten
 
 VALUE_TYPES = ("double", "rational", "double-interval", "rational-interval", "parametric")
+AUTOMATON_TYPES = ("ma", "markov automaton", "markovautomaton")
 _REFUSED_TYPES = {
     "ctmc": "continuous-time models are not supported",
-    "ma": "Markov automata are not supported",
+    **dict.fromkeys(AUTOMATON_TYPES, "Markov automata are not supported here"),
     "pomdp": "partially observable models are not supported",
     "smg": "games are not supported",
     "s2pg": "games are not supported",
@@ -129,6 +130,9 @@ class _HeaderReader:
         name = text.strip().lower()
         if name == "ctmc" and self.continuous:
             self.header.is_chain = self.header.is_continuous = True
+            return
+        if name in AUTOMATON_TYPES and self.continuous:
+            self.header.is_chain, self.header.is_continuous = False, True
             return
         if name in _REFUSED_TYPES:
             self.fail(f"{_REFUSED_TYPES[name]}; tightrope reads MDP and DTMC", text.strip())

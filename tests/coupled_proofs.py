@@ -10,7 +10,9 @@ from itertools import product
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, CoupledHints, LearnedHints, RegionHints
+from tightrope.certificate.claim import Certificate
+from tightrope.certificate.coupled.hints import CoupledHints
+from tightrope.certificate.hints import LearnedHints, RegionHints
 from tightrope.certificate.region.rows import Origin
 from tightrope.formats.policy import Policy
 from tightrope.model.builder import build_from_rows

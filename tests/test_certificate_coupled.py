@@ -12,7 +12,7 @@ import pytest
 from cases.learned_certificates import failures, moved, values
 from coupled_proofs import Prover, base_certificate, loop_model, objective_of, value_at
 from learning_cases import FAMILIES, case, counts_of
-from tightrope.certificate.claim import CoupledHints
+from tightrope.certificate.coupled.hints import CoupledHints
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE

@@ -24,7 +24,7 @@ from cases.value_certificates import loop, walk_certificate
 from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import digest_of, load, read
-from tightrope.certificate.format.fields import first_difference
+from tightrope.certificate.format.differences import first_difference
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.proof.certificate_file import as_file
@@ -223,9 +223,10 @@ def test_a_zip_bomb_takes_no_memory() -> None:
 
 def test_files_of_an_earlier_format_are_refused_with_a_way_out(tmp_path: Path) -> None:
     path = tmp_path / "old.cert"
-    head = {"format": 3, "kind": "value", "header": {}, "about": {}, "digest": ""}
-    with path.open("wb") as file:
-        np.savez_compressed(file, header=np.frombuffer(json.dumps(head).encode(), dtype=np.uint8))
+    members = {"header.json": json.dumps({"format": 5, "arrays": {}, "certificate": {}}).encode()}
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in (*members.items(), ("digest", digest_of(members).encode())):
+            file.writestr(name, content)
     with pytest.raises(InputError, match="another format") as caught:
         load(path)
     assert "again" in (caught.value.hint or "")

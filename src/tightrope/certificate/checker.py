@@ -16,22 +16,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tightrope.certificate.claim import Certificate, Claim, misfit
 from tightrope.certificate.format.fields import validate
-from tightrope.certificate.game.nature import Boxes, Vector, boxes_of
-from tightrope.certificate.game.product import product_of
+from tightrope.certificate.game.nature import Boxes, Vector
 from tightrope.certificate.game.theorem import prove
-from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE, Arithmetic, OutOfRange, as_fraction
 from tightrope.certificate.problem import Problem
-from tightrope.certificate.region.polynomials import values_at
-from tightrope.certificate.statistics.outcomes import Outcomes
 from tightrope.certificate.verdict import Check, Verdict, assumptions
 from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    from tightrope.certificate.learned import Learned
 
 MOST_EXACT_WORK = 20_000_000
 """Transitions that --exact looks at, steps included; small models count as 500 transitions."""
@@ -49,7 +48,10 @@ def check(certificate: Certificate, n: Arithmetic = LONGDOUBLE) -> Verdict:
     learned = None
     with np.errstate(all="ignore"):
         try:
-            learned = Learned(certificate, n) if problem.law == "domain" else None
+            if problem.law == "domain":
+                from tightrope.certificate.learned import Learned
+
+                learned = Learned(certificate, n)
             _run(certificate, n, learned, checks)
         except OutOfRange:
             checks.append(Check("range", False, "a number left the range of the arithmetic"))
@@ -57,7 +59,7 @@ def check(certificate: Certificate, n: Arithmetic = LONGDOUBLE) -> Verdict:
             checks.append(Check("hints", False, f"they do not fit the problem: {error}"))
     values = {claim.name: (claim.lower, claim.upper) for claim in certificate.claims}
     kind = "value" if problem.law != "domain" else "learning"
-    planned = learned is not None and all(one.passed for one in checks) and learned.planned
+    planned = learned is not None and all(one.passed for one in checks) and learned.statements.planned
     given = any(claim.name == "given policy" for claim in certificate.claims)
     assumes, nominal = assumptions(problem, planned, given)
     return Verdict(tuple(checks), values, kind, tuple(assumes), nominal, unbound(certificate))
@@ -80,8 +82,10 @@ def _run(certificate: Certificate, n: Arithmetic, learned: Learned | None, check
             return
         boxes = learned.model_boxes()
     else:
+        from tightrope.certificate.game.laws import boxes_of
+
         boxes, proper_sets = boxes_of(certificate.problem, n)
-        checks += [proper_sets, *_sums_at_the_point(certificate.problem)]
+        checks += proper_sets
     if certificate.problem.automaton is not None and all(one.passed for one in checks):
         certificate, boxes, found = _in_product(certificate, boxes)
         checks.append(found)
@@ -93,6 +97,8 @@ def _run(certificate: Certificate, n: Arithmetic, learned: Learned | None, check
 
 def _in_product(certificate: Certificate, boxes: Boxes) -> tuple[Certificate, Boxes, Check]:
     """The certificate as one about reaching, in the product of model and automaton."""
+    from tightrope.certificate.game.product import product_of
+
     most = max(0 if hints.lower is None else len(hints.lower) for hints in certificate.values)
     product = product_of(certificate.problem, boxes, most)
     for claim, hints in zip(certificate.claims, certificate.values, strict=True):
@@ -116,20 +122,6 @@ def _prove(certificate: Certificate, number: int, boxes: Boxes, learned: Learned
         coupled, (low, high) = learned.coupled(number, (low, high))
         found += coupled
     return [*found, _compare_claim(claim, low, high, problem.objective.complement)]
-
-
-def _sums_at_the_point(problem: Problem) -> list[Check]:
-    """Are the probabilities of every choice at the point distributions, in rationals?"""
-    if problem.theta is None or problem.polynomial is None:
-        return []
-    value = values_at(problem.polynomial, problem.theta)
-    groups = Outcomes.of(problem, np.zeros(problem.graph.transitions, dtype=np.int64))
-    terms = [
-        m * value[e] for e, m in zip(groups.expression.tolist(), groups.multiplicity.tolist(), strict=True)
-    ]
-    wrong = [sum(terms[a:b]) != 1 for a, b in pairwise(groups.start.tolist())]
-    name = "probabilities of every choice sum to 1"
-    return [Check.everywhere(name, np.array(wrong, dtype=np.bool_), "kind of choice")]
 
 
 def _at(vector: Vector, state: int) -> _End:

@@ -10,7 +10,7 @@ every expression lies within what is proved of it (3). So the true operator of a
 best and worst over the bounds, or over the region where bases are given, and vectors that are inductive
 against all of them bound its value (4, `tightrope.certificate.game.theorem`). Coupled bounds follow from the
 same region (5, `tightrope.certificate.coupled.check`). Without data the region is the domain, and nothing is
-random.
+random. What only one kind of statement, set or proof needs is loaded where it is met.
 """
 
 from __future__ import annotations
@@ -18,40 +18,31 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, CoupledHints, RegionHints
-from tightrope.certificate.coupled.check import CoupledCheck
-from tightrope.certificate.coupled.values import Ends as ValueEnds
+from tightrope.certificate.claim import Certificate
 from tightrope.certificate.game.nature import Boxes
-from tightrope.certificate.numbers import RATIONAL, Arithmetic
-from tightrope.certificate.problem import Data, Problem
+from tightrope.certificate.hints import RegionHints
+from tightrope.certificate.numbers import Arithmetic
+from tightrope.certificate.problem import Problem
 from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import BasisTable, Rows
-from tightrope.certificate.region.nature import RegionBoxes
 from tightrope.certificate.region.polynomials import is_constant
 from tightrope.certificate.region.projection import Bounds, prove_by_bases, shrunk_box
 from tightrope.certificate.region.projection import Ends as ProvedEnds
 from tightrope.certificate.region.rows import Ends, Origin, Sources, Writer
-from tightrope.certificate.statistics.balls import Balls
-from tightrope.certificate.statistics.bets import Bets
-from tightrope.certificate.statistics.costs import CostEvents
-from tightrope.certificate.statistics.ellipsoid import Ellipsoid
-from tightrope.certificate.statistics.intervals import Intervals
-from tightrope.certificate.statistics.likelihood import Likelihood
-from tightrope.certificate.statistics.outcomes import Events, Outcomes, totals
-from tightrope.certificate.statistics.slab import Slab
+from tightrope.certificate.statistics.outcomes import Outcomes, totals
+from tightrope.certificate.statistics.statements import Setting, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 
-
-@dataclass(frozen=True, eq=False)
-class Statements:
-    """Link 1: what holds of the true parameters, as a check and as what rows are written from."""
-
-    check: Check
-    sources: Sources
+if TYPE_CHECKING:
+    from tightrope.certificate.coupled.check import CoupledCheck
+    from tightrope.certificate.coupled.hints import CoupledHints
+    from tightrope.certificate.coupled.values import Ends as ValueEnds
+    from tightrope.certificate.statistics.intervals import Events
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,23 +85,16 @@ class Learned:
         return Outcomes.of(self.problem, counts)
 
     @cached_property
-    def events(self) -> Events:
-        paired = self.data is not None and self.data.shared_by == "events"
-        return Events(self.outcomes, self.polynomials, paired)
-
-    @property
-    def planned(self) -> bool:
-        """Whether a likelihood's pilot follows from a plan."""
-        likelihood = self.statements.sources.get(Origin.CUT)
-        return isinstance(likelihood, Likelihood) and likelihood.planned
+    def setting(self) -> Setting:
+        known = self.problem, self.polynomials, self.expression
+        return Setting(self.n, *known, self.space, self.outcomes)
 
     @cached_property
-    def given(self) -> FloatArray | None:
-        """The weights of the choices of a policy that is given."""
-        claim = next((one for one in self.certificate.claims if one.name == "given policy"), None)
-        if claim is None or claim.choice is None:
-            return None if claim is None else claim.weight
-        return np.bincount(claim.choice, minlength=self.problem.graph.choices).astype(np.float64)
+    def events(self) -> Events:
+        from tightrope.certificate.statistics.intervals import Events
+
+        paired = self.data is not None and self.data.shared_by == "events"
+        return Events(self.outcomes, self.polynomials, paired)
 
     def checks(self) -> list[Check]:
         """Links 1 to 3."""
@@ -127,37 +111,19 @@ class Learned:
         return Check(name, True, f"{len(self.outcomes.start) - 1} groups of choices, in rationals")
 
     @cached_property
-    def parts(self) -> tuple[Fraction, Fraction]:
-        """How δ is shared by probabilities and costs: evenly, unless only one of them is unknown."""
-        delta = Fraction(0 if self.data is None else self.data.delta)
-        if self.data is None or self.data.costs is None:
-            return delta, Fraction(0)
-        if not self.constant[self.used].all():
-            return delta / 2, delta / 2
-        if not self.data.has_intervals:
-            raise ValueError("a statement about probabilities that are all known")
-        return Fraction(0), delta
-
-    @cached_property
     def statements(self) -> Statements:
         """Link 1: of probabilities, and of rewards whose costs were seen."""
-        found, data, hints = self._of_counts(), self.data, self.hints
-        if data is None or data.costs is None or not found.check.passed:
-            return found
-        if hints.cost_lower is None or hints.cost_upper is None:
-            raise ValueError("costs without intervals")
-        events, (_, delta) = CostEvents(self.problem, data.costs), self.parts
-        wrong = events.unproved(self.n, delta, hints.cost_lower, hints.cost_upper)
-        check = Check.everywhere("rewards' intervals follow from the costs", wrong, "reward")
-        if check.passed:
-            seen = int(data.costs.count.sum())
-            words = f"{found.check.detail}; {len(wrong)} rewards share δ = {float(delta):g}, {seen} costs"
-            check = replace(found.check, detail=words)
-        ends = Ends(self.space, events.polynomials, hints.cost_lower, hints.cost_upper)
-        return Statements(check, {**found.sources, Origin.COST: ends})
+        data, delta = self.data, Fraction(0 if self.data is None else self.data.delta)
+        if data is None or data.costs is None:
+            return self._of_counts(delta)
+        from tightrope.certificate.statistics.costs import prove_costs, share_of_costs
 
-    def _of_counts(self) -> Statements:
-        """Of probabilities, from the counts. A region's kind is one line here."""
+        part = share_of_costs(data, bool(self.constant[self.used].all()))
+        found = self._of_counts(delta * (1 - part))
+        return prove_costs(self.setting, data.costs, self.hints, delta * part, found)
+
+    def _of_counts(self, delta: Fraction) -> Statements:
+        """Of probabilities, from the counts."""
         data, hints, region = self.data, self.hints, self.hints.region
         if (hints.lower is not None) != (data is not None and data.has_intervals):
             raise ValueError("intervals do not fit the method")
@@ -166,76 +132,47 @@ class Learned:
             raise ValueError("the region does not fit the statement")
         if data is None:
             words = "the bounds hold for every instantiation in the domain"
-            return Statements(Check("no data", True, words), {})
-        if data.has_intervals:
-            return self._intervals(data)
-        about, delta = (self.n, self.space, self.polynomials), self.parts[0]
-        sources: Sources
+            return Statements(Check("no data", True, words))
+        about = self.setting
+        if hints.lower is not None and hints.upper is not None:
+            from tightrope.certificate.statistics.intervals import prove_events, prove_transitions
+
+            ends = hints.lower, hints.upper
+            if data.is_untied:
+                return prove_transitions(about, data, ends, delta)
+            return prove_events(about, data.method, self.events, ends, delta)
+        if data.method == "slab":
+            from tightrope.certificate.statistics.slab import prove_bets
+
+            return prove_bets(about, data, self.certificate.claims)
         if data.method == "weissman":
-            sources = {Origin.L1: (balls := Balls(*about, self.outcomes, delta))}
-            found = "L1 balls are those of the model", f"{balls.statements} balls"
-        elif data.method == "likelihood":
-            sources = {Origin.CUT: (likelihood := Likelihood(*about, data, self.expression, delta))}
-            words = f"{data.batches} batches, a pilot of {likelihood.pilot}"
-            found = "every batch is predicted by those before it", words
-        elif data.method == "slab":
-            return self._slab(data)
-        else:
-            sources = {Origin.TANGENT: (ellipsoid := Ellipsoid(*about, self.outcomes, delta))}
-            words = f"{self.space.size} coordinates, β = {float(ellipsoid.beta):.6f}"
-            found = "the ellipsoid follows from the counts", words
-        return Statements(Check(found[0], True, f"{found[1]}, δ = {float(delta):g}"), sources)
+            from tightrope.certificate.statistics.balls import Balls
 
-    def _intervals(self, data: Data) -> Statements:
-        """Are these intervals of events, or of transitions of unknown probability, at their share of δ?"""
-        lower, upper, graph = self.hints.lower, self.hints.upper, self.problem.graph
-        assert lower is not None and upper is not None
-        if self.is_untied:
-            unknown = np.flatnonzero(~self.constant[self.expression])
-            counts = totals(data, np.arange(graph.transitions), graph.transitions)
-            visits = np.add.reduceat(counts, graph.transition_start[:-1])
-            trials = np.repeat(visits, np.diff(graph.transition_start))[unknown]
-            what, size, successes = "transition", graph.transitions, counts[unknown]
-        else:
-            what, size, unknown = "event", len(self.events), np.arange(len(self.events))
-            successes, trials = self.events.successes, self.events.trials
-        if len(lower) != size:
-            raise ValueError(f"the intervals do not fit the model's {what}s")
-        intervals = Intervals(self.n, data.method, (self.parts[0] or Fraction(1)) / max(len(unknown), 1))
-        wrong = intervals.unproved(successes, trials, lower[unknown], upper[unknown])
-        found = Check.everywhere(f"{what}s' intervals follow from the counts by {data.method}", wrong, what)
-        share = float(self.parts[0])
-        words = f"{len(unknown)} {what}s share δ = {share:g}, {int(trials.sum())} trials"
-        found = replace(found, detail=words) if found.passed else found
-        if self.is_untied:
-            return Statements(found, {})
-        return Statements(found, {Origin.EVENT: Ends(self.space, self.events.polynomials, lower, upper)})
+            balls = Balls(about, delta)
+            words = f"{balls.statements} balls, δ = {float(delta):g}"
+            return Statements(Check("L1 balls are those of the model", True, words), {Origin.L1: balls})
+        if data.method == "likelihood":
+            from tightrope.certificate.statistics.likelihood import Likelihood
 
-    def _slab(self, data: Data) -> Statements:
-        """A guard and bets beside it, each at its share of δ."""
-        about = self.n, self.space, self.polynomials
-        bets = Bets(self.problem, data, self.space, self.outcomes, self.given)
-        guard = Likelihood(*about, data, self.expression, bets.guard)
-        fair, placed = not bets.unfair(self.outcomes), len(bets.schedule.placed)
-        words = (
-            f"placed {placed} times on {'the given' if bets.given else 'the best'} policy, δ = {data.delta:g}"
-        )
-        check = Check(
-            "every bet follows from the batches before it, and is no better than fair",
-            fair,
-            words if fair else "stakes of a group of outcomes win on average",
-        )
-        return Statements(check, {Origin.CUT: guard, Origin.SLAB: Slab(*about, self.outcomes, bets)})
+            likelihood = Likelihood(about, data, delta)
+            words = f"{data.batches} batches, a pilot of {likelihood.pilot}, δ = {float(delta):g}"
+            check = Check("every batch is predicted by those before it", True, words)
+            return Statements(check, {Origin.CUT: likelihood}, planned=likelihood.planned)
+        from tightrope.certificate.statistics.ellipsoid import Ellipsoid
+
+        ellipsoid = Ellipsoid(about, delta)
+        words = f"{self.space.size} coordinates, β = {float(ellipsoid.beta):.6f}, δ = {float(delta):g}"
+        check = Check("the ellipsoid follows from the counts", True, words)
+        return Statements(check, {Origin.TANGENT: ellipsoid}, support=ellipsoid)
 
     @cached_property
     def sources(self) -> Sources:
         """What rows are written from, a slab's stages included: each rests on those before it."""
-        sources = self.statements.sources
+        sources, slab = self.statements.sources, self.statements.slab
         for stage in self.hints.slab:
-            slab = sources[Origin.SLAB]
-            assert isinstance(slab, Slab)
-            bounds = self.project(stage.region, sources).bounds
-            sources = {**sources, Origin.SLAB: slab.narrowed(*bounds.doubles(self.used), stage)}
+            assert slab is not None
+            slab = slab.narrowed(*self.project(stage.region, sources).bounds.doubles(self.used), stage)
+            sources = {**sources, Origin.SLAB: slab}
         return sources
 
     @cached_property
@@ -273,8 +210,8 @@ class Learned:
 
     def bounds(self, bases: ProvedEnds, box: Box | None) -> Bounds:
         """What events say of expressions, with what follows from bases and within a box."""
-        links = self.events.links if Origin.EVENT in self.statements.sources else {}
-        return Bounds(self.space, self.polynomials, links, (self.hints.lower, self.hints.upper), bases, box)
+        ends, links = (self.hints.lower, self.hints.upper), self.statements.links
+        return Bounds(self.space, self.polynomials, links, ends, bases, box)
 
     def knowing(self, writer: Writer, lower: FloatArray, upper: FloatArray) -> Writer:
         """The writer with rows from these bounds of the expressions that are used."""
@@ -312,26 +249,23 @@ class Learned:
             return boxes
         if region is None or found.rows is None:
             raise ValueError("bases of choices without a region")
-        about = self.space, self.polynomials, found.rows.reach
-        ellipsoid = self.statements.sources.get(Origin.TANGENT)
-        if isinstance(ellipsoid, Ellipsoid):
-            return RegionBoxes.of(boxes, *about, ellipsoid, basis)
-        if basis.max(initial=-1) >= len(region.choice_basis):
-            raise ValueError("bases of choices that are not there")
-        return RegionBoxes.of(boxes, *about, BasisTable(found.rows, region.choice_basis), basis)
+        from tightrope.certificate.region.nature import RegionBoxes
+
+        support = self.statements.support
+        if support is None:
+            if basis.max(initial=-1) >= len(region.choice_basis):
+                raise ValueError("bases of choices that are not there")
+            support = BasisTable(found.rows, region.choice_basis)
+        return RegionBoxes.of(boxes, self.space, self.polynomials, found.rows.reach, support, basis)
 
     @cached_property
     def reward_ends(self) -> tuple[FloatArray, FloatArray] | None:
         """What every choice earns at least, and at most, where rewards have parameters: a value is monotone
         in them, so that its lower bound follows from the least rewards and its upper one from the largest."""
+        from tightrope.certificate.region.rewards import reward_ends
+
         earned = self.problem.objective.earned
-        if earned is None:
-            return None
-        bounds = self.projection.bounds
-        which, place = np.unique(earned, return_inverse=True)
-        ends = [bounds.reward(e) for e in which.tolist()]
-        least = RATIONAL.down(RATIONAL.array([low for low, _ in ends]))
-        return least[place], RATIONAL.up(RATIONAL.array([high for _, high in ends]))[place]
+        return None if earned is None else reward_ends(self.projection.bounds, earned)
 
     def priced(self, problem: Problem, upward: bool) -> Problem:
         """The problem with rewards at their end for a bound."""
@@ -355,5 +289,7 @@ class Learned:
             raise ValueError("a coupled proof without a region, or of no claim")
         if self.problem.objective.earned is not None:
             raise ValueError("a coupled proof about rewards with parameters")
+        from tightrope.certificate.coupled.check import CoupledCheck
+
         about = self.certificate.claims[hints.claim], self.certificate.values[hints.claim]
         return CoupledCheck(self.problem, self.projection.writer, self.projection.box, hints, *about)

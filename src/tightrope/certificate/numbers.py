@@ -168,6 +168,12 @@ LONGDOUBLE: Arithmetic = Arithmetic()
 RATIONAL: Arithmetic = _Rational()
 
 
+def log_below(n: Arithmetic, level: Fraction) -> Any:
+    """A number not above log(level)."""
+    value = n.log_down(n.array([level]))[0]
+    return value - 8 * n.epsilon * (abs(value) + 1)
+
+
 def as_fraction(value: Any) -> Fraction:
     """A number of either arithmetic, exactly."""
     if isinstance(value, Fraction | int | float):

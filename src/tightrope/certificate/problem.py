@@ -17,46 +17,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tightrope.certificate.format.fields import (
-    Polynomial,
-    integers,
-    is_offsets,
-    part,
-    polynomials,
-    rationals,
-    real,
-    reals,
-    share,
-    truth,
-    truths,
-    whole,
-    word,
-)
+from tightrope.certificate.format import fields
+from tightrope.certificate.format.fields import Polynomial, is_offsets
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+
+if TYPE_CHECKING:
+    from tightrope.certificate.evidence import Data, Domain
+    from tightrope.certificate.game.product import Automaton
 
 MOST_STATES = 2**31
 MOST_STEPS = 1_000_000
-MOST_COUNTS = 2**50
-"""Sums of counts, also over all outcomes, stay far below what int64 and doubles hold."""
-
 MOST_WORK = 10**9
 """Steps times transitions of a bounded horizon; small models count as 20,000 transitions."""
-
-MOST_ELIMINATION = 4 * 10**7
-"""Of the equalities of a domain: their number³ · parameters · bits of a coefficient."""
-
-MOST_ATOMS = 30
-MOST_MARKS = 200_000
-"""Memories times pairs and marks; there are at most a tenth as many memories."""
-
-MOST_PAIRS = 2**28
-"""Of a state and a memory."""
-
-INTERVALS = ("clopper-pearson", "hoeffding", "beta-binomial")
 
 MOST_BITS = 10**7
 """Of all monomials at a point."""
@@ -66,10 +40,10 @@ MOST_BITS = 10**7
 class Graph:
     """Choices of state s: choice_start[s] to choice_start[s+1]; transitions of a choice likewise."""
 
-    choice_start: OffsetArray = integers("STATES+1")
-    transition_start: OffsetArray = integers("CHOICES+1")
-    successor: OffsetArray = integers("TRANSITIONS")
-    initial: int = whole()
+    choice_start: OffsetArray = fields.integers("STATES+1")
+    transition_start: OffsetArray = fields.integers("CHOICES+1")
+    successor: OffsetArray = fields.integers("TRANSITIONS")
+    initial: int = fields.whole()
 
     @property
     def states(self) -> int:
@@ -88,7 +62,7 @@ class Graph:
             return "the choices of states do not fit"
         if not is_offsets(self.transition_start, self.transitions):
             return "the transitions of choices do not fit"
-        inside = self.successor.max() < self.states and self.initial < self.states
+        inside = max(self.successor.max(), self.initial) < self.states
         return None if inside else "a state's number is out of range"
 
 
@@ -97,20 +71,20 @@ class Objective:
     """What is asked, and who decides. `nature` ANY: the bounds hold whatever she picks. `earned`, in place of
     `reward`: the polynomial of the problem that each choice earns, over a domain."""
 
-    kind: str = word(
+    kind: str = fields.word(
         "UNTIL", "NEXT", "REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED", "AVERAGE", "TEMPORAL"
     )
-    agent: str = word("MAX", "MIN")
-    nature: str = word("MAX", "MIN", "ANY")
-    complement: bool = truth()
-    lower_steps: int = whole(most=MOST_STEPS)
-    upper_steps: int | None = whole(most=MOST_STEPS, optional=True)
-    discount: float | None = share(optional=True)
-    reward: FloatArray | None = reals("CHOICES", optional=True)
-    target: BoolArray | None = truths("STATES", optional=True)
-    allowed: BoolArray | None = truths("STATES", optional=True)
-    terminal: FloatArray | None = reals("STATES", optional=True)
-    earned: OffsetArray | None = integers("CHOICES", optional=True)
+    agent: str = fields.word("MAX", "MIN")
+    nature: str = fields.word("MAX", "MIN", "ANY")
+    complement: bool = fields.truth()
+    lower_steps: int = fields.whole(most=MOST_STEPS)
+    upper_steps: int | None = fields.whole(most=MOST_STEPS, optional=True)
+    discount: float | None = fields.share(optional=True)
+    reward: FloatArray | None = fields.reals("CHOICES", optional=True)
+    target: BoolArray | None = fields.truths("STATES", optional=True)
+    allowed: BoolArray | None = fields.truths("STATES", optional=True)
+    terminal: FloatArray | None = fields.reals("STATES", optional=True)
+    earned: OffsetArray | None = fields.integers("CHOICES", optional=True)
 
     @property
     def steps(self) -> int | None:
@@ -150,145 +124,6 @@ _FIELDS: dict[str, tuple[set[str], set[str]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Automaton:
-    """A deterministic automaton that reads the letter of every state that is visited, beginning in 0.
-
-    `atom[i, s]`: state formula i holds in s. Letters are the columns of it that occur, in the order of the
-    numbers Σ atom[i, s]·2^i. Reading letter l in memory q, it goes on in successor[q, l]. It accepts a run
-    that for some k marks avoided[k] finitely often, and every repeated[j] with pair[j] = k infinitely often.
-    `believed`: another program made it of the formula.
-    """
-
-    atom: BoolArray = truths("atoms", "STATES")
-    successor: OffsetArray = integers("memories", "letters")
-    avoided: BoolArray = truths("pairs", "memories", "letters")
-    pair: OffsetArray = integers("marks")
-    repeated: BoolArray = truths("marks", "memories", "letters")
-    believed: bool = truth()
-
-    @cached_property
-    def letters(self) -> OffsetArray:
-        """The number of every state's letter."""
-        weight = np.left_shift(1, np.arange(len(self.atom)))
-        found: OffsetArray = np.unique(weight @ self.atom, return_inverse=True)[1].reshape(-1)
-        return found
-
-    @property
-    def memories(self) -> int:
-        return len(self.successor)
-
-    def trouble(self) -> str | None:
-        marked = self.memories * (len(self.avoided) + len(self.repeated))
-        pairs = self.atom.shape[1] * self.memories
-        if len(self.atom) > MOST_ATOMS or pairs > MOST_PAIRS or max(marked, 10 * self.memories) > MOST_MARKS:
-            return "the automaton is larger than this program checks"
-        if self.successor.size == 0 or self.successor.max() >= self.memories:
-            return "the automaton leads nowhere"
-        if self.letters.max() + 1 != self.successor.shape[1]:
-            return "the automaton does not read the letters that occur"
-        return "a mark of no pair" if self.pair.max(initial=-1) >= len(self.avoided) else None
-
-
-@dataclass(frozen=True, eq=False)
-class Domain:
-    """lower ≤ θ ≤ upper, and for every row r: Σ coefficient[r·n + i]·θ_i ≤ bound[r] (= if is_equality[r])."""
-
-    lower: tuple[Fraction, ...] = rationals("PARAMETERS")
-    upper: tuple[Fraction, ...] = rationals("PARAMETERS")
-    coefficient: tuple[Fraction, ...] = rationals("coefficients")
-    bound: tuple[Fraction, ...] = rationals("rows")
-    is_equality: BoolArray = truths("rows")
-
-    def trouble(self) -> str | None:
-        size = len(self.lower)
-        if len(self.coefficient) != size * len(self.bound):
-            return "the domain's constraints do not fit its parameters"
-        equal = [row for row in self.constraints if row[2]]
-        longest = max((_bits(c) for row in equal for c in row[0]), default=0)
-        if len(equal) ** 3 * size * longest > MOST_ELIMINATION:
-            return f"{len(equal)} equalities are more than this program solves"
-        return None
-
-    @property
-    def constraints(self) -> list[tuple[tuple[Fraction, ...], Fraction, bool]]:
-        size = len(self.lower)
-        return [
-            (self.coefficient[r * size : (r + 1) * size], bound, bool(self.is_equality[r]))
-            for r, bound in enumerate(self.bound)
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class Costs:
-    """Costs that were seen at transitions: how many, their sum and that of their squares. They lie within
-    [lower, upper], or their standard deviation given the past is at most `deviation`."""
-
-    transition: OffsetArray = integers("costs")
-    count: OffsetArray = integers("costs", least=1, most=MOST_COUNTS)
-    total: tuple[Fraction, ...] = rationals("costs")
-    square: tuple[Fraction, ...] = rationals("costs")
-    lower: float | None = real(optional=True)
-    upper: float | None = real(optional=True)
-    deviation: float | None = real(least=5e-324, optional=True)
-
-    def trouble(self) -> str | None:
-        if np.any(np.diff(self.transition) <= 0):
-            return "the transitions of costs do not rise strictly"
-        ranged = self.lower is not None and self.upper is not None and self.lower < self.upper
-        bare = self.lower is None and self.upper is None and self.deviation is not None
-        return None if (ranged and self.deviation is None) or bare else "costs need a range or a deviation"
-
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """What was seen, in time-ordered batches, how it was sampled, and the statement that is made of it.
-
-    Batch b saw batch_transition[i] batch_count[i] times, batch_start[b] ≤ i < batch_start[b+1]. Methods that
-    do not use the order have one batch. `anytime`: they were looked at while they came. `shared_by`: for
-    intervals, whose δ is shared: events, g and 1 − g being one; outcomes, each g; or transitions, each with
-    its own counts.
-    """
-
-    delta: float = share()
-    method: str = word(*INTERVALS, "weissman", "likelihood", "slab", "ellipsoid")
-    shared_by: str = word("events", "outcomes", "transitions")
-    design: str = word("generative-fixed", "trajectories", "adaptive")
-    repeats: bool = truth()
-    censored: bool = truth()
-    anytime: bool = truth()
-    batch_start: OffsetArray = integers("batches+1")
-    batch_transition: OffsetArray = integers("counts")
-    batch_count: OffsetArray = integers("counts", least=1, most=MOST_COUNTS)
-    episodes: int | None = whole(optional=True)
-    planned: int | None = whole(optional=True)
-    costs: Costs | None = part(Costs, optional=True)
-
-    def trouble(self) -> str | None:
-        if not is_offsets(self.batch_start, len(self.batch_transition), rising=False):
-            return "the batches do not fit"
-        falls = np.flatnonzero(np.diff(self.batch_transition) <= 0) + 1
-        if not np.isin(falls, self.batch_start).all():
-            return "the transitions of a batch do not rise strictly"
-        if self.batch_count.astype(np.float64).sum() > MOST_COUNTS:
-            return f"there are more than {MOST_COUNTS} counts"
-        plain = self.shared_by == "events" or self.has_intervals
-        return None if plain else f"{self.method} shares its confidence in one way only"
-
-    @property
-    def has_intervals(self) -> bool:
-        """Whether the statement is one interval for each event, outcome or transition."""
-        return self.method in INTERVALS
-
-    @property
-    def is_untied(self) -> bool:
-        return self.shared_by == "transitions"
-
-    @property
-    def batches(self) -> int:
-        return len(self.batch_start) - 1
-
-
-@dataclass(frozen=True, eq=False)
 class Problem:
     """A model, an objective, and where the model is parametric what is known of its parameters.
 
@@ -296,18 +131,18 @@ class Problem:
     min(EPS, its upper bound); lower bounds of 0 are raised to that.
     """
 
-    graph: Graph = part(Graph)
-    objective: Objective = part(Objective)
-    probability: FloatArray | None = reals("TRANSITIONS", least=0.0, most=1.0, optional=True)
-    lower: FloatArray | None = reals("TRANSITIONS", least=0.0, most=1.0, optional=True)
-    upper: FloatArray | None = reals("TRANSITIONS", least=0.0, most=1.0, optional=True)
-    expression: OffsetArray | None = integers("TRANSITIONS", optional=True)
-    polynomial: tuple[Polynomial, ...] | None = polynomials("expressions", optional=True)
-    theta: tuple[Fraction, ...] | None = rationals("PARAMETERS", optional=True)
-    domain: Domain | None = part(Domain, optional=True)
-    data: Data | None = part(Data, optional=True)
-    assumed_support: float | None = share(optional=True)
-    automaton: Automaton | None = part(Automaton, optional=True)
+    graph: Graph = fields.part(Graph)
+    objective: Objective = fields.part(Objective)
+    probability: FloatArray | None = fields.reals("TRANSITIONS", least=0.0, most=1.0, optional=True)
+    lower: FloatArray | None = fields.reals("TRANSITIONS", least=0.0, most=1.0, optional=True)
+    upper: FloatArray | None = fields.reals("TRANSITIONS", least=0.0, most=1.0, optional=True)
+    expression: OffsetArray | None = fields.integers("TRANSITIONS", optional=True)
+    polynomial: tuple[Polynomial, ...] | None = fields.polynomials("expressions", optional=True)
+    theta: tuple[Fraction, ...] | None = fields.rationals("PARAMETERS", optional=True)
+    domain: Domain | None = fields.part("evidence.Domain", optional=True)
+    data: Data | None = fields.part("evidence.Data", optional=True)
+    assumed_support: float | None = fields.share(optional=True)
+    automaton: Automaton | None = fields.part("game.product.Automaton", optional=True)
 
     @property
     def law(self) -> str:
@@ -356,11 +191,11 @@ class Problem:
             return "costs of rewards without parameters, or of a transition that is not there"
         if self.data is not None and self.data.batch_transition.max(initial=-1) >= self.graph.transitions:
             return "a count of a transition that is not there"
-        work = sum(_bits(self.theta[i]) * e for m in monomials for i, e in m) if self.theta else 0
+        work = sum(bits_of(self.theta[i]) * e for m in monomials for i, e in m) if self.theta else 0
         return "the expressions are too large to be evaluated at the point" if work > MOST_BITS else None
 
 
-def _bits(value: Fraction) -> int:
+def bits_of(value: Fraction) -> int:
     return value.numerator.bit_length() + value.denominator.bit_length()
 
 

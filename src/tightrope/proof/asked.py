@@ -16,6 +16,7 @@ from tightrope.automata.product import Letters
 from tightrope.automata.translation import is_co_safe
 from tightrope.automata.whole import whole_automaton
 from tightrope.certificate import problem as certified
+from tightrope.certificate.game.product import Automaton as CertifiedAutomaton
 from tightrope.errors import InputError
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray
@@ -45,7 +46,7 @@ class Asked:
     a path was read."""
 
     objective: certified.Objective
-    automaton: certified.Automaton | None = None
+    automaton: CertifiedAutomaton | None = None
     reading: str | None = None
 
 
@@ -135,11 +136,11 @@ def _average(
 
 def to_automaton(
     automaton: Automaton, pairs: list[RabinPair], atoms: list[BoolArray], states: int, believed: bool = False
-) -> certified.Automaton:
+) -> CertifiedAutomaton:
     """In the words of a certificate."""
     marks = [(number, mask) for number, pair in enumerate(pairs) for mask in pair.repeated]
     shape = automaton.successor.shape
-    return certified.Automaton(
+    return CertifiedAutomaton(
         atom=np.array(atoms, dtype=np.bool_).reshape(len(atoms), states),
         successor=automaton.successor.astype(np.int64),
         avoided=np.array([pair.avoided for pair in pairs], dtype=np.bool_).reshape(len(pairs), *shape),

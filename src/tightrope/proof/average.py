@@ -21,7 +21,7 @@ from tightrope.answering.long_run import Gains, Reached, expectation, gains_of, 
 from tightrope.answering.quotient import Quotient
 from tightrope.automata.strategy import towards
 from tightrope.certificate.claim import Certificate, Claim, ValueHints
-from tightrope.certificate.game.nature import boxes_of
+from tightrope.certificate.game.laws import boxes_of
 from tightrope.certificate.game.theorem import prove
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.certificate.problem import Problem as Certified

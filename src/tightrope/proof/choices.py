@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.certificate.claim import Claim, RegionHints, ValueHints
+from tightrope.certificate.claim import Claim, ValueHints
+from tightrope.certificate.hints import RegionHints
 from tightrope.certificate.problem import Graph
 from tightrope.certificate.region.duality import Rows
 from tightrope.certificate.region.rows import Origin

@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, Claim, CoupledHints, packed_size
+from tightrope.certificate.claim import Certificate, Claim
 from tightrope.certificate.coupled.check import CoupledCheck
-from tightrope.certificate.learned import Learned, Statements
+from tightrope.certificate.coupled.hints import CoupledHints, packed_size
+from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.certificate.region.rows import Origin as Kind
+from tightrope.certificate.statistics.statements import Statements
 from tightrope.coupled import CoupledValue
 from tightrope.coupled.affine import affine_at
 from tightrope.coupled.taylor import expand

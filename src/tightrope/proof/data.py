@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.certificate import problem as certified
+from tightrope.certificate import evidence
+from tightrope.certificate.statistics.costs import Costs
 from tightrope.data.counts import Counts
 from tightrope.learning.result import LearningResult
 from tightrope.region.region import RegionKind
@@ -16,7 +17,7 @@ LIKELIHOOD, SLAB = "likelihood", "slab"
 
 def to_data(
     counts: Counts, delta: float, method: str, shared_by: str, assumed: CostModel | None = None
-) -> certified.Data:
+) -> evidence.Data:
     """Batches in time order where the method uses the order; one batch of everything otherwise. Costs are a
     part of it where something is `assumed` of them."""
     design, batches = counts.design, counts.batches
@@ -26,7 +27,7 @@ def to_data(
         transition = np.flatnonzero(counts.transition)
         count = counts.transition[transition]
         start = np.array([0, len(transition)])
-    return certified.Data(
+    return evidence.Data(
         delta=float(delta),
         method=method,
         shared_by=shared_by,
@@ -43,12 +44,12 @@ def to_data(
     )
 
 
-def to_costs(counts: Counts, assumed: CostModel) -> certified.Costs:
+def to_costs(counts: Counts, assumed: CostModel) -> Costs:
     """The sums of observed costs."""
     seen = {} if counts.costs is None else counts.costs.of
     listed = [seen[transition] for transition in sorted(seen)]
     low, high = (None, None) if assumed.bounds is None else assumed.bounds
-    return certified.Costs(
+    return Costs(
         transition=np.array(sorted(seen), dtype=np.int64),
         count=np.array([count for count, _, _ in listed], dtype=np.int64),
         total=tuple(total for _, total, _ in listed),
@@ -59,7 +60,7 @@ def to_costs(counts: Counts, assumed: CostModel) -> certified.Costs:
     )
 
 
-def data_of(result: LearningResult, counts: Counts) -> certified.Data | None:
+def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
     """The data behind a result; None where it is about the whole domain."""
     ledger = result.ledger
     if ledger.delta == 0:

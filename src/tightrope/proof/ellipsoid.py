@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.certificate.claim import RegionHints
+from tightrope.certificate.hints import RegionHints
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.region.projection import shrunk_box
 from tightrope.certificate.region.rows import Origin as Kind

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from tightrope.answering.product_problem import ProductProblem
-from tightrope.certificate.claim import Certificate, Claim, LearnedHints, RegionHints, ValueHints
+from tightrope.certificate.claim import Certificate, Claim, ValueHints
+from tightrope.certificate.hints import LearnedHints, RegionHints
 from tightrope.certificate.learned import Learned, Projection
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.data.counts import Counts

@@ -17,9 +17,8 @@ from tightrope.automata.product import Product
 from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.game.nature import Boxes
-from tightrope.certificate.game.product import product_of
+from tightrope.certificate.game.product import MOST_PAIRS, product_of
 from tightrope.certificate.numbers import LONGDOUBLE
-from tightrope.certificate.problem import MOST_PAIRS
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import Learner

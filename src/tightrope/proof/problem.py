@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tightrope.certificate import evidence
 from tightrope.certificate import problem as certified
 from tightrope.certificate.format.fields import Polynomial
 from tightrope.errors import InputError
@@ -30,7 +31,7 @@ def to_problem(
     *,
     theta: Sequence[Fraction] | None = None,
     assumed_support: float | None = None,
-    data: certified.Data | None = None,
+    data: evidence.Data | None = None,
 ) -> certified.Problem:
     """The problem of a plain or interval model, of a parametric one at `theta` or over its domain.
 
@@ -157,9 +158,9 @@ def refuse_quotients(model: ParametricMDP) -> None:
         )
 
 
-def to_domain(parameters: Parameters) -> certified.Domain:
+def to_domain(parameters: Parameters) -> evidence.Domain:
     rows = parameters.constraints
-    return certified.Domain(
+    return evidence.Domain(
         tuple(Fraction(value) for value in parameters.lower),
         tuple(Fraction(value) for value in parameters.upper),
         tuple(Fraction(c) for row in rows for c in row.coefficients),

@@ -11,7 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, RegionHints
+from tightrope.certificate.claim import Certificate
+from tightrope.certificate.hints import RegionHints
 from tightrope.certificate.learned import Learned, Projection
 from tightrope.certificate.region.coordinates import Box
 from tightrope.certificate.region.duality import Rows

@@ -11,7 +11,7 @@ import numpy as np
 from tightrope.answering.product_problem import ProductProblem
 from tightrope.certificate.region.polynomials import ONE, add, key
 from tightrope.certificate.region.rows import Origin as Kind
-from tightrope.certificate.statistics.outcomes import Events as CertifiedEvents
+from tightrope.certificate.statistics.intervals import Events as CertifiedEvents
 from tightrope.learning.result import LearningResult
 from tightrope.model.rational_function import parts
 from tightrope.numerics.arrays import FloatArray

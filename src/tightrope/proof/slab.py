@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, SlabHints
+from tightrope.certificate.claim import Certificate
+from tightrope.certificate.hints import SlabHints
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.certificate.region.rows import Origin as Kind

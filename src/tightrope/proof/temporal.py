@@ -13,10 +13,9 @@ import numpy as np
 
 from tightrope.answering.solving import Solve
 from tightrope.certificate.claim import Certificate, Claim
-from tightrope.certificate.game.nature import boxes_of
-from tightrope.certificate.game.product import Product, product_of
+from tightrope.certificate.game.laws import boxes_of
+from tightrope.certificate.game.product import MOST_PAIRS, Product, product_of
 from tightrope.certificate.numbers import LONGDOUBLE
-from tightrope.certificate.problem import MOST_PAIRS
 from tightrope.certificate.problem import Problem as Certified
 from tightrope.errors import CannotCertify
 from tightrope.model.mdp import MDP, IntervalMDP

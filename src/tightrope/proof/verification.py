@@ -18,7 +18,7 @@ import numpy as np
 from tightrope.certificate.checker import check, unbound
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import load
-from tightrope.certificate.format.fields import first_difference
+from tightrope.certificate.format.differences import first_difference
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.verdict import MEANING, Verdict

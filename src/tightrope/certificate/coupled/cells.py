@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import CoupledHints
+from tightrope.certificate.coupled.hints import CoupledHints
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.region.coordinates import Box, Row
 from tightrope.certificate.region.duality import Rows
@@ -31,7 +31,7 @@ class Cells:
         self.value = [Fraction(v) for v in hints.split_value.tolist()]
         self.writer = writer.and_from(Origin.SPLIT, self)
 
-    def row(self, index: int, part: int) -> Row:
+    def row(self, index: int, part: int, points: FloatArray) -> Row:
         if part == 0:
             return self.direction[index], self.value[index]
         return [-a for a in self.direction[index]], -self.value[index]

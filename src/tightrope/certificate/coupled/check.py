@@ -18,12 +18,12 @@ from math import inf
 
 import numpy as np
 
-from tightrope.certificate.claim import Claim, CoupledHints, ValueHints
+from tightrope.certificate.claim import Claim, ValueHints
 from tightrope.certificate.coupled.cells import Cells, hull_misfit
+from tightrope.certificate.coupled.hints import CoupledHints
 from tightrope.certificate.coupled.models import Frame, Model, Walk, after_steps, iterate_model, model_misfit
 from tightrope.certificate.coupled.values import Ends, occupancy_ends, polynomial_ends
 from tightrope.certificate.game.theorem import boundary_of
-from tightrope.certificate.numbers import Numbers
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.region.coordinates import Box
 from tightrope.certificate.region.rows import Writer
@@ -58,10 +58,10 @@ class CoupledCheck:
             self.finite = np.isfinite(vectors.upper)
             self.decided = (vectors.lower == vectors.upper) & self.finite
             self.value = np.where(self.decided, vectors.lower, 0.0)
-        self._known: dict[int, tuple[Numbers, Numbers]] = {}
+        about = self.n, writer.space, problem, claim
         everywhere = self.by_steps or self.objective.lower_steps > 0
-        self.everywhere = Walk.of(self.n, self.problem, claim, np.arange(states)) if everywhere else None
-        self.walk = self.everywhere if self.by_steps else Walk.of(self.n, self.problem, claim, hints.state)
+        self.everywhere = Walk.of(*about, np.arange(states)) if everywhere else None
+        self.walk = self.everywhere if self.by_steps else Walk.of(*about, hints.state)
 
     def checks(self, ends: Ends) -> tuple[list[Check], Ends]:
         """All checks in order, and the bounds that follow beside those `ends` of the vectors."""
@@ -122,16 +122,7 @@ class CoupledCheck:
         """The expressions of a walk over a cell."""
         assert walk is not None
         hints, points = self.hints, self.hints.points_of(proof)[0]
-        return Frame.of(self.n, *self._forms(walk), hints.centre[proof], hints.axes[proof], points)
-
-    def _forms(self, walk: Walk) -> tuple[Numbers, Numbers]:
-        """The expressions of a walk as linear·x + constant."""
-        if id(walk) not in self._known:
-            assert self.problem.polynomial is not None
-            forms = [self.cells.space.affine(self.problem.polynomial[e]) for e in walk.used.tolist()]
-            linear = self.n.array([a for a, _ in forms]).reshape(len(forms), self.cells.space.size)
-            self._known[id(walk)] = linear, self.n.array([c for _, c in forms])
-        return self._known[id(walk)]
+        return Frame.of(walk, hints.centre[proof], hints.axes[proof], points)
 
     def model(self, proof: int, frame: Frame) -> Model | str:
         """The model of a proof at every state, verified, or what is wrong with it."""

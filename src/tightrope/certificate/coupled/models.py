@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Claim, packed_size
+from tightrope.certificate.claim import Claim
+from tightrope.certificate.coupled.hints import packed_size
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.problem import Objective, Problem
+from tightrope.certificate.region.coordinates import Space
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 _BLOCK = 1 << 21
@@ -28,14 +30,15 @@ _BLOCK = 1 << 21
 class Walk:
     """The policy's chain: transitions of the listed states, in their order, with the policy's weight.
 
-    `used` are the expressions that occur, `label` the place of each transition's in it.
+    The expressions that occur are linear·x + constant; `label` is the number of each transition's.
     """
 
     n: Arithmetic
     state: OffsetArray
     start: OffsetArray
     weight: Numbers
-    used: OffsetArray
+    linear: Numbers
+    constant: Numbers
     label: OffsetArray
     successor: OffsetArray
     reward: Numbers
@@ -43,9 +46,9 @@ class Walk:
     discount: Any
 
     @staticmethod
-    def of(n: Arithmetic, problem: Problem, claim: Claim, state: OffsetArray) -> Walk:
+    def of(n: Arithmetic, space: Space, problem: Problem, claim: Claim, state: OffsetArray) -> Walk:
         graph, objective = problem.graph, problem.objective
-        assert problem.expression is not None
+        assert problem.expression is not None and problem.polynomial is not None
         owner = np.repeat(np.arange(graph.states), np.diff(graph.choice_start))
         if claim.weight is not None:
             share = n.array(claim.weight)
@@ -67,10 +70,13 @@ class Walk:
             np.add.at(reward[0], owner[kept], earned)
             np.add.at(reward[1], owner[kept], np.abs(earned))
         used, label = np.unique(problem.expression[taken], return_inverse=True)
+        forms = [space.affine(problem.polynomial[e]) for e in used.tolist()]
+        linear = n.array([a for a, _ in forms]).reshape(len(forms), space.size)
         start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
         discount = n.array([1.0 if objective.discount is None else objective.discount])[0]
-        chain = np.repeat(share, length)[taken], used, label.reshape(-1), graph.successor[taken]
-        return Walk(n, state, start, *chain, reward[0, state], reward[1, state], discount)
+        chain = linear, n.array([c for _, c in forms]), label.reshape(-1), graph.successor[taken]
+        weight = np.repeat(share, length)[taken]
+        return Walk(n, state, start, weight, *chain, reward[0, state], reward[1, state], discount)
 
     @property
     def longest(self) -> int:
@@ -87,15 +93,9 @@ class Frame:
     radius: Any
 
     @staticmethod
-    def of(
-        n: Arithmetic,
-        linear: Numbers,
-        constant: Numbers,
-        centre: FloatArray,
-        axes: FloatArray,
-        points: FloatArray,
-    ) -> Frame:
-        """From expressions linear·x + constant in coordinates, each number off by at most ε relatively."""
+    def of(walk: Walk, centre: FloatArray, axes: FloatArray, points: FloatArray) -> Frame:
+        """On x = centre + axes·y; each number of the walk's expressions is off by at most ε relatively."""
+        n, linear, constant = walk.n, walk.linear, walk.constant
         x, along, y = n.array(centre), n.array(axes), n.array(points)
         radius = norm_up(n, y).max()
         size = np.abs(linear) @ (np.abs(x) + radius * np.abs(along).sum(axis=1)) + np.abs(constant)

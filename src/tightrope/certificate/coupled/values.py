@@ -68,19 +68,22 @@ def occupancy_ends(
 def total_doubt(n: Arithmetic, doubt: Numbers, base: Numbers, along: Numbers, y: Numbers) -> Numbers:
     """Upper bounds of Σ doubt·|base + along·Y_k| over the states, one for every point Y_k; doubt ≥ 0.
 
-    States times points are many, so where numbers are longdouble these are doubles with their error bound.
+    States times points are many, so where numbers are longdouble these are doubles with their error bound,
+    and where they are rational, whole numbers.
     """
     unsure = doubt > 0
     doubt, base, along = doubt[unsure], base[unsure], along[unsure]
-    error: Any = 0
-    if not n.exact:
-        doubt, base, along, y = map(n.floats, (doubt, base, along, y))
-        size = np.abs(base) + np.abs(along) @ np.abs(y).max(axis=0, initial=0.0)
-        error = (y.shape[1] + 8) * 2.0**-52 * (doubt @ size) + len(base) * 1e-290
+    if n.exact:
+        from tightrope.certificate.coupled import whole
+
+        return whole.total_doubt(doubt, base, along, y)
+    doubt, base, along, y = map(n.floats, (doubt, base, along, y))
+    size = np.abs(base) + np.abs(along) @ np.abs(y).max(axis=0, initial=0.0)
+    error = (y.shape[1] + 8) * 2.0**-52 * (doubt @ size) + len(base) * 1e-290
     step = max(1, _BLOCK // max(len(base), 1))
     parts = [doubt @ np.abs(base[:, None] + along @ y[i : i + step].T) for i in range(0, len(y), step)]
     total: Numbers = n.array(np.concatenate(parts) + error)
-    return total if n.exact else total * (1 + (len(base) + y.shape[1] + 100) * 2.0**-52)
+    return total * (1 + (len(base) + y.shape[1] + 100) * 2.0**-52)
 
 
 def _ends(n: Arithmetic, start: Any, pairs: tuple[Any, Any], slack: Any) -> Ends:
@@ -93,14 +96,17 @@ def _range_of_pairs(
 ) -> tuple[Any, Any]:
     """Bounds of half_k + half_l + first_k·second_l over all pairs, which are symmetric in k and l.
 
-    There are many, so where numbers are longdouble these are doubles with their error bound.
+    There are many, so where numbers are longdouble these are doubles with their error bound, and where they
+    are rational, whole numbers.
     """
+    if n.exact:
+        from tightrope.certificate.coupled import whole
+
+        return whole.range_of_pairs(low_half, high_half, first, second)
     sizes = np.maximum(np.abs(low_half), np.abs(high_half))
     size = 2 * sizes.max() + np.abs(first).sum(axis=1).max() * np.abs(second).max()
-    error: Any = 0
-    if not n.exact:
-        error = (second.shape[1] + 8) * 2.0**-52 * size
-        low_half, high_half, first, second = map(n.floats, (low_half, high_half, first, second))
+    error = (second.shape[1] + 8) * 2.0**-52 * size
+    low_half, high_half, first, second = map(n.floats, (low_half, high_half, first, second))
     ends = []
     step = max(1, _BLOCK // len(first))
     for begin in range(0, len(first), step):

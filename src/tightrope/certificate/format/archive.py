@@ -40,10 +40,7 @@ TYPES = {"int8": 1, "int16": 2, "int32": 4, "int64": 8, "float64": 8, "bool": 1,
 _STORED = {"integers": ("int8", "int16", "int32", "int64"), "reals": ("float64",), "truths": ("bool",)}
 _NUMBER = "-?[0-9]{1,4000}(?:/[0-9]{1,4000})?"
 _TERM = rf"{_NUMBER}(?:\*[0-9]{{1,5}}\^[0-9]{{1,4}})*"
-_LINE = {
-    "rationals": re.compile(rf"{_NUMBER}\Z"),
-    "polynomials": re.compile(rf"(?:{_TERM}(?: {_TERM})*)?\Z"),
-}
+_LINE = {"rationals": re.compile(rf"{_NUMBER}\Z"), "polynomials": re.compile(rf"(?:{_TERM}(?: {_TERM})*)?\Z")}
 
 _DAMAGE = (
     zipfile.BadZipFile, zlib.error, struct.error, ValueError, OSError, EOFError, RuntimeError, LookupError,
@@ -126,8 +123,6 @@ def unpacked_size(arrays: dict[str, Any]) -> int:
 
 def _digest(members: dict[str, bytes]) -> str:
     found = members.pop("digest", b"").decode("ascii", "replace")
-    if "header.npy" in members:
-        raise _of_another_format()
     whole = re.match(r"[0-9a-f]{64}\Z", found) and "header.json" in members
     _require(bool(whole), "there is no header or no digest")
     if found != digest_of(members):
@@ -144,13 +139,6 @@ def digest_of(members: dict[str, bytes]) -> str:
     return hashed.hexdigest()
 
 
-def _of_another_format() -> InputError:
-    return InputError(
-        f"a certificate of another format: this version reads format {FORMAT}",
-        hint="make the certificate again with this version, or verify it with the one that made it",
-    )
-
-
 def _certificate(members: dict[str, bytes], size: int) -> Certificate:
     content = members.pop("header.json")
     _require(len(content) <= MOST_HEADER, f"the header is longer than {MOST_HEADER} bytes")
@@ -160,7 +148,9 @@ def _certificate(members: dict[str, bytes], size: int) -> Certificate:
         raise _Malformed("the header is no JSON text of ours") from error
     _require(isinstance(head, dict), "the header is no object")
     if head.get("format") != FORMAT or type(head["format"]) is not int:
-        raise _of_another_format()
+        words = f"a certificate of another format: this version reads format {FORMAT}"
+        hint = "make the certificate again with this version, or verify it with the one that made it"
+        raise InputError(words, hint=hint)
     _require(head.keys() == {"format", "arrays", "certificate"}, "the header has other fields")
     recipes = head["arrays"]
     _require(isinstance(recipes, dict) and recipes.keys() == members.keys(), "it lists other members")
@@ -218,10 +208,10 @@ class _Reader:
 
     def _value(self, spec: Field, node: Any, path: str) -> Any:
         if spec.kind == "part" and node is not None:
-            return self.part(spec.of, node, f"{path}.")
+            return self.part(spec.load(), node, f"{path}.")
         if spec.kind == "parts":
             _require(isinstance(node, list) and len(node) <= spec.most, f"'{path}' is no list, or too long")
-            return tuple(self.part(spec.of, one, f"{path}.{i}.") for i, one in enumerate(node))
+            return tuple(self.part(spec.load(), one, f"{path}.{i}.") for i, one in enumerate(node))
         return float("inf") if spec.kind == "real" and node == "inf" else node
 
     def _array(self, spec: Field, path: str) -> Any:

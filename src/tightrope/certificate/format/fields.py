@@ -16,9 +16,10 @@ made in memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import partial
+from importlib import import_module
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -43,7 +44,10 @@ Polynomials = Sequence[Polynomial]
 
 @dataclass(frozen=True)
 class Field:
-    """What one field may hold: a number, array or list within [least, most], words, or parts `of` a class."""
+    """What one field may hold: a number, array or list within [least, most], words, or parts `of` a class.
+
+    A class that is named, by its place in this package, is loaded when a file has such a part.
+    """
 
     kind: str
     shape: tuple[str, ...] = ()
@@ -58,6 +62,13 @@ class Field:
         """Whether it is a member of the archive; everything else stands in the header."""
         return self.kind in (*_DTYPES, "rationals", "polynomials")
 
+    def load(self) -> Any:
+        """The class of its parts."""
+        if not isinstance(self.of, str):
+            return self.of
+        module, _, name = self.of.rpartition(".")
+        return getattr(import_module(f"tightrope.certificate.{module}"), name)
+
     def wrong(self, value: Any, lengths: dict[str, int]) -> str | None:
         """Why it cannot hold the value, or None; lengths that are met first become known."""
         if value is None:
@@ -65,7 +76,7 @@ class Field:
         if self.kind in ("part", "parts"):
             listed = value if self.kind == "parts" else (value,)
             fits = isinstance(listed, tuple) and len(listed) <= self.most
-            return None if fits and all(type(one) is self.of for one in listed) else "is another part"
+            return None if fits and all(type(one) is self.load() for one in listed) else "is another part"
         if not self._is_of_kind(value):
             return f"is not of the kind '{self.kind}'"
         if self.is_array:
@@ -139,11 +150,11 @@ def word(*words: str) -> Any:
     return _declare("word", words=words)
 
 
-def part(of: type, optional: bool = False) -> Any:
+def part(of: type | str, optional: bool = False) -> Any:
     return _declare("part", of=of, optional=optional)
 
 
-def parts(of: type, most: int) -> Any:
+def parts(of: type | str, most: int) -> Any:
     """At most so many parts, in a tuple."""
     return _declare("parts", of=of, most=most)
 
@@ -178,22 +189,3 @@ def is_offsets(start: Any, total: int, rising: bool = True) -> bool:
         return False
     steps = np.diff(start)
     return bool(np.all(steps > 0) if rising else np.all(steps >= 0))
-
-
-def first_difference(given: Any, own: Any, path: str = "") -> str | None:
-    """The name of the first field in which two certificates, or parts of them, differ, or None."""
-    for name, _ in list_fields(given):
-        here, ours, inner = getattr(given, name), getattr(own, name), f"{path}{name}"
-        if type(here) is not type(ours):
-            return inner
-        if isinstance(here, np.ndarray):
-            if here.dtype != ours.dtype or not np.array_equal(here, ours):
-                return inner
-        elif is_dataclass(here) or (isinstance(here, tuple) and any(map(is_dataclass, here))):
-            mine, yours = ((here,), (ours,)) if is_dataclass(here) else (here, ours)
-            found = [first_difference(a, b, f"{inner}.") for a, b in zip(mine, yours, strict=False)]
-            if len(mine) != len(yours) or any(found):
-                return next(filter(None, found), inner)
-        elif here != ours:
-            return inner
-    return None

@@ -56,13 +56,13 @@ class Game:
         maximise = upward if self.objective.nature == "ANY" else self.objective.nature == "MAX"
         found = self.boxes.bound(values, maximise, upward)
         if self.objective.discount is None and not np.any(self.reward != 0):
-            return self._in_range(found)
+            return found.within(self.n)
         discount = 1 if self.objective.discount is None else self.n.array([self.objective.discount])[0]
         scaled = discount * found.number
         value = self.reward + scaled
         rounded = (self.reward != 0) | (discount != 1)
         slack = self.n.error(4, np.where(rounded, abs(self.reward) + abs(scaled), 0))
-        return self._in_range(Vector(value + slack if upward else value - slack, found.infinite))
+        return Vector(value + slack if upward else value - slack, found.infinite).within(self.n)
 
     def owners_choice(self, per_choice: Vector, owner: str, upward: bool) -> Vector:
         """What states come to where `owner` wants the bound: the agent's witness alone where he is one."""
@@ -78,18 +78,11 @@ class Game:
         starts = self.choice_start[:-1]
         if len(starts) == len(per_choice.number):
             return per_choice
-        number, infinite = per_choice.number, per_choice.infinite
-        if self.objective.agent == "MAX":
-            lowest = number.min()
-            return Vector(
-                np.maximum.reduceat(np.where(infinite, lowest, number), starts),
-                np.logical_or.reduceat(infinite, starts),
-            )
-        highest = np.where(infinite, number.min(), number).max()
-        return Vector(
-            np.minimum.reduceat(np.where(infinite, highest, number), starts),
-            np.logical_and.reduceat(infinite, starts),
-        )
+        number, infinite, most = per_choice.number, per_choice.infinite, self.objective.agent == "MAX"
+        hidden = number.min() if most else np.where(infinite, number.min(), number).max()
+        optimum, reached = (np.maximum, np.logical_or) if most else (np.minimum, np.logical_and)
+        best = optimum.reduceat(np.where(infinite, hidden, number), starts)
+        return Vector(best, reached.reduceat(infinite, starts))
 
     def _mix(self, per_choice: Vector, upward: bool) -> Vector:
         """Σ weight·value / Σ weight over the choices of positive weight; exact where there is only one."""
@@ -103,16 +96,11 @@ class Game:
         slack = n.error(2 * np.diff(self.choice_start) + 6, np.add.reduceat(weight * abs(value), starts))
         mean = mean + slack if upward else mean - slack
         mean = np.where(count == 1, np.add.reduceat(value, starts), mean)
-        if upward:
-            extreme = np.maximum.reduceat(np.where(used, value, value.min()), starts)
-            mean = np.minimum(mean, extreme)
-        else:
-            mean = np.maximum(mean, np.minimum.reduceat(np.where(used, value, value.max()), starts))
-        return self._in_range(Vector(mean, np.logical_or.reduceat(used & per_choice.infinite, starts)))
-
-    def _in_range(self, found: Vector) -> Vector:
-        self.n.require_finite(found.number)
-        return found
+        inner, outer, other = np.maximum, np.minimum, value.min()
+        if not upward:
+            inner, outer, other = outer, inner, value.max()
+        mean = outer(mean, inner.reduceat(np.where(used, value, other), starts))  # it is within its range
+        return Vector(mean, np.logical_or.reduceat(used & per_choice.infinite, starts)).within(self.n)
 
     def strict(self, per_choice: Vector, bound: Vector, upward: bool) -> BoolArray:
         """Choices where the inequality for `bound` is strict; of a mixture, where the mixture's is."""

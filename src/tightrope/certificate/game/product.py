@@ -17,16 +17,65 @@ reaching Z, against any nature.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from tightrope.certificate.format import fields
 from tightrope.certificate.game.nature import Boxes, rows_of
-from tightrope.certificate.problem import Automaton, Graph, Problem
+from tightrope.certificate.problem import Graph, Problem
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
+MOST_ATOMS = 30
+MOST_MARKS = 200_000
+"""Memories times pairs and marks; there are at most a tenth as many memories."""
+
+MOST_PAIRS = 2**28
+"""Of a state and a memory."""
+
 MOST_WORK = 2 * 10**9
 """Transitions that are looked at on the way to what is won; a round counts as 10,000."""
+
+
+@dataclass(frozen=True, eq=False)
+class Automaton:
+    """A deterministic automaton that reads the letter of every state that is visited, beginning in 0.
+
+    `atom[i, s]`: state formula i holds in s. Letters are the columns of it that occur, in the order of the
+    numbers Σ atom[i, s]·2^i. Reading letter l in memory q, it goes on in successor[q, l]. It accepts a run
+    that for some k marks avoided[k] finitely often, and every repeated[j] with pair[j] = k infinitely often.
+    `believed`: another program made it of the formula.
+    """
+
+    atom: BoolArray = fields.truths("atoms", "STATES")
+    successor: OffsetArray = fields.integers("memories", "letters")
+    avoided: BoolArray = fields.truths("pairs", "memories", "letters")
+    pair: OffsetArray = fields.integers("marks")
+    repeated: BoolArray = fields.truths("marks", "memories", "letters")
+    believed: bool = fields.truth()
+
+    @cached_property
+    def letters(self) -> OffsetArray:
+        """The number of every state's letter."""
+        weight = np.left_shift(1, np.arange(len(self.atom)))
+        found: OffsetArray = np.unique(weight @ self.atom, return_inverse=True)[1].reshape(-1)
+        return found
+
+    @property
+    def memories(self) -> int:
+        return len(self.successor)
+
+    def trouble(self) -> str | None:
+        marked = self.memories * (len(self.avoided) + len(self.repeated))
+        pairs = self.atom.shape[1] * self.memories
+        if len(self.atom) > MOST_ATOMS or pairs > MOST_PAIRS or max(marked, 10 * self.memories) > MOST_MARKS:
+            return "the automaton is larger than this program checks"
+        if self.successor.size == 0 or self.successor.max() >= self.memories:
+            return "the automaton leads nowhere"
+        if self.letters.max() + 1 != self.successor.shape[1]:
+            return "the automaton does not read the letters that occur"
+        return "a mark of no pair" if self.pair.max(initial=-1) >= len(self.avoided) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,53 +52,11 @@ class Progress:
             if self.game.nature_owns(owner) and not single:
                 moves = _some(n, lower, upper, good, bound.take(successor), strict[rows], owner)
             else:
-                moves = _every(n, lower, upper, good, single)
+                moves = moves_always(n, lower, upper, good, single)
             result[rows] |= moves
-        return self._by_state(result, np.zeros(len(result), dtype=np.bool_), owner)
+        return self.by_state(result, np.zeros(len(result), dtype=np.bool_), owner)
 
-    def misses(self, endless: BoolArray) -> BoolArray:
-        """States from which maximisers stay within `endless`, or reach a smaller rank of it."""
-        down, stay, _ = self._levels(endless, self.ranking)
-        return self._by_state(down, stay, "MAX")
-
-    def earns_forever(self, endless: BoolArray, earns: BoolArray) -> BoolArray:
-        """States from which maximisers reach a smaller layer, or stay in theirs and earn again and again."""
-        layer = self.ranking // (len(self.ranking) + 1)
-        sooner, stay, closer = self._levels(endless, layer)
-        moves = earns | closer
-        if self.game.weight is None:
-            return self._by_state(sooner | (stay & moves), np.zeros(len(stay), dtype=np.bool_), "MAX")
-        starts, used = self.game.choice_start[:-1], self.game.weight > 0
-        result: BoolArray = np.logical_or.reduceat(sooner & used, starts) | (
-            np.logical_and.reduceat(stay | ~used, starts) & np.logical_or.reduceat(moves & used, starts)
-        )
-        return result
-
-    def _levels(self, endless: BoolArray, level: OffsetArray) -> tuple[BoolArray, BoolArray, BoolArray]:
-        """Of every choice: a smaller level of `endless` is reached with positive probability; levels no
-        larger are
-        never left; within these a smaller rank is reached with positive probability."""
-        n, count = self.boxes.n, len(self.state)
-        down, stay, closer = (np.zeros(count, dtype=np.bool_) for _ in range(3))
-        for rows, table, single in self.boxes.blocks():
-            here, successor = self.state[rows][:, None], self.boxes.successor[table]
-            lower, upper = self.boxes.rows(table)
-            smaller = endless[successor] & (level[successor] < level[here])
-            inside = endless[successor] & (level[successor] <= level[here])
-            nearer = inside & (self.ranking[successor] < self.ranking[here])
-            if self.game.nature_owns("MAX") and not single:
-                down[rows] = np.any(smaller & can_be_positive(n, lower, upper), axis=1)
-                within = np.where(inside, upper, 0)
-                stay[rows] = ~np.any(~inside & (lower > 0), axis=1) & ~sums_below_one(n, within)
-                # She must stay within the level and come closer with one distribution.
-                closer[rows] = np.any(nearer & can_be_positive(n, lower, within), axis=1)
-            else:
-                down[rows] = _every(n, lower, upper, smaller, single)
-                stay[rows] = ~np.any(~inside & (upper > 0), axis=1)
-                closer[rows] = _every(n, lower, upper, nearer, single)
-        return down, stay, closer
-
-    def _by_state(self, moves: BoolArray, stays: BoolArray, owner: str) -> BoolArray:
+    def by_state(self, moves: BoolArray, stays: BoolArray, owner: str) -> BoolArray:
         """From choices to states: the witness's, all of an opponent's, or a mixture.
 
         A mixture moves if one of its choices does, and stays only if all of them do.
@@ -117,7 +75,7 @@ class Progress:
         return result
 
 
-def _every(n: Arithmetic, lower: Numbers, upper: Numbers, good: BoolArray, single: bool) -> BoolArray:
+def moves_always(n: Arithmetic, lower: Numbers, upper: Numbers, good: BoolArray, single: bool) -> BoolArray:
     """Every distribution of the box gives `good` a positive probability."""
     result: BoolArray = np.any(good & (lower > 0), axis=1)
     unsure = np.flatnonzero(~result)

@@ -46,7 +46,9 @@ def prove(
     value = Vector.of(game.n, bound)
     bias = hints.upper_bias if upward else hints.lower_bias
     if bias is not None:
-        return [_averages(game, value, Vector.of(game.n, bias), upward)], value
+        from tightrope.certificate.game.average import bounds_average
+
+        return [bounds_average(game, value, Vector.of(game.n, bias), upward)], value
     checks = _inductive(game, value, bound, Progress(game, ranking), upward)
     if objective.lower_steps > 0:
         value = _back_up(game, value, objective.lower_steps, upward, counted=False)
@@ -68,30 +70,6 @@ def _inductive(game: Game, value: Vector, bound: FloatArray, progress: Progress,
     return [first, *_stops(game, bound, per_choice, progress, upward)]
 
 
-def _averages(game: Game, gain: Vector, bias: Vector, upward: bool) -> Check:
-    """Is gain ≥ p·gain and gain + bias ≥ r + p·bias (≤ for a lower bound), with one p for both?
-
-    Where nature owns the bound, one of the two is asked of her best p and the other one of every p.
-    """
-    owner, side, sign = ("MIN", "upper", 1) if upward else ("MAX", "lower", -1)
-    state = np.repeat(np.arange(game.states), np.diff(game.choice_start))
-    slack = game.n.error(1, abs(gain.number) + abs(bias.number))
-    total = gain.number + bias.number - sign * slack
-    game.n.require_finite(total)
-    anyway = replace(game, objective=replace(game.objective, nature="ANY"))
-    holds = np.zeros(len(state), dtype=np.bool_)
-    for one, other in ((game, anyway), (anyway, game)):
-        kept = replace(one, reward=game.n.zeros(len(state))).choices(gain, upward).number
-        earned = other.choices(bias, upward).number
-        holds |= (sign * kept <= sign * gain.number[state]) & (sign * earned <= sign * total[state])
-    if game.agent_owns(owner):
-        assert game.witness is not None
-        wrong = ~holds[game.witness]
-    else:
-        wrong = ~np.logical_and.reduceat(holds, game.choice_start[:-1])
-    return Check.everywhere(f"the {side} gain and its bias bound the average", wrong, "state")
-
-
 def _stops(
     game: Game, bound: FloatArray, per_choice: Vector, progress: Progress, upward: bool
 ) -> list[Check]:
@@ -111,22 +89,22 @@ def _stops(
         strict = game.strict(per_choice, value, True)
         missing = finite & ~boundary & ~progress.towards(boundary, "MIN", value, strict)
         return [Check.everywhere("the play behind the upper bound reaches the target", missing, "state")]
-    endless = ~boundary & ~finite
-    if kind == "REACH_REWARD":
-        unsure = endless & ~progress.misses(endless)
-        return [Check.everywhere("the target is missed where the lower bound is infinite", unsure, "state")]
-    earns = game.reward > 0 if kind == "TOTAL" else None
-    strict = game.strict(per_choice, value, False)
-    needed = ~boundary & finite & (bound > 0)
-    missing = needed & ~progress.towards(boundary | (bound <= 0), "MAX", value, strict, earns)
-    stops = Check.everywhere("the play behind the lower bound stops", missing, "state")
-    if earns is None:
-        return [stops]
-    unsure = endless & ~progress.earns_forever(endless, earns)
-    return [
-        stops,
-        Check.everywhere("the reward never ends where the lower bound is infinite", unsure, "state"),
-    ]
+    checks, earns = list[Check](), game.reward > 0
+    if kind != "REACH_REWARD":
+        strict = game.strict(per_choice, value, False)
+        moved = progress.towards(boundary | (bound <= 0), "MAX", value, strict, earns)
+        missing = ~boundary & finite & (bound > 0) & ~moved
+        checks = [Check.everywhere("the play behind the lower bound stops", missing, "state")]
+    if (endless := ~boundary & ~finite).any():
+        from tightrope.certificate.game.endless import earns_forever, misses
+
+        if kind == "REACH_REWARD":
+            words, sure = "the target is missed", misses(progress, endless)
+        else:
+            words, sure = "the reward never ends", earns_forever(progress, endless, earns)
+        unsure = endless & ~sure
+        checks.append(Check.everywhere(f"{words} where the lower bound is infinite", unsure, "state"))
+    return checks
 
 
 def _at_the_end(game: Game) -> Vector:

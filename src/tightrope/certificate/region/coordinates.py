@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from tightrope.certificate.evidence import Domain
 from tightrope.certificate.format.fields import Polynomial, Polynomials
-from tightrope.certificate.problem import Domain
 from tightrope.certificate.region.polynomials import (
     ONE,
     ZERO,
@@ -110,15 +110,6 @@ class Space:
                 lower.append(low)
                 upper.append(high)
         return lower, upper
-
-    def contains(self, free: Sequence[Fraction]) -> bool:
-        """Whether the parameters with these free ones lie in the domain."""
-        x = self.lifted(free)
-        return all(
-            sum((a * v for a, v in zip(row[0], x, strict=True) if a), ZERO) <= row[1]
-            for row in self.domain_rows()
-            if row is not None
-        )
 
     def lifted(self, free: Sequence[Fraction]) -> list[Fraction]:
         """All coordinates of a point."""

@@ -12,7 +12,7 @@ one, or not optimal, gives a worse bound, never a wrong one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,12 @@ class Rows:
         spread = spread + 2 * (error * self.reach).sum(axis=1)
         total: Numbers = paid.sum(axis=1) + over_box.sum(axis=1) + spread
         return total
+
+
+class Support(Protocol):
+    """Whoever bounds directions·x over the region, direction i in the way which[i]."""
+
+    def upper_bounds(self, directions: Numbers, which: Any) -> Numbers: ...
 
 
 class BasisTable:

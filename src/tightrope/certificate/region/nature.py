@@ -9,7 +9,7 @@ better of the two counts. Only a maximum from above and a minimum from below are
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,15 +17,10 @@ from tightrope.certificate.format.fields import Polynomials
 from tightrope.certificate.game.nature import Boxes, Vector
 from tightrope.certificate.numbers import Numbers
 from tightrope.certificate.region.coordinates import Space
+from tightrope.certificate.region.duality import Support
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 _BLOCK = 1 << 15
-
-
-class Support(Protocol):
-    """Whoever bounds directions·x over the region, direction i in the way which[i]."""
-
-    def upper_bounds(self, directions: Numbers, which: Any) -> Numbers: ...
 
 
 @dataclass(frozen=True, eq=False)

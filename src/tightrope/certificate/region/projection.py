@@ -19,8 +19,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.certificate.claim import RegionHints
 from tightrope.certificate.format.fields import Polynomials
+from tightrope.certificate.hints import RegionHints
 from tightrope.certificate.numbers import RATIONAL
 from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import Rows, upper_bounds
@@ -104,19 +104,6 @@ class Bounds:
         if (expression, side) in self.bases:
             found.append(self.bases[expression, side])
         return min(found) if side else max(found)
-
-    def reward(self, expression: int) -> Interval:
-        """The ends of a polynomial that is no probability: its range over the boxes, and what bases prove."""
-        polynomial, domain = self.polynomials[expression], self.space.domain
-        low, high = polynomial_range(polynomial, domain.lower, domain.upper, True)
-        if self.box is not None:
-            least, most = polynomial_range(self.space.in_free(polynomial), *self.box, True)
-            low, high = max(low, least), min(high, most)
-        low, high = (
-            max(low, self.bases.get((expression, 0), low)),
-            min(high, self.bases.get((expression, 1), high)),
-        )
-        return min(low, high), max(low, high)
 
     def without_region(self, expression: int, side: int) -> list[Fraction]:
         """What is plain, and what events say."""

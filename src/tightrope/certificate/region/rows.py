@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from tightrope.certificate.format.fields import Polynomial
 from tightrope.certificate.numbers import Arithmetic, Numbers
@@ -45,20 +45,14 @@ class Origin(IntEnum):
     COST = 9
 
 
-@runtime_checkable
 class Source(Protocol):
-    """Whoever can write down the rows of an origin; a name that means nothing is a ValueError."""
+    """Whoever can write down the rows of an origin, tangents at the file's points; a name that means nothing
+    is a ValueError."""
 
-    def row(self, index: int, part: int) -> Row: ...
-
-
-class Convex(Protocol):
-    """Whoever can write down tangents, at points or in directions of the file."""
-
-    def tangent(self, point: FloatArray) -> Row: ...
+    def row(self, index: int, part: int, points: FloatArray) -> Row: ...
 
 
-Sources = Mapping[Origin, Source | Convex]
+Sources = Mapping[Origin, Source]
 
 
 class Writer:
@@ -89,18 +83,11 @@ class Writer:
         if origin == Origin.DOMAIN:
             linear, bound = self._of_domain(index, part)
         elif origin in self.sources:
-            linear, bound = self._from_source(self.sources[Origin(origin)], index, part)
+            linear, bound = self.sources[Origin(origin)].row(index, part, self.points)
         else:
             raise ValueError(f"rows of origin {origin} where there are none")
         self._known[name] = self.n.array([*linear, bound])
         return self._known[name]
-
-    def _from_source(self, source: Source | Convex, index: int, part: int) -> Row:
-        if isinstance(source, Source):
-            return source.row(index, part)
-        if not 0 <= index < len(self.points) or part != 0:
-            raise ValueError("no such tangent")
-        return source.tangent(self.points[index])
 
     def _of_domain(self, index: int, part: int) -> Row:
         row = self._domain[2 * index + part] if part in (0, 1) and 2 * index < len(self._domain) else None
@@ -140,7 +127,7 @@ class Ends:
     def __init__(self, space: Space, polynomials: Sequence[Polynomial | None], lower: Any, upper: Any):
         self.space, self.polynomials, self.lower, self.upper = space, polynomials, lower, upper
 
-    def row(self, index: int, part: int) -> Row:
+    def row(self, index: int, part: int, points: FloatArray) -> Row:
         polynomial = self.polynomials[index] if index < len(self.polynomials) and part in (0, 1) else None
         if polynomial is None:
             raise ValueError("no such event or expression")
@@ -148,3 +135,10 @@ class Ends:
         if part == 0:
             return linear, Fraction(float(self.upper[index])) - constant
         return [-a for a in linear], constant - Fraction(float(self.lower[index]))
+
+
+def point_of(points: FloatArray, index: int, part: int) -> FloatArray:
+    """The point that a tangent's name means."""
+    if not 0 <= index < len(points) or part != 0:
+        raise ValueError("no such tangent")
+    return points[index]

@@ -11,29 +11,26 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.certificate.format.fields import Polynomials
-from tightrope.certificate.numbers import Arithmetic
-from tightrope.certificate.region.coordinates import Row, Space
+from tightrope.certificate.numbers import log_below
+from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.polynomials import Terms, add, is_constant
-from tightrope.certificate.statistics.intervals import log_below
-from tightrope.certificate.statistics.outcomes import Outcomes
+from tightrope.certificate.statistics.statements import Setting
+from tightrope.numerics.arrays import FloatArray
 
 
 class Balls:
     """The balls of all groups at level γ each."""
 
-    def __init__(
-        self, n: Arithmetic, space: Space, polynomials: Polynomials, outcomes: Outcomes, delta: Fraction
-    ):
-        self.n, self.space, self.polynomials, self.outcomes = n, space, polynomials, outcomes
-        unknown = np.array([not is_constant(p) for p in polynomials])[outcomes.expression]
+    def __init__(self, about: Setting, delta: Fraction):
+        self.about, outcomes = about, about.outcomes
+        unknown = np.array([not is_constant(p) for p in about.polynomials])[outcomes.expression]
         self.uncertain = np.logical_or.reduceat(unknown, outcomes.start[:-1])
         self.statements = int(self.uncertain.sum())
-        self.log_level = log_below(n, delta / max(self.statements, 1))
+        self.log_level = log_below(about.n, delta / max(self.statements, 1))
 
-    def row(self, index: int, part: int) -> Row:
+    def row(self, index: int, part: int, points: FloatArray) -> Row:
         """Choice `index` and the set of outcomes in the bits of `part`."""
-        outcomes, n = self.outcomes, self.n
+        outcomes, n = self.about.outcomes, self.about.n
         group = int(outcomes.of_choice[index]) if index < len(outcomes.of_choice) else -1
         first, last = outcomes.start[group : group + 2].tolist() if group >= 0 else (0, 0)
         width, trials = last - first, int(outcomes.seen[first:last].sum())
@@ -45,8 +42,8 @@ class Balls:
         share = 0
         for o in range(first, last):
             if part >> (o - first) & 1:
-                polynomial = self.polynomials[int(outcomes.expression[o])]
+                polynomial = self.about.polynomials[int(outcomes.expression[o])]
                 total = add(total, polynomial, int(outcomes.multiplicity[o]))
                 share += int(outcomes.seen[o])
-        linear, constant = self.space.affine(total)
+        linear, constant = self.about.space.affine(total)
         return linear, Fraction(share, trials) + n.fractions(radius)[0] / 2 - constant

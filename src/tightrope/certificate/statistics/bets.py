@@ -24,10 +24,11 @@ from math import exp, log, prod
 
 import numpy as np
 
-from tightrope.certificate.problem import Data, Problem
-from tightrope.certificate.region.coordinates import Space
+from tightrope.certificate.evidence import Data
+from tightrope.certificate.problem import Problem
 from tightrope.certificate.statistics.likelihood import Predictor, planned_ends
 from tightrope.certificate.statistics.outcomes import Outcomes, totals
+from tightrope.certificate.statistics.statements import Setting
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.betting import GRID, MOST_SUCCESSORS, BetPolicy, Table
 from tightrope.numerics.question import Question
@@ -101,12 +102,10 @@ class Bets:
     ends of a given policy's value, else the one that the agent wants to move.
     """
 
-    def __init__(
-        self, problem: Problem, data: Data, space: Space, outcomes: Outcomes, given: FloatArray | None
-    ):
+    def __init__(self, about: Setting, data: Data, given: FloatArray | None):
         """`given`: the weights of the choices of a policy that is given."""
+        problem, space, outcomes, expression = about.problem, about.space, about.outcomes, about.expression
         question = _question(problem)
-        assert problem.polynomial is not None and problem.expression is not None
         self.given = given is not None
         self.sides = (0, 1) if self.given else (int(question.maximises == question.complement),)
         sizes = [int(data.batch_count[a:b].sum()) for a, b in pairwise(data.batch_start.tolist())]
@@ -117,7 +116,7 @@ class Bets:
         if max(prod(shape), len(placed) * problem.graph.transitions // 30) > MOST_WORK:
             raise ValueError("there are more bets than this program checks")
         self.stake, self.seen = np.zeros(shape), np.zeros(shape[2:], dtype=np.int64)
-        forms = [space.affine(polynomial) for polynomial in problem.polynomial]
+        forms = [space.affine(polynomial) for polynomial in about.polynomials]
         linear = np.array([[float(a) for a in row] for row, _ in forms]).reshape(-1, space.size)
         constant = np.array([float(c) for _, c in forms])
         predictor = Predictor(space, linear, constant)
@@ -126,13 +125,13 @@ class Bets:
         of_transition = outcomes.of_transition(problem)
         unknown, level = linear.any(axis=1), -log(self.side)
         for number, batch in enumerate(placed):
-            weight = totals(data, problem.expression, len(forms), 0, batch) * unknown.astype(np.float64)
+            weight = totals(data, expression, len(forms), 0, batch) * unknown.astype(np.float64)
             t = table.estimate(t, weight)
             x, jacobian = predictor.search.lifted(t)
-            probability = np.clip(linear @ x + constant, 0.0, 1.0)[problem.expression]
+            probability = np.clip(linear @ x + constant, 0.0, 1.0)[expression]
             found = policy.slopes(probability, self.schedule.share(number))
             if found is not None:
-                along = np.bincount(problem.expression[found[0]], found[1], len(forms)) @ linear @ jacobian
+                along = np.bincount(expression[found[0]], found[1], len(forms)) @ linear @ jacobian
                 for scale, (amount, _) in enumerate(scales):
                     information = table.information(t, weight, amount / self.schedule.so_far[number])
                     for place, side in enumerate(self.sides):

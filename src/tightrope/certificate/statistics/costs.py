@@ -15,16 +15,23 @@ at most u²/2 + u³/3 + u⁴/(4(1−u)).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from tightrope.certificate.evidence import MOST_COUNTS, Data
+from tightrope.certificate.format import fields
 from tightrope.certificate.format.fields import Polynomial
-from tightrope.certificate.numbers import Arithmetic, as_fraction
-from tightrope.certificate.problem import Costs, Problem
-from tightrope.certificate.region.polynomials import ZERO, polynomial_range
-from tightrope.certificate.statistics.intervals import log_below
+from tightrope.certificate.hints import LearnedHints
+from tightrope.certificate.numbers import Arithmetic, as_fraction, log_below
+from tightrope.certificate.problem import Problem
+from tightrope.certificate.region.polynomials import ONE, ZERO, polynomial_range
+from tightrope.certificate.region.rows import Ends, Origin
+from tightrope.certificate.statistics.statements import Setting, Statements
+from tightrope.certificate.verdict import Check
+from tightrope.numerics.arrays import OffsetArray
 
 SCALES, PASSES, HALVINGS = 26, 8, 30
 
@@ -34,6 +41,52 @@ _Group = tuple[Fraction, Fraction, int, Fraction, Fraction]
 
 _Curve = tuple[Fraction, Fraction, Fraction]
 """a + b·q + c·q²."""
+
+
+def share_of_costs(data: Data, known: bool) -> Fraction:
+    """The share of δ that costs have: half of it, all where the probabilities are `known`."""
+    if known and not data.has_intervals:
+        raise ValueError("a statement about probabilities that are all known")
+    return ONE if known else ONE / 2
+
+
+def prove_costs(
+    about: Setting, costs: Costs, hints: LearnedHints, delta: Fraction, found: Statements
+) -> Statements:
+    """Are these intervals of the rewards at their part δ? Beside what was found of probabilities."""
+    if not found.check.passed:
+        return found
+    if hints.cost_lower is None or hints.cost_upper is None:
+        raise ValueError("costs without intervals")
+    events = CostEvents(about.problem, costs)
+    wrong = events.unproved(about.n, delta, hints.cost_lower, hints.cost_upper)
+    check = Check.everywhere("rewards' intervals follow from the costs", wrong, "reward")
+    if check.passed:
+        words = f"{len(wrong)} rewards share δ = {float(delta):g}, {int(events.costs.count.sum())} costs"
+        check = replace(found.check, detail=f"{found.check.detail}; {words}")
+    ends = Ends(about.space, events.polynomials, hints.cost_lower, hints.cost_upper)
+    return replace(found, check=check, sources={**found.sources, Origin.COST: ends})
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """Costs that were seen at transitions: how many, their sum and that of their squares. They lie within
+    [lower, upper], or their standard deviation given the past is at most `deviation`."""
+
+    transition: OffsetArray = fields.integers("costs")
+    count: OffsetArray = fields.integers("costs", least=1, most=MOST_COUNTS)
+    total: tuple[Fraction, ...] = fields.rationals("costs")
+    square: tuple[Fraction, ...] = fields.rationals("costs")
+    lower: float | None = fields.real(optional=True)
+    upper: float | None = fields.real(optional=True)
+    deviation: float | None = fields.real(least=5e-324, optional=True)
+
+    def trouble(self) -> str | None:
+        if np.any(np.diff(self.transition) <= 0):
+            return "the transitions of costs do not rise strictly"
+        ranged = self.lower is not None and self.upper is not None and self.lower < self.upper
+        bare = self.lower is None and self.upper is None and self.deviation is not None
+        return None if (ranged and self.deviation is None) or bare else "costs need a range or a deviation"
 
 
 class CostEvents:

@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.format.fields import Polynomials
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, Arithmetic, Numbers, as_fraction
-from tightrope.certificate.region.coordinates import Row, Space
+from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, Numbers, as_fraction, log_below
+from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.polynomials import ZERO, add, is_constant
-from tightrope.certificate.statistics.intervals import log_below
-from tightrope.certificate.statistics.outcomes import Outcomes
+from tightrope.certificate.region.rows import point_of
+from tightrope.certificate.statistics.statements import Setting
 from tightrope.numerics.arrays import FloatArray
 
 _RIDGE = Fraction(1, 10)
@@ -36,14 +35,12 @@ class Ellipsoid:
     What is worked out once is rational; bounds at the choices of a model are in the given arithmetic.
     """
 
-    def __init__(
-        self, n: Arithmetic, space: Space, polynomials: Polynomials, outcomes: Outcomes, delta: Fraction
-    ):
-        self.n, self.size = n, space.size
-        lower, upper = space.start_box()
+    def __init__(self, about: Setting, delta: Fraction):
+        self.n, self.size, n = about.n, about.space.size, about.n
+        lower, upper = about.space.start_box()
         self.origin = [(a + b) / 2 for a, b in zip(lower, upper, strict=True)]
         self.half = [(b - a) / 2 or _NO_WIDTH for a, b in zip(lower, upper, strict=True)]
-        matrix, vector = self._normal_equations(space, polynomials, outcomes)
+        matrix, vector = self._normal_equations(about)
         factor, log_determinant, stretch = _factorise(matrix)
         centre, missed = _find_centre(matrix, vector, factor)
         growth = log_determinant - self.size * log_below(RATIONAL, _RIDGE)
@@ -53,9 +50,9 @@ class Ellipsoid:
         self._radius = n.array([self.radius])[0] * (1 + 4 * n.epsilon)
         self._origin, self._half = n.array(self.origin), n.array(self.half)
 
-    def tangent(self, direction: FloatArray) -> Row:
-        """The bound in a direction, as a row."""
-        exact = self.n.array(direction.reshape(1, -1))
+    def row(self, index: int, part: int, points: FloatArray) -> Row:
+        """The bound in a direction that is a point of the file."""
+        exact = self.n.array(point_of(points, index, part).reshape(1, -1))
         return self.n.fractions(exact), self.n.fractions(self.upper_bounds(exact, None))[0]
 
     def upper_bounds(self, directions: Numbers, which: Any) -> Numbers:
@@ -76,13 +73,11 @@ class Ellipsoid:
         total: Numbers = value + self._radius * norm + error
         return total
 
-    def _normal_equations(
-        self, space: Space, polynomials: Polynomials, outcomes: Outcomes
-    ) -> tuple[Numbers, Numbers]:
+    def _normal_equations(self, about: Setting) -> tuple[Numbers, Numbers]:
         """V and Σ Bᵀ(Y − c): outcomes are pooled by expression and multiplicity first."""
-        kinds, number = np.unique(
-            np.stack([outcomes.expression, outcomes.multiplicity], axis=1), axis=0, return_inverse=True
-        )
+        outcomes, polynomials = about.outcomes, about.polynomials
+        named = np.stack([outcomes.expression, outcomes.multiplicity], axis=1)
+        kinds, number = np.unique(named, axis=0, return_inverse=True)
         times, hits = np.zeros((2, len(kinds)), dtype=np.int64)
         np.add.at(times, number.reshape(-1), outcomes.visits[outcomes.owner])
         np.add.at(hits, number.reshape(-1), outcomes.seen)
@@ -91,7 +86,7 @@ class Ellipsoid:
         for (e, m), tried, hit in zip(kinds.tolist(), times.tolist(), hits.tolist(), strict=True):
             if tried == 0 or is_constant(polynomials[e]):
                 continue
-            linear, level = space.affine(add({}, polynomials[e], m))
+            linear, level = about.space.affine(add({}, polynomials[e], m))
             slope = [(j, a * self.half[j]) for j, a in enumerate(linear) if a]
             level += sum((linear[j] * self.origin[j] for j, _ in slope), ZERO)
             for i, a in slope:

@@ -1,4 +1,11 @@
-"""Is [lower, upper] an interval of the stated method for K successes in N trials, or a wider one?
+"""Events, which pool the outcomes of choices, with successes and trials.
+
+An *event* is a polynomial g that is the probability of an outcome, where `paired` also that of 1 − g. A visit
+to a choice with an outcome of probability g is a trial of g; each visit is at most one, chosen by the model
+alone. Every outcome of unknown probability belongs to an event, seen or not, so that nothing seen decides how
+δ is shared.
+
+Is [lower, upper] an interval of the stated method for K successes in N trials, or a wider one?
 
 * clopper-pearson  P(Bin(N, lower) ≥ K) ≤ γ/2 and P(Bin(N, upper) ≤ K) ≤ γ/2.
 * hoeffding        the ends are at least √(log(2/γ)/(2N)) away from K/N.
@@ -12,17 +19,23 @@ comes with its error, and errors are added up.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import factorial
 from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.numbers import Arithmetic, Numbers
-from tightrope.certificate.statistics.outcomes import Ints
+from tightrope.certificate.evidence import Data
+from tightrope.certificate.format.fields import Polynomials
+from tightrope.certificate.numbers import Arithmetic, Numbers, log_below
+from tightrope.certificate.region.polynomials import ONE, Key, Terms, add, is_constant, key
+from tightrope.certificate.region.rows import Ends, Origin
+from tightrope.certificate.statistics.outcomes import Ints, Outcomes, totals
+from tightrope.certificate.statistics.statements import Setting, Statements
+from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, FloatArray
 
-METHODS = ("clopper-pearson", "hoeffding", "beta-binomial")
 _SMALL = 33
 _SERIES = [Fraction(1, 12), Fraction(-1, 360), Fraction(1, 1260), Fraction(-1, 1680), Fraction(1, 1188)]
 _SERIES.append(Fraction(-691, 360360))
@@ -30,6 +43,78 @@ _LOG_TWO_PI = Fraction(18378770664093454835606594728112352797228, 10**40)
 _ENOUGH = Fraction(1, 10**13)
 _MOST_TERMS = 100_000
 _BLOCK = 1 << 16
+
+Pair = tuple[FloatArray, FloatArray]
+"""(lower, upper) ends of intervals."""
+
+
+class Events:
+    """The events of a model, in the order of their first expression, with successes and trials."""
+
+    def __init__(self, outcomes: Outcomes, polynomials: Polynomials, paired: bool):
+        pairs = np.stack([outcomes.expression, outcomes.multiplicity], axis=1)
+        distinct, of_pair = np.unique(pairs, axis=0, return_inverse=True)
+        number: dict[Key, tuple[int, bool]] = {}
+        self.polynomials: list[Terms] = []
+        self.links: dict[int, list[tuple[int, int, bool]]] = {}
+        event, flipped = np.full(len(distinct), -1), np.zeros(len(distinct), dtype=np.bool_)
+        for i, (e, m) in enumerate(distinct.tolist()):
+            if is_constant(polynomials[e]):
+                continue
+            polynomial = add({}, polynomials[e], m)
+            if key(polynomial) not in number:
+                if paired:
+                    number[key(add({(): ONE}, polynomial, -1))] = len(self.polynomials), True
+                number[key(polynomial)] = len(self.polynomials), False
+                self.polynomials.append(polynomial)
+            event[i], flipped[i] = number[key(polynomial)]
+            self.links.setdefault(e, []).append((int(event[i]), m, bool(flipped[i])))
+        of_pair = of_pair.reshape(-1)
+        self._count(outcomes, event[of_pair].astype(np.int64), flipped[of_pair])
+
+    def __len__(self) -> int:
+        return len(self.polynomials)
+
+    def _count(self, outcomes: Outcomes, event: Ints, flipped: BoolArray) -> None:
+        """One trial a visit and event: by an outcome of probability g where there is one, else 1 − g."""
+        owner = outcomes.owner
+        order = np.lexsort((outcomes.expression, flipped, event, owner))
+        order = order[event[order] >= 0]
+        new = np.ones(len(order), dtype=np.bool_)
+        new[1:] = (np.diff(owner[order]) != 0) | (np.diff(event[order]) != 0)
+        order = order[new]
+        visits, seen = outcomes.visits[owner[order]], outcomes.seen[order]
+        self.successes, self.trials = np.zeros((2, len(self)), dtype=np.int64)
+        np.add.at(self.trials, event[order], visits)
+        np.add.at(self.successes, event[order], np.where(flipped[order], visits - seen, seen))
+
+
+def prove_events(about: Setting, method: str, events: Events, ends: Pair, delta: Fraction) -> Statements:
+    """Are these intervals of the events, which share δ?"""
+    if len(ends[0]) != len(events):
+        raise ValueError("the intervals do not fit the model's events")
+    check = _prove(about.n, method, "event", (events.successes, events.trials, *ends), delta)
+    return Statements(check, {Origin.EVENT: Ends(about.space, events.polynomials, *ends)}, events.links)
+
+
+def prove_transitions(about: Setting, data: Data, ends: Pair, delta: Fraction) -> Statements:
+    """Are these intervals of the transitions of unknown probability, which share δ?"""
+    start, size = about.problem.graph.transition_start, about.problem.graph.transitions
+    if len(ends[0]) != size:
+        raise ValueError("the intervals do not fit the model's transitions")
+    unknown = np.array([not is_constant(p) for p in about.polynomials])[about.expression]
+    counts = totals(data, np.arange(size), size)
+    trials = np.repeat(np.add.reduceat(counts, start[:-1]), np.diff(start))
+    counted = tuple(of[unknown] for of in (counts, trials, *ends))
+    return Statements(_prove(about.n, data.method, "transition", counted, delta))
+
+
+def _prove(n: Arithmetic, method: str, what: str, counted: tuple[Any, ...], delta: Fraction) -> Check:
+    """Of (successes, trials, lower, upper)."""
+    wrong = Intervals(n, method, (delta or Fraction(1)) / max(len(counted[0]), 1)).unproved(*counted)
+    found = Check.everywhere(f"{what}s' intervals follow from the counts by {method}", wrong, what)
+    words = f"{len(wrong)} {what}s share δ = {float(delta):g}, {int(counted[1].sum())} trials"
+    return replace(found, detail=words) if found.passed else found
 
 
 class Intervals:
@@ -136,9 +221,3 @@ class Intervals:
             term = n.trim((term * ratio)[stay], True)
             total = n.trim(total[stay] + term, True)
         return result, found
-
-
-def log_below(n: Arithmetic, level: Fraction) -> Any:
-    """A number not above log(level)."""
-    value = n.log_down(n.array([level]))[0]
-    return value - 8 * n.epsilon * (abs(value) + 1)

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.format.fields import Polynomials
-from tightrope.certificate.numbers import Arithmetic, Numbers
-from tightrope.certificate.problem import Data
+from tightrope.certificate.evidence import Data
+from tightrope.certificate.numbers import Numbers, log_below
 from tightrope.certificate.region.coordinates import Row, Space
 from tightrope.certificate.region.polynomials import is_constant
-from tightrope.certificate.statistics.intervals import log_below
+from tightrope.certificate.region.rows import point_of
 from tightrope.certificate.statistics.outcomes import Ints, totals
+from tightrope.certificate.statistics.statements import Setting
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
 
@@ -66,16 +66,8 @@ def _within(ends: Any) -> int:
 class Likelihood:
     """T, the weights K_f, and tangents."""
 
-    def __init__(
-        self,
-        n: Arithmetic,
-        space: Space,
-        polynomials: Polynomials,
-        data: Data,
-        expression: Ints,
-        delta: Fraction,
-    ):
-        """`expression` is that of each transition."""
+    def __init__(self, about: Setting, data: Data, delta: Fraction):
+        n, space, polynomials, expression = about.n, about.space, about.polynomials, about.expression
         self.n, self.space = n, space
         unknown = np.array([e for e, p in enumerate(polynomials) if not is_constant(p)], dtype=np.int64)
         if data.batches * (len(unknown) * space.size + 1) > MOST_WORK:
@@ -109,21 +101,22 @@ class Likelihood:
         """The terms of a batch's log-likelihood at its plug-in, rounded down; None without a bound."""
         n, met = self.n, np.flatnonzero(seen)
         exact = [Fraction(float(value)) for value in plug_in]
-        if not self.space.contains(exact):
-            return None
         lifted = self.space.lifted(exact)
+        if not all(_dot(a, lifted) <= b for a, b in filter(None, self.space.domain_rows())):
+            return None
         x = n.array(lifted)
         size = np.abs(self.linear) @ np.abs(x) + np.abs(self.constant)
         value = self.linear @ x + self.constant - (len(x) + 8) * n.epsilon * size
         for e in np.flatnonzero(value < 0).tolist():  # all are probabilities there, seen or not
             linear, constant = self.forms[e]
-            if constant + sum((a * v for a, v in zip(linear, lifted, strict=True)), Fraction(0)) < 0:
+            if constant + _dot(linear, lifted) < 0:
                 return None
         value = value[met]
         return None if np.any(value <= 0) else n.trim(seen[met] * n.log_down(value), False)
 
-    def tangent(self, point: FloatArray) -> Row:
+    def row(self, index: int, part: int, points: FloatArray) -> Row:
         """The tangent at a point; stages of a slab ask for many again."""
+        point = point_of(points, index, part)
         if point.tobytes() not in self._tangents:
             self._tangents[point.tobytes()] = self._tangent(point)
         return self._tangents[point.tobytes()]
@@ -149,6 +142,10 @@ class Likelihood:
     def _sum_up(self, terms: Numbers) -> Any:
         """An upper bound on a sum of terms that are off by a few units each."""
         return terms.sum() + (len(terms) + 16) * self.n.epsilon * np.abs(terms).sum()
+
+
+def _dot(a: list[Fraction], x: list[Fraction]) -> Fraction:
+    return sum((c * v for c, v in zip(a, x, strict=True) if c), Fraction(0))
 
 
 class Predictor:

@@ -1,26 +1,25 @@
-"""What was seen, counted again from batches: outcomes of choices, and events that pool them.
+"""What was seen, counted again from batches: outcomes of choices.
 
 An *outcome* of a choice is a group of m transitions with one expression f; it has the probability m·f.
 Choices with the same outcomes draw from one distribution, so their counts are added up, outcome by outcome.
-
-An *event* is a polynomial g that is the probability of an outcome, where `paired` also that of 1 − g. A visit
-to a choice with an outcome of probability g is a trial of g; each visit is at most one, chosen by the model
-alone. Every outcome of unknown probability belongs to an event, seen or not, so that nothing seen decides how
-δ is shared. Counts are at most 2⁵⁰ together (the door sees to that): sums of them are exact, also in doubles.
+Counts are at most 2⁵⁰ together (the door sees to that): sums of them are exact, also in doubles.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.certificate.format.fields import Polynomials
-from tightrope.certificate.problem import Data, Problem
-from tightrope.certificate.region.polynomials import ONE, Key, Terms, add, is_constant, key
-from tightrope.numerics.arrays import BoolArray
+from tightrope.certificate.problem import Problem
+from tightrope.certificate.region.polynomials import ONE, Terms, add
+
+if TYPE_CHECKING:
+    from tightrope.certificate.evidence import Data
 
 Ints = npt.NDArray[np.int64]
 
@@ -114,44 +113,3 @@ def _number_rows(table: Ints) -> Ints:
         number = number * radix + column
         number = np.searchsorted(np.unique(number), number)
     return number
-
-
-class Events:
-    """The events of a model, in the order of their first expression, with successes and trials."""
-
-    def __init__(self, outcomes: Outcomes, polynomials: Polynomials, paired: bool):
-        pairs = np.stack([outcomes.expression, outcomes.multiplicity], axis=1)
-        distinct, of_pair = np.unique(pairs, axis=0, return_inverse=True)
-        number: dict[Key, tuple[int, bool]] = {}
-        self.polynomials: list[Terms] = []
-        self.links: dict[int, list[tuple[int, int, bool]]] = {}
-        event, flipped = np.full(len(distinct), -1), np.zeros(len(distinct), dtype=np.bool_)
-        for i, (e, m) in enumerate(distinct.tolist()):
-            if is_constant(polynomials[e]):
-                continue
-            polynomial = add({}, polynomials[e], m)
-            if key(polynomial) not in number:
-                if paired:
-                    number[key(add({(): ONE}, polynomial, -1))] = len(self.polynomials), True
-                number[key(polynomial)] = len(self.polynomials), False
-                self.polynomials.append(polynomial)
-            event[i], flipped[i] = number[key(polynomial)]
-            self.links.setdefault(e, []).append((int(event[i]), m, bool(flipped[i])))
-        of_pair = of_pair.reshape(-1)
-        self._count(outcomes, event[of_pair].astype(np.int64), flipped[of_pair])
-
-    def __len__(self) -> int:
-        return len(self.polynomials)
-
-    def _count(self, outcomes: Outcomes, event: Ints, flipped: BoolArray) -> None:
-        """One trial a visit and event: by an outcome of probability g where there is one, else 1 − g."""
-        owner = outcomes.owner
-        order = np.lexsort((outcomes.expression, flipped, event, owner))
-        order = order[event[order] >= 0]
-        new = np.ones(len(order), dtype=np.bool_)
-        new[1:] = (np.diff(owner[order]) != 0) | (np.diff(event[order]) != 0)
-        order = order[new]
-        visits, seen = outcomes.visits[owner[order]], outcomes.seen[order]
-        self.successes, self.trials = np.zeros((2, len(self)), dtype=np.int64)
-        np.add.at(self.trials, event[order], visits)
-        np.add.at(self.successes, event[order], np.where(flipped[order], visits - seen, seen))

@@ -24,13 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import SlabHints
-from tightrope.certificate.format.fields import Polynomials
-from tightrope.certificate.numbers import Arithmetic, Numbers
-from tightrope.certificate.region.coordinates import Row, Space
+from tightrope.certificate.claim import Claim
+from tightrope.certificate.evidence import Data
+from tightrope.certificate.hints import SlabHints
+from tightrope.certificate.numbers import Arithmetic, Numbers, log_below
+from tightrope.certificate.region.coordinates import Row
+from tightrope.certificate.region.rows import Origin
 from tightrope.certificate.statistics.bets import Bets
-from tightrope.certificate.statistics.intervals import log_below
-from tightrope.certificate.statistics.outcomes import Outcomes
+from tightrope.certificate.statistics.likelihood import Likelihood
+from tightrope.certificate.statistics.statements import Setting, Statements
+from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 
 _Terms = tuple[Any, Numbers, Numbers]
@@ -40,25 +43,35 @@ _Line = tuple[Numbers, Numbers, FloatArray]
 """(slopes, constants, what their rounding counts by)."""
 
 
+def prove_bets(about: Setting, data: Data, claims: Sequence[Claim]) -> Statements:
+    """A guard and bets beside it, each at its share of δ; on the policy of the claims that is given."""
+    bets = Bets(about, data, _given(about, claims))
+    guard, slab = Likelihood(about, data, bets.guard), Slab(about, bets)
+    fair, whose = not bets.unfair(about.outcomes), "the given" if bets.given else "the best"
+    words = f"placed {len(bets.schedule.placed)} times on {whose} policy, δ = {data.delta:g}"
+    name = "every bet follows from the batches before it, and is no better than fair"
+    check = Check(name, fair, words if fair else "stakes of a group of outcomes win on average")
+    return Statements(check, {Origin.CUT: guard, Origin.SLAB: slab}, slab=slab, planned=guard.planned)
+
+
+def _given(about: Setting, claims: Sequence[Claim]) -> FloatArray | None:
+    """The weights of the choices of a policy that is given."""
+    claim = next((one for one in claims if one.name == "given policy"), None)
+    if claim is None or claim.choice is None:
+        return None if claim is None else claim.weight
+    return np.bincount(claim.choice, minlength=about.problem.graph.choices).astype(np.float64)
+
+
 class Slab:
     """Rows by (stage, side), as far as bounds were proved."""
 
-    def __init__(
-        self,
-        n: Arithmetic,
-        space: Space,
-        polynomials: Polynomials,
-        outcomes: Outcomes,
-        bets: Bets,
-        rows: Sequence[Sequence[Row]] = (),
-    ):
-        self.n, self.space, self.outcomes, self.bets, self.rows = n, space, outcomes, bets, rows
-        self.polynomials = polynomials
-        self.forms = [space.affine(polynomial) for polynomial in polynomials]
-        self.linear = n.array([a for a, _ in self.forms]).reshape(-1, space.size)
-        self.constant = n.array([c for _, c in self.forms])
+    def __init__(self, about: Setting, bets: Bets, rows: Sequence[Sequence[Row]] = ()):
+        self.about, self.n, self.space, self.bets, self.rows = about, about.n, about.space, bets, rows
+        self.forms = [self.space.affine(polynomial) for polynomial in about.polynomials]
+        self.linear = self.n.array([a for a, _ in self.forms]).reshape(-1, self.space.size)
+        self.constant = self.n.array([c for _, c in self.forms])
 
-    def row(self, index: int, part: int) -> Row:
+    def row(self, index: int, part: int, points: FloatArray) -> Row:
         if not (0 <= index < len(self.rows) and 0 <= part < len(self.rows[index])):
             raise ValueError("no such row of a slab")
         return self.rows[index][part]
@@ -72,7 +85,7 @@ class Slab:
             self._row(place, lower, upper, hints.point[place], hints.share[place].tolist())
             for place in range(sides)
         ]
-        return Slab(self.n, self.space, self.polynomials, self.outcomes, self.bets, [*self.rows, rows])
+        return Slab(self.about, self.bets, [*self.rows, rows])
 
     def _row(
         self, place: int, lower: FloatArray, upper: FloatArray, point: FloatArray, share: list[int]
@@ -104,7 +117,7 @@ class Slab:
         self, stake: FloatArray, lower: FloatArray, upper: FloatArray, near: FloatArray
     ) -> list[_Terms]:
         """Lines below the terms of Λ, by bet and outcome, times how often each was seen."""
-        n, outcomes, seen = self.n, self.outcomes, self.bets.seen
+        n, outcomes, seen = self.n, self.about.outcomes, self.bets.seen
         expression = np.broadcast_to(outcomes.expression, stake.shape)
         low, high = lower[expression], np.maximum(upper, lower)[expression]
         losing = stake < 0

@@ -1,0 +1,137 @@
+"""What has to be believed for each kind of certificate: the modules that checking one loads, in lines."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tightrope.certificate
+from adversary.honest import ALL, REACH, SPREAD, SPREAD_DOMAIN, WALK, Honest
+
+ROOT = Path(tightrope.certificate.__file__).parents[2]
+TABLE = Path(__file__).parents[2] / "docs" / "trust.md"
+GOAL = 2500
+
+COSTLY = WALK.replace("const double p;", "const double p;\nconst double h;").replace("s<3 : 1;", "s<3 : h;")
+COSTS = Honest(
+    "kinds/costs", "learn", "costly.prism", COSTLY,
+    ("--param", "p=0.1:0.9,h=0:4", "--prop", 'R{"cost"}min=? [ F "done" ]'),
+    ("--delta", "0.05", "--region", "polytope", "--sets", "expression", "--cost-range", "0,4"),
+    ("--param", "p=0.1:0.9,h=0:4", "--prop", 'R{"cost"}min=? [ F "done" ]', "--at", "p=0.55,h=1",
+     "--episodes", "60", "--seed", "1", "--raw", "--states", "variables", "--costs", "two-point:0,4"),
+)  # fmt: skip
+BOTH = Honest(
+    "kinds/slab-coupled", "learn", "spread.prism", SPREAD, (*SPREAD_DOMAIN, *REACH),
+    ("--delta", "0.05", "--region", "slab", "--sets", "coupled"),
+    (*SPREAD_DOMAIN, "--at", "p=0.3,q=0.4,r=0.15", "--episodes", "600", "--seed", "1"),
+)  # fmt: skip
+
+KINDS: dict[str, Honest] = {
+    "a value": ALL["point/cost"],
+    "a long-run average": ALL["point/average"],
+    "a temporal formula": ALL["point/temporal"],
+    "the whole domain": ALL["domain/rectangular"],
+    "learned: intervals": ALL["walk/events/tied"],
+    "learned: polytope": ALL["spread/polytope/rectangular"],
+    "learned: L1 balls": ALL["spread/l1/rectangular"],
+    "learned: ellipsoid": ALL["spread/ellipsoid/rectangular"],
+    "learned: likelihood": ALL["spread/likelihood/rectangular"],
+    "learned: slab": ALL["spread/slab/rectangular"],
+    "learned: polytope, with costs": COSTS,
+    "learned: a temporal formula, intervals": ALL["remembered/tied"],
+    "learned: a temporal formula, likelihood": ALL["remembered/rectangular"],
+    "coupled: polytope": ALL["spread/polytope/coupled"],
+    "coupled: slab": BOTH,
+}
+
+LARGER = {
+    "learned: slab",
+    "learned: polytope, with costs",
+    "learned: a temporal formula, intervals",
+    "coupled: polytope",
+    "coupled: slab",
+}
+"""Those that are not within the goal."""
+
+LOADED = """
+import json, os, sys
+import numpy
+for path in sys.argv[1:]:
+    if os.fork() == 0:
+        from tightrope.certificate.checker import check
+        from tightrope.certificate.format.archive import load
+        valid = check(load(path).certificate).valid
+        names = [name for name in sys.modules if name.startswith("tightrope.")]
+        print(json.dumps({"valid": valid, "names": sorted(names)}), flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0
+"""
+
+
+def code_lines(path: Path) -> int:
+    """Lines that are neither blank nor a comment nor within a docstring."""
+    text = path.read_text(encoding="utf-8")
+    words: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            words |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = [line.strip() for line in text.splitlines()]
+    return sum(bool(line) and line[0] != "#" and number not in words for number, line in enumerate(lines, 1))
+
+
+def size_of(module: str) -> int:
+    path = ROOT.joinpath(*module.split("."))
+    return code_lines(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
+
+
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, set[str]]:
+    """The modules of tightrope that a fresh process has loaded once it has checked one certificate."""
+    files = [str(honest.certificate) for honest in KINDS.values()]
+    done = subprocess.run([sys.executable, "-c", LOADED, *files], capture_output=True, text=True, check=True)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert all(one["valid"] for one in found)
+    return {kind: set(one["names"]) for kind, one in zip(KINDS, found, strict=True)}
+
+
+def test_each_kind_rests_on_few_lines_and_the_page_says_on_how_many(loaded: dict[str, set[str]]) -> None:
+    sizes = {
+        kind: sum(size_of(name) for name in names if name.startswith("tightrope.certificate."))
+        for kind, names in loaded.items()
+    }
+    whole = sum(map(code_lines, (ROOT / "tightrope" / "certificate").rglob("*.py")))
+    rows = [f"| {kind} | {size:,} |" for kind, size in {**sizes, "everything": whole}.items()]
+    said = re.findall(r"^\| [^|]* \| [0-9],[0-9]{3} \|$", TABLE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert said == rows, "the table of docs/trust.md should be\n" + "\n".join(rows)
+    assert {kind for kind, size in sizes.items() if size > GOAL} == LARGER
+
+
+def test_a_check_loads_nothing_that_it_checks(loaded: dict[str, set[str]]) -> None:
+    """Beside the kernel itself: errors, names of array types, and searches whose results are used whatever
+    they are."""
+    searches = {"betting", "question", "smoothed_likelihood", "value_slopes"}
+    allowed = {"tightrope.errors", "tightrope.numerics", "tightrope.numerics.arrays"}
+    for kind, names in loaded.items():
+        others = {name for name in names if not name.startswith("tightrope.certificate")} - allowed
+        predicted = "likelihood" in kind or "slab" in kind
+        assert others <= ({f"tightrope.numerics.{name}" for name in searches} if predicted else set()), kind
+
+
+def test_what_one_kind_needs_is_not_loaded_for_others(loaded: dict[str, set[str]]) -> None:
+    def kinds_with(module: str) -> set[str]:
+        return {kind for kind, names in loaded.items() if f"tightrope.certificate.{module}" in names}
+
+    assert kinds_with("game.laws") == {kind for kind in KINDS if kind.startswith("a ")}
+    assert kinds_with("game.product") == {kind for kind in KINDS if "temporal" in kind}
+    assert kinds_with("game.average") == {"a long-run average"}
+    assert kinds_with("coupled.check") == {kind for kind in KINDS if kind.startswith("coupled")}
+    assert kinds_with("statistics.bets") == {kind for kind in KINDS if "slab" in kind}
+    assert kinds_with("statistics.ellipsoid") == {"learned: ellipsoid"}
+    assert kinds_with("statistics.balls") == {"learned: L1 balls"}
+    assert kinds_with("statistics.costs") == {"learned: polytope, with costs"}

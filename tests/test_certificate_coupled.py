@@ -12,10 +12,12 @@ import pytest
 from cases.learned_certificates import failures, moved, values
 from coupled_proofs import Prover, base_certificate, loop_model, objective_of, value_at
 from learning_cases import FAMILIES, case, counts_of
+from tightrope.certificate.checker import check
 from tightrope.certificate.coupled.hints import CoupledHints
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.model.objective import ObjectiveKind
 from tightrope.model.structure import RewardStructure
@@ -235,3 +237,10 @@ def test_learned_proofs_do_not_survive_other_counts_or_rows(tmp_path):
     save_certificate(certificate, tmp_path / "a.cert")
     again = load(tmp_path / "a.cert").certificate
     assert values(again) == values(certificate) and failures(again) == []
+
+
+def test_a_proof_that_nobody_checks_is_refused():
+    """It would prove nothing, but the output would call the sets coupled."""
+    certificate = by_hand()
+    with pytest.raises(InputError, match="a coupled proof of no claim"):
+        check(with_proof(certificate, replace(proof_of(certificate), claim=1)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 from adversary.archive import Forgery
 from adversary.honest import ALL, Honest
 from adversary.judge import verify
+from tightrope.certificate.checker import check
+from tightrope.certificate.format.archive import load
+from tightrope.proof.certificate_file import save_certificate
 
 STATEMENT = {
     "problem.data.delta",
@@ -157,3 +161,21 @@ def test_another_policy_is_refused() -> None:
     mixed = ALL["point/mixed"]
     verdict = verify(given.certificate, *binding_of(given, policy=str(mixed.folder() / "policy.json")))
     assert verdict.code == 1 and "polic" in verdict.err
+
+
+def test_a_policy_is_tied_to_the_claim_that_is_called_given(tmp_path: Path) -> None:
+    """The user's policy stands in the file, as its robust one; what is called given is a better one."""
+    honest = ALL["point/given"]
+    certificate, other = (load(one.certificate).certificate for one in (honest, ALL["point/reach"]))
+    (given,), (hints,) = certificate.claims, certificate.values
+    (asked,), (best,) = other.claims, other.values
+    better = replace(asked, name="given policy", policy="fixed", choice=best.witness)
+    forged = replace(
+        certificate,
+        claims=(replace(given, name="robust policy"), better),
+        values=(hints, replace(best, witness=None)),
+    )
+    assert check(forged).valid and better.lower > given.upper
+    save_certificate(forged, tmp_path / "forged.cert")
+    verdict = verify(tmp_path / "forged.cert", *honest.binding())
+    assert verdict.code == 1 and "its given policy is another one" in verdict.err

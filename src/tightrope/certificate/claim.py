@@ -100,6 +100,9 @@ class Certificate(_Compared):
             return "two claims have one name"
         if (self.learned is not None) != (self.problem.law == "domain"):
             return "hints about sets are for models over a domain, and they need them"
+        proofs = () if self.learned is None else self.learned.coupled
+        if any(proof.claim >= len(self.claims) or self.problem.automaton is not None for proof in proofs):
+            return "a coupled proof of no claim, or of a temporal formula"
         for number, (claim, hints) in enumerate(zip(self.claims, self.values, strict=True)):
             if self.problem.automaton is not None:  # what they must fit is derived
                 learned = self.learned is not None and (claim.name, claim.policy) == _REMEMBERS

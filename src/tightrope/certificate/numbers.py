@@ -138,7 +138,7 @@ class _Rational(Arithmetic):
 
     def array(self, values: Any) -> Numbers:
         given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-        return self._apply(_exactly, given)
+        return self._apply(quick, given)
 
     def zeros(self, shape: int | tuple[int, ...]) -> Numbers:
         return np.full(shape, _rational(0), dtype=object)
@@ -161,7 +161,7 @@ class _Rational(Arithmetic):
         return self._each(array, lambda value: -_log_up(1 / value if value else value))
 
     def _each(self, array: Numbers, function: Callable[[Fraction], Fraction]) -> Numbers:
-        return self._apply(lambda value: _exactly(function(as_fraction(value))), array)
+        return self._apply(lambda value: quick(function(as_fraction(value))), array)
 
 
 LONGDOUBLE: Arithmetic = Arithmetic()
@@ -176,14 +176,17 @@ def log_below(n: Arithmetic, level: Fraction) -> Any:
 
 def as_fraction(value: Any) -> Fraction:
     """A number of either arithmetic, exactly."""
-    if isinstance(value, Fraction | int | float):
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, int | float):
         return Fraction(value)
     if isinstance(value, np.longdouble):
         return Fraction(*value.as_integer_ratio())
     return Fraction(int(value.p), int(value.q))
 
 
-def _exactly(value: Any) -> Any:
+def quick(value: Any) -> Any:
+    """A number as what arrays of rationals hold: the same, and quicker to calculate with."""
     if isinstance(value, float | np.longdouble):
         return _rational(*value.as_integer_ratio())
     return _rational(value.numerator, value.denominator) if isinstance(value, Fraction) else _rational(value)
@@ -194,6 +197,8 @@ def _nearest(value: Any) -> np.longdouble:
     if isinstance(value, float | np.longdouble):
         return np.longdouble(value)
     exact = as_fraction(value)
+    if max(abs(exact.numerator), exact.denominator) < 2**53:  # both are numbers of ours
+        return np.longdouble(exact.numerator) / np.longdouble(exact.denominator)
     mantissa, shift = _scale(abs(exact), 128)
     near: np.longdouble = np.ldexp(np.longdouble(mantissa), -shift)
     return -near if exact < 0 else near

@@ -189,6 +189,8 @@ def _data_difference(problem: Problem, counts: Counts) -> str | None:
 
 
 def _policy_difference(certificate: Certificate, policy: Policy) -> str | None:
+    """The user's policy is the one that a claim calls given, or where there is none that of another claim."""
+    same = []
     for claim in certificate.claims:
         taken = claim.weight
         if claim.choice is not None:
@@ -196,8 +198,13 @@ def _policy_difference(certificate: Certificate, policy: Policy) -> str | None:
             taken[claim.choice] = 1.0
         own = len(policy.probability)  # behind these, states in the middle of a step have one choice each
         if taken is not None and np.array_equal(taken[:own], policy.probability):
-            return None
-    return "other policies than the given one"
+            same.append(claim.name)
+    given = any(claim.name == "given policy" for claim in certificate.claims)
+    if not same:
+        return "other policies than the given one"
+    if given and "given policy" not in same:
+        return f"another policy: yours is its {same[0]}, and its given policy is another one"
+    return None
 
 
 def _differs(what: str, field: str | None) -> str | None:

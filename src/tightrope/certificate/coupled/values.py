@@ -82,8 +82,9 @@ def total_doubt(n: Arithmetic, doubt: Numbers, base: Numbers, along: Numbers, y:
     error = (y.shape[1] + 8) * 2.0**-52 * (doubt @ size) + len(base) * 1e-290
     step = max(1, _BLOCK // max(len(base), 1))
     parts = [doubt @ np.abs(base[:, None] + along @ y[i : i + step].T) for i in range(0, len(y), step)]
-    total: Numbers = n.array(np.concatenate(parts) + error)
-    return total * (1 + (len(base) + y.shape[1] + 100) * 2.0**-52)
+    slack = 1 + (len(base) + y.shape[1] + 100) * 2.0**-52
+    total: Numbers = n.array(np.concatenate(parts) + error) * slack
+    return total
 
 
 def _ends(n: Arithmetic, start: Any, pairs: tuple[Any, Any], slack: Any) -> Ends:

@@ -96,10 +96,10 @@ class Game:
         slack = n.error(2 * np.diff(self.choice_start) + 6, np.add.reduceat(weight * abs(value), starts))
         mean = mean + slack if upward else mean - slack
         mean = np.where(count == 1, np.add.reduceat(value, starts), mean)
-        inner, outer, other = np.maximum, np.minimum, value.min()
-        if not upward:
-            inner, outer, other = outer, inner, value.max()
-        mean = outer(mean, inner.reduceat(np.where(used, value, other), starts))  # it is within its range
+        if upward:  # it is within its range
+            mean = np.minimum(mean, np.maximum.reduceat(np.where(used, value, value.min()), starts))
+        else:
+            mean = np.maximum(mean, np.minimum.reduceat(np.where(used, value, value.max()), starts))
         return Vector(mean, np.logical_or.reduceat(used & per_choice.infinite, starts)).within(self.n)
 
     def strict(self, per_choice: Vector, bound: Vector, upward: bool) -> BoolArray:

@@ -74,6 +74,8 @@ class Space:
 
     def in_free(self, polynomial: Polynomial) -> Terms:
         """The same polynomial of the free parameters, by their positions."""
+        if len(self.free) == self.parameters:
+            return dict(polynomial)
         total: Terms = {}
         for monomial, coefficient in polynomial.items():
             total = add(total, self._in_free(monomial), coefficient)

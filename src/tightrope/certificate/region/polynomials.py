@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import comb, prod
+from typing import Any
 
 from tightrope.certificate.format.fields import Polynomial
+from tightrope.certificate.numbers import as_fraction, quick
 
 Monomial = tuple[tuple[int, int], ...]
 Terms = dict[Monomial, Fraction]
@@ -87,7 +90,7 @@ def polynomial_range(
             for v, _ in monomial:
                 low, high = low + min(c * lower[v], c * upper[v]), high + max(c * lower[v], c * upper[v])
         return low, high
-    controls, count = [dict(polynomial)], 1
+    controls, count = [{monomial: quick(c) for monomial, c in polynomial.items()}], 1
     for v in sorted({i for monomial in polynomial for i, _ in monomial}):
         degree = max(dict(monomial).get(v, 0) for monomial in polynomial)
         count *= degree + 1
@@ -95,28 +98,32 @@ def polynomial_range(
             raise ValueError("a reward has too many terms to be bounded")
         if count > _MOST_CONTROLS:
             return ZERO, ONE
-        table = [_blossom(degree, k, lower[v], upper[v]) for k in range(degree + 1)]
+        table = _bernstein(degree, lower[v], upper[v])
         controls = [_replace(control, v, powers) for control in controls for powers in table]
-    values = [control.get((), ZERO) for control in controls]
-    return min(values), max(values)
+    values = [control.get((), 0) for control in controls]
+    return as_fraction(min(values)), as_fraction(max(values))
 
 
-def _replace(polynomial: Polynomial, v: int, powers: Sequence[Fraction]) -> Terms:
+def _replace(polynomial: Mapping[Monomial, Any], v: int, powers: Sequence[Any]) -> dict[Monomial, Any]:
     """The polynomial with powers[e] in place of v^e."""
-    result: Terms = {}
+    result: dict[Monomial, Any] = {}
     for monomial, c in polynomial.items():
         rest = tuple(factor for factor in monomial if factor[0] != v)
-        result[rest] = result.get(rest, ZERO) + c * powers[dict(monomial).get(v, 0)]
+        result[rest] = result.get(rest, 0) + c * powers[dict(monomial).get(v, 0)]
     return result
 
 
-def _blossom(degree: int, k: int, low: Fraction, high: Fraction) -> list[Fraction]:
-    """[e]: the k-th Bernstein coefficient of x^e on [low, high], a mean of products of e of its points."""
-    sums = [ONE] + [ZERO] * degree
-    for point in [high] * k + [low] * (degree - k):
-        for e in range(degree, 0, -1):
-            sums[e] += sums[e - 1] * point
-    return [total / comb(degree, e) for e, total in enumerate(sums)]
+@lru_cache(maxsize=1 << 10)
+def _bernstein(degree: int, low: Fraction, high: Fraction) -> list[list[Any]]:
+    """[k][e]: the k-th Bernstein coefficient of x^e on [low, high], a mean of products of e of its points."""
+    table = []
+    for k in range(degree + 1):
+        sums = [ONE] + [ZERO] * degree
+        for point in [high] * k + [low] * (degree - k):
+            for e in range(degree, 0, -1):
+                sums[e] += sums[e - 1] * point
+        table.append([quick(total / comb(degree, e)) for e, total in enumerate(sums)])
+    return table
 
 
 def values_at(polynomials: Sequence[Polynomial], theta: Sequence[Fraction]) -> list[Fraction]:

@@ -141,4 +141,5 @@ def point_of(points: FloatArray, index: int, part: int) -> FloatArray:
     """The point that a tangent's name means."""
     if not 0 <= index < len(points) or part != 0:
         raise ValueError("no such tangent")
-    return points[index]
+    point: FloatArray = points[index]
+    return point

@@ -54,6 +54,7 @@ LARGER = {
     "learned: slab",
     "learned: polytope, with costs",
     "learned: a temporal formula, intervals",
+    "learned: a temporal formula, likelihood",
     "coupled: polytope",
     "coupled: slab",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,12 @@ from tightrope.learning.bet_policy import why_no_bets
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.online.begin import online
 from tightrope.learning.options import LearnOptions, decide
+from tightrope.learning.policies import PolicySolver
+from tightrope.learning.result import PolicyValue
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
 from tightrope.region.region import RegionKind
+from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.uncertainty.sets import SetsKind
 
@@ -109,6 +113,27 @@ def test_the_default_over_coupled_sets() -> None:
         learner = online(known.problem, sets="coupled", planned_episodes=planned)
         assert learner.decisions.region is RegionKind.SLAB
     assert online(known.problem).decisions.region is RegionKind.LIKELIHOOD
+
+
+def test_kinds_of_sets_that_are_solved_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads give the bits of one, where each kind has one."""
+    known, counts = case("betting(4)"), counts_of("betting(4)")
+    alone = learn_all(known.problem, counts, delta=0.01, threads=1)
+    monkeypatch.setattr("tightrope.learning.learn.LEAST_TRANSITIONS", 0)
+    used, solve_both = set[int](), PolicySolver.solve_both
+
+    def watched(solver: PolicySolver) -> tuple[PolicyValue, Solution]:
+        used.add(get_ident())
+        return solve_both(solver)
+
+    monkeypatch.setattr(PolicySolver, "solve_both", watched)
+    together = learn_all(known.problem, counts, delta=0.01, threads=2)
+    assert len(used) == 2
+    assert list(together) == list(alone) and len(alone) == 6
+    for kind, result in together.items():
+        assert result.robust.interval == alone[kind].robust.interval
+        assert result.optimistic.upper.tolist() == alone[kind].optimistic.upper.tolist()
+        assert result.options.threads == 2
 
 
 def test_defaults_of_a_single_coin() -> None:

@@ -261,7 +261,7 @@ def _read_given_policy(
 def _results(learner: Learner, options: LearnOptions, several: bool) -> list[LearningResult]:
     if not several:
         return [learner.result(options)]
-    return [learner.result(options.with_sets(kind)) for kind in comparable_kinds(options)]
+    return learner.results([options.with_sets(kind) for kind in comparable_kinds(options)])
 
 
 def _proof(

@@ -12,6 +12,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from threading import Lock
 from types import MappingProxyType
 from typing import Any, Unpack, cast
 
@@ -25,7 +28,7 @@ from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.binding import binding_events
 from tightrope.learning.costs import learn_costs, unused_costs
 from tightrope.learning.coupled import Coupler
-from tightrope.learning.options import WITHOUT_REGION, LearnOptions, LearnWords, decide
+from tightrope.learning.options import WITHOUT_REGION, Decisions, LearnOptions, LearnWords, decide
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.products import (
     Evaluation,
@@ -38,8 +41,10 @@ from tightrope.learning.result import LearningResult, PolicyValue, widths_of
 from tightrope.learning.stages import Prepared, Progress, Stages
 from tightrope.learning.value_directions import cut_along_values
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.team import Team, count_threads
 from tightrope.problem import Model, Problem, learnable
 from tightrope.region.region import RegionKind
+from tightrope.solver.iteration.host import LEAST_TRANSITIONS
 from tightrope.solver.solution import Solution
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.prequential import Predictions
@@ -112,6 +117,7 @@ def learn_all(
     **options: Unpack[LearnWords],
 ) -> dict[SetsKind, LearningResult]:
     """The same for several `kinds` of sets (all) over one region; statistics and region are computed once.
+    With several threads large models are solved over several kinds at a time.
 
     Each result holds with confidence 1 − delta on its own. Those over a polytope hold together with the tied
     ones, which are made of the same intervals; picking another one after looking costs confidence.
@@ -135,7 +141,7 @@ def learn_all(
     found = learnable(problem)
     counts = counts_of(data, base_of(found))
     learner = Learner(found, counts, delta, options=asked, policy=policy, progress=progress, together=True)
-    return {kind: learner.result(asked.with_sets(kind)) for kind in wanted}
+    return dict(zip(wanted, learner.results([asked.with_sets(kind) for kind in wanted]), strict=True))
 
 
 def counts_of(data: Any, model: Model, kept: Mapping[str, int] = MappingProxyType({})) -> Counts:
@@ -198,37 +204,52 @@ class Learner:
         self.stages.costs = learn_costs(model, self.objective, counts, delta, options)
         self.betted: BetPolicy | None = None
         self._together = together
+        self._preparing = Lock()
 
     def bet_on(self, policy: BetPolicy | None) -> None:
         """What a slab bets on, where that is known from an earlier look at the same data."""
         self.betted = self.stages.gradient = policy
 
-    def result(self, options: LearnOptions) -> LearningResult:
-        """The result for these options, which may differ from the learner's in the kind of sets."""
+    def results(self, asked: Sequence[LearnOptions]) -> list[LearningResult]:
+        """One result for each of these options. Large models are solved over several kinds of sets at a time.
+        How the threads are shared out depends on their number alone, and so do the bits of the results.
+        """
+        threads = count_threads(self.stages.options.threads)
+        workers = min(threads, len(asked))
+        is_small = self.stages.model.structure.transitions < LEAST_TRANSITIONS
+        if workers < 2 or is_small or self.stages.options.device != "cpu":
+            return [self.result(options) for options in asked]
+        with Team(workers) as team:
+            return team.run([partial(self._result_of, each, threads // workers) for each in asked])
+
+    def _result_of(self, options: LearnOptions, threads: int, worker: int) -> LearningResult:
+        return self.result(options, threads)
+
+    def result(self, options: LearnOptions, threads: int | None = None) -> LearningResult:
+        """The result for these options, which may differ from the learner's in the kind of sets; `threads`
+        are for its solves, if not those of the learner. Several threads may ask at a time.
+        """
+        with self._preparing:
+            decisions, prepared, deadline = self._prepare(options)
         stages = self.stages
-        decisions = decide(stages.model, stages.counts, options, self._no_bets(options))
-        deadline = time.perf_counter() + options.seconds
-        if decisions.region is RegionKind.SLAB and self.betted is None:
-            self.bet_on(BetPolicy(stages.model, self.objective, self.policy, stages.counts.design))
-        refuse_for_product(self.problem, decisions.sets)
-        prepared = stages.prepare(decisions)
-        require_support(self.problem, prepared, options)
         begin = time.perf_counter()
         coupled = decisions.sets is SetsKind.COUPLED and prepared.verdict is None
-        solver, robust, optimistic, value = self._solved(prepared, options, deadline)
+        how = options if threads is None else replace(options, threads=threads)
+        solver, robust, optimistic, value = self._solved(prepared, how, deadline)
         if coupled:
             policies = [robust.policy, optimistic.policy, *([] if self.policy is None else [self.policy])]
             along = cut_along_values(prepared, self.objective, policies)
             if along is not None:
                 prepared = along
-                solver, robust, optimistic, value = self._solved(prepared, options, deadline)
+                solver, robust, optimistic, value = self._solved(prepared, how, deadline)
         synthesis = None
         if coupled:
             coupler = Coupler(solver, options.coupled_gap)
             robust, synthesis = coupler.robust(robust, None if self.betted is None else self.betted.policy)
             value = None if value is None else coupler.evaluated(value)
         if self.evaluation is not None:
-            value = self.evaluation.value(options)
+            with self._preparing:
+                value = self.evaluation.value(how)
         seconds = {**prepared.seconds, "solve": time.perf_counter() - begin}
         region_notes = prepared.region.notes if prepared.region is not None else ()
         told = (*product_notes(self.problem), *unused_costs(self.objective, stages.counts, options))
@@ -253,6 +274,18 @@ class Learner:
             notes=notes,
             synthesis=synthesis,
         )
+
+    def _prepare(self, options: LearnOptions) -> tuple[Decisions, Prepared, float]:
+        """What is decided, the sets, and the time at which solving has to end."""
+        stages = self.stages
+        decisions = decide(stages.model, stages.counts, options, self._no_bets(options))
+        deadline = time.perf_counter() + options.seconds
+        if decisions.region is RegionKind.SLAB and self.betted is None:
+            self.bet_on(BetPolicy(stages.model, self.objective, self.policy, stages.counts.design))
+        refuse_for_product(self.problem, decisions.sets)
+        prepared = stages.prepare(decisions)
+        require_support(self.problem, prepared, options)
+        return decisions, prepared, deadline
 
     def _no_bets(self, options: LearnOptions) -> str | None:
         """Why a slab may not be chosen; None where it may."""

@@ -193,7 +193,7 @@ def test_regions_of_other_models_and_missing_regions_are_refused() -> None:
     sets = tied(event_intervals(model, generative(model, TRUTH, 10, np.random.default_rng(1)), 0.1))
     with pytest.raises(InputError, match="rectangular sets, and only these, need a region"):
         replace(sets, kind=SetsKind.RECTANGULAR)
-    with pytest.raises(InputError, match="one lower bound a transition"):
+    with pytest.raises(InputError, match="one lower bound per transition"):
         replace(sets, lower=sets.lower[1:])
 
 

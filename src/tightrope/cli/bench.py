@@ -187,7 +187,7 @@ def _campaign(
 
 
 def _progress(record: Record, done: int, total: int) -> None:
-    """One line a cell on stderr."""
+    """One line per cell on stderr."""
     from tightrope.studies.figures import gap_text, interval_text, seconds_text
     from tightrope.studies.records import OK
 

@@ -23,7 +23,7 @@ def run_curves(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Run what has no record yet, one line a run on stderr, and print the tables."""
+    """Run what has no record yet, one line per run on stderr, and print the tables."""
     cells = online_cells(names or (), methods, parse_seeds(seeds), episodes, delta)
     records = run_online_campaign(cells, output, jobs, _progress)
     if as_json:

@@ -89,7 +89,7 @@ def sample(
         ),
     ] = None,
     raw: Annotated[
-        bool, typer.Option("--raw", help="One row a step instead of one row a counted transition.")
+        bool, typer.Option("--raw", help="One row per step instead of one row per counted transition.")
     ] = False,
     costs: Annotated[
         str | None,

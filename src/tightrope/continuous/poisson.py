@@ -1,7 +1,7 @@
 """Poisson probabilities with rigorous bounds on both sides, without an exponential (after Fox and Glynn).
 
 Let w_k = e^{-λ} λ^k / k!. Weights c_k proportional to them come from c_m = 1 at the mode m by
-c_{k+1} = c_k·λ/(k+1) and c_{k-1} = c_k·k/λ: two roundings a step and one of λ, so the computed c_k has a
+c_{k+1} = c_k·λ/(k+1) and c_{k-1} = c_k·k/λ: two roundings per step and one of λ, so the computed c_k has a
 relative error of at most γ(3·|k − m|). Outside a window first..last the ratios of neighbours fall, so what is
 missing is below a geometric series on each side:
 

@@ -1,7 +1,7 @@
 """Compiled sweeps of uniformised chains: many steps in one call, with the weighted sum of all of them.
 
 A step is x ← b + stay·x + Σ q·x(successor), nonnegative throughout, so a relative error of every number in it
-stays a relative error: after n steps at most γ(n·(d + 4)), d transitions a state. With intervals of rates
+stays a relative error: after n steps at most γ(n·(d + 4)), d transitions per state. With intervals of rates
 nature picks one end for every group of transitions that have one rate: written as
 low·Σ x(successor) + (high − low)·count·x or high·Σ x(successor), whichever is larger (or smaller), plus what
 is left of the state itself, again a sum of nonnegative numbers.

@@ -1,4 +1,4 @@
-"""The chain of a policy: one linear equation a state, whose coefficients are the model's expressions.
+"""The chain of a policy: one linear equation per state, whose coefficients are the model's expressions.
 
 Once the policy is fixed, every objective the solver knows is
 

@@ -52,7 +52,7 @@ class Affine(NamedTuple):
 
 
 class Polynomials(NamedTuple):
-    """One polynomial a row: constant [N], slope [N, n], curvature [N, n, n] (symmetric; [N, 0, 0] in first
+    """One polynomial per row: constant [N], slope [N, n], curvature [N, n, n] (symmetric; [N, 0, 0] in first
     order), and size [N] ≥ its absolute value on the ball.
     """
 

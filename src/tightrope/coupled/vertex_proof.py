@@ -147,7 +147,7 @@ def _violation(
 
 
 def _least(edge: FloatArray, curvature: FloatArray, away: FloatArray) -> float:
-    """A lower bound of edge + zᵀMz over the hull of the points `away`, one edge a point."""
+    """A lower bound of edge + zᵀMz over the hull of the points `away`, one edge per point."""
     own = edge + np.einsum("ki,ij,kj->k", away, curvature, away)
     steepest = float(np.linalg.eigvalsh(curvature)[-1]) + 1e-12 * float(np.linalg.norm(curvature))
     lowest = float((own - max(steepest, 0.0) * (away**2).sum(axis=1)).min())

@@ -93,7 +93,7 @@ class Batches(Record):
         return Batches.from_parts([*self, *later])
 
     def total(self, transitions: int) -> OffsetArray:
-        """The counts of all batches together, one a transition of the model."""
+        """The counts of all batches together, one per transition of the model."""
         result = np.zeros(transitions, dtype=np.int64)
         np.add.at(result, self.transition, self.count)
         return result

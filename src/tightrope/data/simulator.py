@@ -40,7 +40,7 @@ RECORD_ROWS = 1 << 18
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectories(Record):
-    """A block of recorded steps, in time order: whole episodes, one row a step.
+    """A block of recorded steps, in time order: whole episodes, one row per step.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))

@@ -23,7 +23,7 @@ UNKNOWN = -1
 
 LARGEST_KEY = 1 << 62
 DENSE_PER_STATE = 16
-"""A dense table may have this many entries a state."""
+"""A dense table may have this many entries per state."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -154,7 +154,7 @@ def _column(records: Sequence[Mapping[str, Any]], name: str) -> FloatArray:
 
 
 def _sample(runs: Sequence[tuple[FloatArray, FloatArray]], at: FloatArray) -> FloatArray:
-    """One row a run: its values as of the last update at or before each point."""
+    """One row per run: its values as of the last update at or before each point."""
     return np.array(
         [values[np.maximum(np.searchsorted(episode, at, side="right") - 1, 0)] for episode, values in runs]
     )

@@ -74,7 +74,7 @@ class LikelihoodMaximiser:
         return self.search.lifted(t)[0]
 
     def estimate(self, weight: FloatArray, start: FloatArray | None = None) -> FloatArray:
-        """The smoothed estimate for weights K_f (one an expression of the table)."""
+        """The smoothed estimate for weights K_f (one per expression of the table)."""
         return self.search.maximise(self.start if start is None else start, weight)
 
     @cached_property

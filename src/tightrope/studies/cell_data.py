@@ -32,7 +32,7 @@ from tightrope.studies.suite import load, question
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """The optimal policy of the true model, a choice a state, and verified bounds on its value."""
+    """The optimal policy of the true model, a choice per state, and verified bounds on its value."""
 
     policy: Policy
     lower: float

@@ -7,7 +7,7 @@ constraints, exactly, each choice with parameters of its own:
   transition of a choice is 1 − Σ of the others, so that probabilities sum to the polynomial 1, and its bounds
   become two constraints;
 * half-spaces (`from_halfspaces`): the same with further rows a·p ≤ b;
-* vertices (`from_vertices`): one weight a vertex of the choice, again the last one being 1 − Σ of the others.
+* vertices (`from_vertices`): one weight per vertex of the choice, the last one again 1 − Σ of the others.
 
 The kernels the parametric model takes on its domain are those of the uncertain model, no more and no fewer.
 
@@ -140,7 +140,7 @@ def is_rectangular(model: ParametricMDP) -> bool:
 
 
 class _Draft:
-    """A parametric model on its way: parameters, constraints as sparse rows, one polynomial a transition."""
+    """A parametric model being built: parameters, constraints as sparse rows, a polynomial per transition."""
 
     def __init__(self, structure: Structure):
         self.structure = structure

@@ -42,7 +42,7 @@ from tightrope.statistics.ledger import Ledger
 from tightrope.uncertainty.feasible import feasible
 
 Bounds = tuple[FloatArray, FloatArray]
-"""(lower, upper), one entry an expression of the model's table."""
+"""(lower, upper), one entry per expression of the model's table."""
 
 
 class SetsKind(Enum):
@@ -93,7 +93,7 @@ class Sets(Record):
         for name in ("lower", "upper"):
             object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
             if getattr(self, name).shape != (self.model.transitions,):
-                raise InputError(f"sets need one {name} bound a transition: {self.model.transitions}")
+                raise InputError(f"sets need one {name} bound per transition: {self.model.transitions}")
         if (self.region is not None) != (self.kind is SetsKind.RECTANGULAR):
             raise InputError("rectangular sets, and only these, need a region")
 

@@ -190,7 +190,7 @@ def _offsets(starts: array[int], total: int) -> OffsetArray:
 
 
 def _reward_table(rows: list[tuple[Amount, ...]], width: int) -> FloatArray:
-    """One row an entry, in doubles; polynomials with parameters are left to `parametric`."""
+    """One row per entry, in doubles; polynomials with parameters are left to `parametric`."""
     numbers = [[_number(amount) for amount in row] for row in rows]
     return np.array(numbers, dtype=np.float64).reshape(len(rows), width)
 

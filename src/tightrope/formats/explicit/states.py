@@ -26,7 +26,7 @@ _BOOLEAN = {"true": True, "false": False}
 
 
 def read_valuations(path: Path, states: int) -> dict[str, npt.NDArray[Any]]:
-    """A column a variable, of booleans where the file says true and false."""
+    """A column per variable, of booleans where the file says true and false."""
     with reading(path) as file:
         lines = _content(file)
         number, line = next(lines, (0, ""))

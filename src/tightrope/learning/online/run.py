@@ -41,7 +41,7 @@ class Truth:
         self._last: tuple[Policy, Interval] | None = None
 
     def performance(self, policy: Policy) -> Interval | None:
-        """Verified bounds of the policy's value; None where the policy is no choice a state."""
+        """Verified bounds of the policy's value; None where the policy is no choice per state."""
         if depends_on_step(self.objective):
             return None
         if self._last is None or self._last[0] != policy:

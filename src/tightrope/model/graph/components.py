@@ -3,7 +3,7 @@
 Components are numbered as they are completed, so every edge leads to a component with the same or a
 smaller number, and solving them in the order 0, 1, 2, … meets only successors that are solved. Within a
 component states come in the order in which the depth-first search leaves them: successors tend to come
-first, which suits Gauss–Seidel sweeps. Linear time; 24 bytes a state beside the result.
+first, which suits Gauss–Seidel sweeps. Linear time; 24 bytes per state beside the result.
 """
 
 from __future__ import annotations

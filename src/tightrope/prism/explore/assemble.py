@@ -150,7 +150,7 @@ class Assembler:
     def _mix(
         self, count: OffsetArray, start: OffsetArray, number: IndexArray, action: IndexArray
     ) -> tuple[OffsetArray, IndexArray, IndexArray]:
-        """One choice a state: the uniform mixture of those it has."""
+        """One choice per state: the uniform mixture of those it has."""
         first = np.cumsum(count) - count
         mixed_choice = np.repeat(count > 1, count)
         state = self.rows_done + np.repeat(np.arange(len(count)), count)
@@ -165,7 +165,7 @@ class Assembler:
     def _gather(
         self, count: OffsetArray, start: OffsetArray, number: IndexArray, action: IndexArray
     ) -> tuple[OffsetArray, IndexArray]:
-        """One choice a state, with the rates of all its commands; what each command adds is written down."""
+        """One choice per state, with the rates of all its commands; what each command adds is recorded."""
         first = np.cumsum(count) - count
         state = self.rows_done + np.repeat(np.arange(len(count)), count)
         self._mixed_state.append(state.astype(np.int32))

@@ -1,7 +1,7 @@
 """From a checked expression to nodes: what the explorer runs on every frame.
 
 Expressions over variables become integer and truth-valued nodes; expressions with parameters become
-one number a monomial, so that a polynomial's coefficients are computed like any other number; a quotient of
+one number per monomial, so that a polynomial's coefficients are computed like any other number; a quotient of
 polynomials is a pair of these, which is brought to lowest terms once its coefficients have values.
 What is neither is refused here with its place in the source.
 """

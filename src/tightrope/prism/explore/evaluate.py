@@ -60,7 +60,7 @@ def evaluate(
 
 
 def run(compiled: Compiled, frame: Frame) -> Values:
-    """A compiled expression on a frame, with one entry a row."""
+    """A compiled expression on a frame, with one entry per row."""
     if isinstance(compiled, Boolean):
         return frame.mask(compiled.value(frame))
     if isinstance(compiled, Number):

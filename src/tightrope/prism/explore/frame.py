@@ -1,4 +1,4 @@
-"""The rows an expression is evaluated on: one array a variable, gathered only when asked for.
+"""The rows an expression is evaluated on: one array per variable, gathered only when asked for.
 
 A frame stands for some states of the frontier. `select` gives the frame of a subset of its rows,
 which is how the branch of a conditional is evaluated only where its condition holds. Values that
@@ -57,7 +57,7 @@ class Frame:
         return Frame((None,) * len(self._columns), len(rows), self._describe_selected(rows), self, rows)
 
     def mask(self, value: Any) -> BoolArray:
-        """A truth value as an array with one entry a row."""
+        """A truth value as an array with one entry per row."""
         if isinstance(value, np.ndarray):
             return value
         return np.full(self.size, bool(value))

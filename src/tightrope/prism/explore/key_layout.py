@@ -54,7 +54,7 @@ class KeyLayout:
         self.size = math.prod(self.radix.tolist())
 
     def encode(self, columns: Sequence[Column], size: int) -> OffsetArray:
-        """The keys of `size` rows, one column a variable."""
+        """The keys of `size` rows, one column per variable."""
         keys: OffsetArray = np.zeros((size, self.words), dtype=np.int64)
         for variable, column in enumerate(columns):
             digit = column - self.low[variable] if self.low[variable] else column
@@ -62,7 +62,7 @@ class KeyLayout:
         return keys
 
     def decode(self, keys: OffsetArray) -> OffsetArray:
-        """The values behind the keys: one row a variable."""
+        """The values behind the keys: one row per variable."""
         out: OffsetArray = np.empty((len(self.low), len(keys)), dtype=np.int64)
         _decode(keys, self.word, self.stride, self.radix, self.low, out)
         return out

@@ -55,7 +55,7 @@ class Number:
 
 
 def integers(node: Integer, frame: Frame) -> Any:
-    """The values of a node with one entry a row."""
+    """The values of a node with one entry per row."""
     value = node.value(frame)
     if isinstance(value, np.ndarray):
         return value

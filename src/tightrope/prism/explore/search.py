@@ -1,7 +1,7 @@
 """All reachable states of a program, breadth first, a whole frontier at a time.
 
 States are keys in a hash index; the states not yet looked at are its newest rows. They are decoded
-into one array a variable, every command is run on all of them at once, and the successors that
+into one array per variable, every command is run on all of them at once, and the successors that
 appear are numbered in order. Nothing is computed state by state, and exact arithmetic is done once
 for each distinct combination of the variables that a probability depends on.
 

@@ -265,7 +265,7 @@ class CudaBlock:
         )
         return None if found is None else self.gather(found)
 
-    # --- what is believed ------------------------------------------------------------------------
+    # --- what proofs rest on ---------------------------------------------------------------------
 
     def find_missing(self, values: Vector, upward: bool) -> Any:
         xp, backed = self.xp, self.xp.zeros(len(self._on_host))

@@ -186,7 +186,7 @@ class DeviceSystem:
 
 
 def _shared(device: Device, each: Any) -> tuple[Any, float]:
-    """(array, 0) of numbers a choice, or (None, number) where all are the same."""
+    """(array, 0) of numbers per choice, or (None, number) where all are the same."""
     if len(each) == 0:
         return None, 0.0
     if each[0] == each[-1] and np.all(each == each[0]):

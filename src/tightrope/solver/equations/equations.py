@@ -64,7 +64,7 @@ class Equations:
         return self.meaning is not Meaning.DISCOUNTED
 
     def with_policy(self, policy: OffsetArray) -> Equations:
-        """The same equations with one choice a state."""
+        """The same equations with one choice per state."""
         enabled = np.zeros(self.system.structure.choices, np.bool_)
         enabled[policy] = True
         mode = np.where(enabled, NORMAL, CLOSED).astype(np.int8)

@@ -1,13 +1,14 @@
 """In which order the groups of a block are swept: breadth first from where its values come.
 
-A Gauss–Seidel sweep carries news as far as the order lets it. Probabilities come from exits of positive
-value, rewards are counted from any exit, so groups are taken in the order of their distance to such an exit:
-plays that move towards it meet, one sweep later, values that are all but final. The distance also says
-roughly what a reward until the exit will be, which is where a minimising agent had better start: from above,
-where every choice it prefers is one that makes progress, and not from 0, where the unknown looks cheap.
+How far a Gauss–Seidel sweep carries new values depends on the order. Probabilities come from exits of
+positive value, rewards are counted from any exit, so groups are taken in the order of their distance to
+such an exit: plays that move towards it meet, one sweep later, values that are all but final. The distance
+also says roughly what a reward until the exit will be, which is where a minimising agent had better start:
+from above, where every choice it prefers is one that makes progress, and not from 0, where the unknown
+looks cheap.
 
 States are often numbered so that the way to an exit leads up, or down, almost everywhere. Then their order
-carries news as well, and sweeps go through the model's memory in one direction.
+carries them as far, and sweeps go through the model's memory in one direction.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ALMOST = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """A block in an order of growing `distance` (one a group), roughly if it is that of its states; groups
+    """A block in an order of growing `distance` (one per group), roughly if it is that of its states; groups
     without a way out then come last.
     """
 

@@ -45,7 +45,7 @@ class SystemArrays(NamedTuple):
 class System:
     """Equations for one objective on one structure.
 
-    * `reward`, `discount`: one a choice; empty arrays stand for 0 and 1.
+    * `reward`, `discount`: one per choice; empty arrays stand for 0 and 1.
     * `enabled[c]` False: the choice is not the agent's to take (a fixed policy).
     * `leader[s]`: the state whose group s belongs to; itself unless collapsed.
     * `floor ≤ x ≤ ceiling` is known of every value.
@@ -134,8 +134,8 @@ class Rows(NamedTuple):
     Group g reads x = reward[g] + self_weight[g]·x + Σ weight[i]·x(column[i]), i in row_start[g]..row_end[g].
     Entries may have weight 0. Where swing[g] ≥ 0 they are all that is possible, in the order of pouring, and
     the answer stays nature's best as long as no entry before that place is worse for it than the one there,
-    and none behind it better. `low` and `room` hold each entry's lower bound and what is above it, so that
-    a row can be poured again by itself; they are empty where nobody will.
+    and none behind it better. `low` and `room` hold each entry's lower bound and what is above it, from
+    which nature's answer is computed anew without the model; they are empty where that is not wanted.
     """
 
     row_start: OffsetArray

@@ -5,7 +5,7 @@ Let x be the block's solution for given boundary values. For a small shift d > 0
 therefore *verifiably* a lower bound (L ≤ Φ(L)), and likewise x = Φ(x) + d from above. The distance
 between the two is d times the expected number of steps in the block, so d starts from the precision asked
 for and is made smaller until the bounds are close enough. It is proportional to x itself if the precision
-is relative. A large d can tempt a player to linger where that costs next to nothing; then the shifted
+is relative. With a large d a player may gain by lingering where that costs next to nothing; then the shifted
 equations converge slowly, and d is made smaller as well.
 
 Large blocks are first tried with `margins`: one approximate solution, and a distance from it that is as good

@@ -2,7 +2,7 @@
 
 For a shift d > 0 the solution of x = Φ(x) − d·ref lies below the value and that of x = Φ(x) + d·ref above
 it, and both satisfy their inequality with room to spare (see `solver.iteration.blocks`). Howard's policy
-iteration finds them in a handful of rounds. Nothing here is to be believed: `solver.iteration.certify` checks
+iteration finds them in a handful of rounds. No proof rests on it: `solver.iteration.certify` checks
 every inequality with safe rounding afterwards, and where one does not hold the system is solved block by
 block as larger ones are.
 

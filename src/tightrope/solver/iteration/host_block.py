@@ -72,7 +72,7 @@ class HostSystem:
     @cached_property
     def answers_are_cheap(self) -> bool:
         """Whether nature answers anew while the agent's choices are frozen: where both have something to
-        decide and disagree, and rows can be poured again by themselves.
+        decide and disagree, and rows hold what a new answer takes.
         """
         opposed = self.system.agent_maximises != self.system.nature_maximises
         return opposed and self.kernel.pours_rows

@@ -1,4 +1,4 @@
-"""How far bounds must stand off an approximate solution: once a linear system, then no more iterating.
+"""How far from an approximate solution bounds can be verified: the solution of one linear system.
 
 Let x approximate a block's solution with residual at most r·ref, and w solve w = ref + W·w, W the
 transitions within the block under the choices frozen at x. Then x − d·w and x + d·w, d > r, are a lower and

@@ -2,11 +2,11 @@
 
 Each worker sweeps its own part, group after group, on a vector of its own; what it reads of the other parts
 is what they were before the sweep. Between two sweeps values are exchanged through a board: a worker writes
-what others read of its part onto one of two boards, and reads the other, so nobody reads what is being
+what others read of its part onto one of two boards, and reads the other, so none is read while it is
 written, and one meeting per sweep is enough. The result depends on the partition, never on scheduling.
 
-Sweeps of parts beside each other carry news less far than one after the other: a little more of them is
-needed. What is verified, and how, is the same.
+Values travel less far in sweeps of parts beside each other than in one sweep through all of them, so a few
+more sweeps are needed. What is verified, and how, is the same.
 """
 
 from __future__ import annotations

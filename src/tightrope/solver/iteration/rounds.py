@@ -1,7 +1,7 @@
 """Modified policy iteration on a block: robust sweeps, each followed by cheap ones with choices kept, or by
 policy iteration with sparse factorisations where those are slow.
 
-What comes out is an approximate solution, and nothing here is to be believed: `solver.iteration.blocks`
+What comes out is an approximate solution, and no proof rests on it: `solver.iteration.blocks`
 verifies bounds around it.
 """
 

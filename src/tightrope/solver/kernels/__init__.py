@@ -1,1 +1,1 @@
-"""Loops over a model under one kind of sets: sweeps, backups that are believed, frozen choices."""
+"""Loops over a model under one kind of sets: sweeps, backups rounded to the safe side, frozen choices."""

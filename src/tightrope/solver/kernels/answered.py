@@ -1,15 +1,15 @@
 """Sweeps with the agent's choices frozen and nature free to answer anew: policy evaluation against nature.
 
 With both players' choices frozen, solving what is left and then improving both can run in circles, each
-player chasing the other. With the agent's alone frozen it cannot: this is policy iteration of the agent, and
-what lies between two improvements is nature's own problem, whose value is one number a state.
+player answering the other. With the agent's frozen alone it cannot: this is the agent's policy iteration, and
+what lies between two improvements is nature's own problem, whose value is one number per state.
 
 An answer of nature in an interval model stays its best as long as no successor that is filled up has become
 worse for it than the swing, and none that is not better (`solver.nature.pouring`). So a row in the order
 of pouring (`Rows.swing`) is evaluated and tested in one go, and poured again on the spot if it is not the
 best any more, from the bounds it carries along: going back to the model would cost more than all the rest.
 Every update is therefore one of a monotone operator: values that start on one side of their own backups stay
-there, and the agent is never lured by a value that an outdated answer has put too high.
+there, and no value that an outdated answer has made too high misleads the agent.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Bellman backups of interval and ordinary models that are believed, as loops over plain arrays: Φ rounded to
-the safe side.
+"""Bellman backups of interval and ordinary models, as loops over plain arrays: Φ rounded to the safe side.
 
 `tightrope.solver.nature.pouring` says how. A reward and a discount add an error of at most 2⁻⁵⁰·(|reward| +
 |discounted value|).

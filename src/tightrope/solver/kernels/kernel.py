@@ -58,7 +58,7 @@ class Kernel(Backups, Protocol):
 
     @property
     def pours_rows(self) -> bool:
-        """Whether sweeps leave rows that nature can answer anew by themselves (`Rows.swing`)."""
+        """Whether the rows that sweeps leave hold all that a new answer of nature takes (`Rows.swing`)."""
 
     def backup_error(self, system: System) -> float:
         """A bound on the relative error of one safe backup, with a little room."""

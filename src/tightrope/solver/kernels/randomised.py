@@ -2,7 +2,7 @@
 state for each choice.
 
 The new state then makes that choice. Values of the old states are those of the policy; rewards are
-earned, and steps discounted, on the new states. With one choice a state, everything the solver does for
+earned, and steps discounted, on the new states. With one choice per state, everything the solver does for
 chains applies.
 """
 
@@ -30,7 +30,7 @@ def check_weights(structure: Structure, policy: FloatArray) -> FloatArray:
     """The policy's probabilities per choice, validated."""
     if policy.shape != (structure.choices,):
         raise InputError(
-            f"a randomised policy has one probability a choice: {structure.choices}, not {len(policy)}"
+            f"a randomised policy has one probability per choice: {structure.choices}, not {len(policy)}"
         )
     if not np.all((policy >= 0) & (policy <= 1)):
         raise InputError("the probabilities of a randomised policy must lie within [0, 1]")
@@ -49,7 +49,7 @@ def check_weights(structure: Structure, policy: FloatArray) -> FloatArray:
 def check_choices(structure: Structure, policy: OffsetArray) -> OffsetArray:
     """A deterministic policy's choice indices, validated."""
     if policy.shape != (structure.states,):
-        raise InputError(f"a policy has one choice a state: {structure.states}, not {len(policy)}")
+        raise InputError(f"a policy has one choice per state: {structure.states}, not {len(policy)}")
     wrong = np.flatnonzero((policy < structure.choice_start[:-1]) | (policy >= structure.choice_start[1:]))
     if len(wrong):
         state = int(wrong[0])

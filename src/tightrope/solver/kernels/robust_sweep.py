@@ -1,7 +1,7 @@
 """One Gauss–Seidel sweep over an interval or ordinary model, agent and nature both free: fast, in place,
 without error bounds, and it leaves the choices it took behind as sparse rows.
 
-`tightrope.solver.kernels.backups` has the backups that are believed.
+`tightrope.solver.kernels.backups` has the backups with error bounds, on which proofs rest.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ rest, best successor first, up to the upper bounds. At most one successor, the *
 
 Rounding. Which successors get anything is decided exactly, on the float64 that the bounds are: a remainder of
 10⁻¹⁷ goes to the next successor in line. What a row whose bounds miss 1 by rounding leaves over, when no
-successor has room, is nobody's. `pour_fast` tells the support where a remainder is more than its rounding
+successor has room, is dropped. `pour_fast` tells the support where a remainder is more than its rounding
 error, (k+2)·2⁻⁵², or none for sure, or could only go to successors that have something anyway; the rest is
 left to `solver.nature.exact_pouring`. Saturated masses carry their bound's relative error (bounds are
 images of exact numbers, relative error ≤ 2⁻⁵³ each), and the swing's mass an absolute error of at most
@@ -15,7 +15,7 @@ be meant: there is room for the rounding of the products, of the sum and of the 
 between the smallest and the largest x of the support, whatever the rounding: clamping to it keeps 0, 1 and
 constants exact. Ordinary probabilities are the case without anything to pour, and without the swing's error.
 
-Sweeps (`pour`, `pour_row`, `pour_again`, `pour_masses`) are not believed. They pour what floating point
+No proof rests on sweeps (`pour`, `pour_row`, `pour_again`, `pour_masses`). They pour what floating point
 leaves, only never onto an infinite value: the graph has decided where that is.
 
 Values move little between sweeps, and their order less: `order[first:last]` keeps the offsets of a choice's

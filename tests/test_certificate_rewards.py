@@ -17,6 +17,7 @@ from tightrope.certificate.claim import Certificate
 from tightrope.certificate.numbers import RATIONAL
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import counts_of
+from tightrope.proof.certificate_file import save_certificate
 from tightrope.proof.learned import certificate_of, domain_certificate
 
 ASKED = 'R{"cost"}min=? [ F "end" ]'
@@ -92,6 +93,29 @@ def test_what_does_not_follow_is_refused(proof: Certificate) -> None:
     for changed in ({"deviation": 1.0}, {"lower": None}, {"transition": data.costs.transition[::-1].copy()}):
         with pytest.raises(InputError):
             check(_with_costs(proof, **changed))
+
+
+def test_sums_that_no_costs_within_the_range_have_are_refused(proof: Certificate) -> None:
+    """The forger states a narrower range than the data keep to; the costs are 2.5 or 3.5, and 0.5 or 1.5."""
+    for lower, upper in ((0.0, 2.9), (2.0, 4.0), (0.9, 4.0), (0.0, 3.01)):
+        verdict = check(_with_costs(proof, lower=lower, upper=upper))
+        assert not verdict.valid and "do not lie within" in verdict.checks[-1].detail
+    data = proof.problem.data
+    assert data is not None and data.costs is not None
+    squares = tuple(value / 2 for value in data.costs.square)
+    assert not check(_with_costs(proof, square=squares)).valid
+
+
+def test_data_outside_of_the_stated_range_are_not_those_of_a_certificate(
+    proof: Certificate, model: tr.ParametricMDP, log: pd.DataFrame, tmp_path: Path
+) -> None:
+    """3.5 is outside of [0, 3.4], which sums alone do not say: whoever has the data sees it."""
+    forged = _with_costs(proof, upper=3.4)
+    assert check(forged).valid
+    save_certificate(forged, tmp_path / "forged.cert")
+    tr.verify(tmp_path / "forged.cert", model=model)
+    with pytest.raises(CannotCertify, match=r"a cost in the data is 3\.5, outside of the range \[0, 3\.4\]"):
+        tr.verify(tmp_path / "forged.cert", model=model, property=ASKED, data=log)
 
 
 def test_more_is_claimed_of_rewards_than_is_proved(proof: Certificate) -> None:

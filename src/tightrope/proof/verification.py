@@ -184,6 +184,11 @@ def _data_difference(problem: Problem, counts: Counts) -> str | None:
     if costs is not None:
         ends = None if costs.lower is None or costs.upper is None else (costs.lower, costs.upper)
         assumed = CostModel(ends, costs.deviation)
+        try:
+            if counts.costs is not None:
+                assumed.check(counts.costs)
+        except InputError as contradiction:
+            return f"other data: {contradiction.message}"
     found = to_data(counts, statement.delta, statement.method, statement.shared_by, assumed)
     return _differs("other data", first_difference(statement, found))
 

@@ -88,6 +88,14 @@ class Costs:
         bare = self.lower is None and self.upper is None and self.deviation is not None
         return None if (ranged and self.deviation is None) or bare else "costs need a range or a deviation"
 
+    def are_possible(self, count: int, total: Fraction, square: Fraction) -> bool:
+        """Whether costs can have these sums: no negative variance, and Σ(c − lower)(upper − c) ≥ 0."""
+        if self.lower is not None and self.upper is not None:
+            low, high = Fraction(self.lower), Fraction(self.upper)
+            if (low + high) * total < low * high * count + square:
+                return False
+        return square * count >= total * total
+
 
 class CostEvents:
     """The events of the rewards, in the order of their polynomials, and the costs that speak of each."""
@@ -98,6 +106,8 @@ class CostEvents:
         if earned is None:
             raise ValueError("costs of rewards without parameters")
         self.costs, self.domain = costs, problem.domain
+        if not all(map(costs.are_possible, costs.count.tolist(), costs.total, costs.square)):
+            raise ValueError("costs do not lie within the range that is assumed of them")
         of_transition = np.repeat(earned, np.diff(graph.transition_start))[costs.transition]
         found: dict[tuple[Any, ...], list[tuple[int, Fraction, Fraction]]] = {}
         for number in np.unique(earned).tolist():

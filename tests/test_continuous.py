@@ -410,7 +410,43 @@ def test_check_and_info_speak_of_continuous_time(tmp_path: Path, capsys: pytest.
     over = said("check", str(file), *box, *asked, "--sets", "expression")
     assert over["lower"] < found["lower"] < found["upper"] < over["upper"]
     assert run(["check", str(file), "--at", "lam=0.3,mu=1", *asked, "--certificate", "x.cert"]) == 2
-    assert "--certificate: it does not go with continuous time" in capsys.readouterr().err
+    assert "with certificates, only what does not speak of time is answered" in capsys.readouterr().err
+
+
+def test_certificates_are_about_the_jumps_of_a_chain(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`verify --model` derives the embedded chain from the file itself, at the point that it is given."""
+    file, proof = tmp_path / "farm.sm", tmp_path / "farm.cert"
+    file.write_text(FARM)
+    chain = load_rates_text(FARM).instantiate(lam=0.3, mu=1)
+    at = ("--at", "lam=0.3,mu=1")
+    for asked in ('P=? [ "up" U "down" ]', 'R{"lost"}=? [ F "down" ]'):
+        prop = ("--prop", asked.replace('"up"', "(up>0)"))
+        assert run(["check", str(file), *at, *prop, "--certificate", str(proof), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        exact = tr.answer(
+            tr.load(file, params={"lam": (0, 1), "mu": (0, 1)}).instantiate(lam=0.3, mu=1), prop[1]
+        )
+        assert (
+            exact.bounds is not None
+            and found["lower"] <= exact.bounds[1]
+            and exact.bounds[0] <= found["upper"]
+        )
+        assert run(["verify", str(proof), "--model", str(file), *at, *prop, "--json"]) == 0
+        verdict = json.loads(capsys.readouterr().out)
+        assert verdict["valid"] and verdict["bound"]["model"] and verdict["bound"]["property"]
+        assert verdict["lower"] <= found["lower"] + 1e-9
+    other = ("--at", "lam=0.31,mu=1")
+    assert run(["verify", str(proof), "--model", str(file), *other, *prop]) == 1
+    assert "model" in capsys.readouterr().err
+    timed = ("--prop", 'P=? [ F<=6 "down" ]')
+    assert run(["verify", str(proof), "--model", str(file), *at, *timed]) == 2
+    assert "only what does not speak of time is answered" in capsys.readouterr().err
+    assert tr.verify(proof, model=chain).valid
+    words = ["check", str(file), *prop, "--certificate", str(proof), "--sets", "expression"]
+    assert run(words) == 2
+    assert "it does not go with continuous time" in capsys.readouterr().err
 
 
 def test_steps_in_several_calls_are_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,14 +51,14 @@ from tightrope.cli.options import (
 from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, warn
 from tightrope.cli.phases import phase_progress
 from tightrope.cli.questions import read_own_properties, read_properties
-from tightrope.cli.timed_model import refuse_options
+from tightrope.cli.timed_model import load_embedded, refuse_options
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.documents.answers import Built, CheckAnswer
 from tightrope.formats.output_file import OutputFile, claim_file, refuse_same
 from tightrope.formats.policy import Policy
 from tightrope.formats.written_by import CERTIFICATE, POLICY
-from tightrope.loading import is_continuous, is_markov_automaton
+from tightrope.loading import ModelRequest, is_continuous, is_markov_automaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.jit import interpreting, stop_interpreting
@@ -166,10 +166,10 @@ def check(
     require_device(device)
     constants = parse_constants(const)
     asked = read_properties(prop) if prop else read_own_properties(model)
-    if is_continuous(model):
+    timed = is_continuous(model)
+    if timed:
         refuse_options(
             {
-                "--certificate": certificate,
                 "--policy-out": policy_out,
                 "--policy": policy,
                 "--discount": discount,
@@ -177,15 +177,17 @@ def check(
                 "--assume-support": assume_support,
                 "--coupled-gap": coupled_gap,
                 "--figure": figure,
+                "--certificate with --sets": certificate and sets,
             }
         )
+    if timed and certificate is None:
         kind = None if sets is None else sets.value
-        timed = TimedQuestion(model, asked, constants, param, domain, at, kind, build_all, all_states)
+        in_time = TimedQuestion(model, asked, constants, param, domain, at, kind, build_all, all_states)
         limits = Limits() if time_limit is None else Limits(seconds=time_limit)
         how = SolveOptions(
             precision, not absolute, limits, threads, device.value, assume_support, ltl_translator
         )
-        check_timed(timed, how, json)
+        check_timed(in_time, how, json)
         return
     untimed = is_markov_automaton(model)
     if untimed:
@@ -197,7 +199,12 @@ def check(
             refuse_time(file)
     everything = build_all or sets is not None or any((policy, certificate, policy_out))
     boundary = None if everything else asked.boundary(constants)
-    loaded = load_model(model, asked.model_constants(constants), param, domain, boundary, untimed)
+    given_constants = asked.model_constants(constants)
+    if timed:
+        request = ModelRequest(model, parse_constants(given_constants), param, domain)
+        loaded, at = load_embedded(request, at, asked.files), None
+    else:
+        loaded = load_model(model, given_constants, param, domain, boundary, untimed)
     parts = asked.parts(loaded, constants, discount, terminal_reward)
     refuse_composed(
         parts,

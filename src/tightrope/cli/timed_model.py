@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import warn
 from tightrope.cli.progress import build_progress
@@ -18,6 +19,7 @@ from tightrope.model.region_text import parse_point
 
 if TYPE_CHECKING:
     from tightrope.model.continuous import ParametricCTMC
+    from tightrope.prism.parse.property_syntax import PropertyFile
     from tightrope.prism.properties.boundary import Boundary
 
 
@@ -57,6 +59,25 @@ def load_timed(
     with build_progress(Path(source).name) as progress:
         read = read_continuous(request, progress, None if quiet else warn)
     return TimedModel(source, read.model, time.perf_counter() - begin, read.is_partial)
+
+
+EMBEDDED = "a chain in continuous time, with certificates,"
+"""Whose answer is refused where it speaks of time."""
+
+
+def load_embedded(request: ModelRequest, at: str | None, files: Sequence[PropertyFile]) -> LoadedModel:
+    """The jumps of a chain at a point, which certificates are about; what speaks of time is refused."""
+    from tightrope.continuous.discrete import embed
+    from tightrope.prism.properties.timeless import refuse_time
+
+    for file in files:
+        refuse_time(file, EMBEDDED)
+    begin = time.perf_counter()
+    with build_progress(Path(request.source).name) as progress:
+        read = read_continuous(request, progress, None if at is not None else warn)
+    timed = TimedModel(request.source, read.model, 0.0)
+    chain = embed(read.model.instantiate(timed.point(at)))
+    return LoadedModel(chain, time.perf_counter() - begin, None)
 
 
 def refuse_options(given: Mapping[str, object], why: str = "it does not go with continuous time") -> None:

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from tightrope.cli.log_source import LogRequest
 from tightrope.cli.model_source import LoadedModel, load_model
+from tightrope.cli.options import parse_constants
 from tightrope.cli.questions import read_properties
+from tightrope.cli.timed_model import load_embedded
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
+from tightrope.loading import ModelRequest, is_continuous
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.properties.resolve import resolve
@@ -32,10 +35,20 @@ class Sources:
     constants: Mapping[str, str]
     translator: str | None = None
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether the model is in continuous time: certificates are then about its jumps."""
+        return is_continuous(self.model)
+
     def load(self) -> tuple[LoadedModel, Objective | Asked | None]:
         """The model, and the objective where a property is given or a benchmark has one."""
         asked = read_properties([] if self.prop is None else [self.prop])
-        loaded = load_model(self.model, asked.model_constants(self.constants), self.param, self.domain)
+        given = asked.model_constants(self.constants)
+        if self.is_timed:
+            request = ModelRequest(self.model, parse_constants(given), self.param, self.domain)
+            loaded = load_embedded(request, self.at, asked.files)
+        else:
+            loaded = load_model(self.model, given, self.param, self.domain)
         if self.prop is None and loaded.benchmark is None:
             return loaded, None
         parts = asked.parts(loaded, self.constants, self.discount, self.terminal_reward)
@@ -56,7 +69,7 @@ def own_problem(sources: Sources, log: LogRequest | None, policy: Path | None, a
     model, theta, counts = loaded.model, None, None
     if isinstance(model, ParametricMDP) and at_point:
         theta = loaded.point(sources.at)
-    elif sources.at is not None:
+    elif sources.at is not None and not sources.is_timed:
         raise InputError("--at goes with certificates about a point, this one is about none")
     if log is not None:
         if not isinstance(model, ParametricMDP):

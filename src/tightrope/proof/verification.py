@@ -27,6 +27,7 @@ from tightrope.errors import CannotCertify, InputError, check_type
 if TYPE_CHECKING:
     from tightrope.data.counts import Counts
     from tightrope.formats.policy import Policy
+    from tightrope.model.continuous import CTMC
     from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.model.objective import Objective
     from tightrope.model.parameters import Point
@@ -48,7 +49,7 @@ class Own:
 def verify(
     certificate: str | Path,
     *,
-    model: MDP | IntervalMDP | ParametricMDP | None = None,
+    model: MDP | IntervalMDP | ParametricMDP | CTMC | None = None,
     property: Objective | str | None = None,
     at: Point | None = None,
     data: Any = None,
@@ -59,6 +60,7 @@ def verify(
     """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about
     these.
 
+    A `CTMC` stands for its embedded chain, which certificates of chains in continuous time are about.
     `data` are counts, or a log as `read_data` takes it. `ltl_translator` is the command that makes LTL an
     automaton, where the certificate's was made by another program, too.
 
@@ -102,10 +104,14 @@ def tied(verdict: Verdict, bound: Mapping[str, bool | None]) -> Verdict:
 
 
 def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator: str | None) -> Own:
+    from tightrope.continuous.discrete import embed
     from tightrope.learning.learn import counts_of
+    from tightrope.model.continuous import CTMC
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.problem import require_model
 
+    if isinstance(model, CTMC):
+        model = embed(model)
     own = require_model(model)
     objective = None if property is None else _objective(own, property, translator)
     counts = None if data is None else counts_of(data, own)

@@ -1,4 +1,5 @@
-"""Which questions do not speak of time: those that a Markov automaton's MDP of jumps answers.
+"""Which questions do not speak of time: those that the MDP of jumps answers, of a Markov automaton or, with a
+certificate, of a chain in continuous time.
 
 Where some states wait and others do not, steps mean nothing, and neither do averages over them. So bounds on
 steps or time, `X`, `C<=t`, `I=t`, long-run averages and quantiles are refused, wherever they stand in a
@@ -25,13 +26,13 @@ from tightrope.prism.parse.property_syntax import (
 _TIMELESS = (RewardOperator.REACH, RewardOperator.TOTAL, RewardOperator.CO_SAFE)
 
 
-def refuse_time(file: PropertyFile) -> None:
-    """Refuse a file with a property that speaks of time or steps."""
+def refuse_time(file: PropertyFile, subject: str = "a Markov automaton") -> None:
+    """Refuse a file with a property that speaks of time or steps; `subject` is what cannot answer it."""
     for property_ in file.properties:
         for node in _parts(property_.formula):
             if (what := _time_in(node)) is not None:
                 raise Source(file.source, file.file).error(
-                    f"{what}: of a Markov automaton only what does not speak of time is answered",
+                    f"{what}: of {subject} only what does not speak of time is answered",
                     getattr(node, "position", None),
                     'ask for P [ F a ], P [ a U b ] or R [ F a ]; the rewards "time" are expected times',
                 )

@@ -76,8 +76,12 @@ quick-tests: $(STAMP)
 warm: $(STAMP)  # compile what the tests need once, not once per worker
 	$(BIN)/tightrope warmup
 
+# Asserts are not rewritten, which would take every worker half a minute; those that fail are told again in full.
 pytest: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal -m "$$($(DEPS) markers)" $(PYTEST_ARGS)
+	@$(call tests,--assert=plain -n auto --maxprocesses 8 --dist worksteal) || { \
+	  echo "== those that failed again, with what they compared" && $(call tests,--last-failed --last-failed-no-failures none); exit 1; }
+
+tests = $(BIN)/python -m pytest -q $(1) -m "$$($(DEPS) markers)" $(PYTEST_ARGS)
 
 test-gpu: $(STAMP)
 	TIGHTROPE_DEVICE=cuda $(BIN)/python -m pytest -q tests/test_cuda_kernels.py tests/test_cuda_solve.py tests/test_cuda_device.py -n 4 $(PYTEST_ARGS)

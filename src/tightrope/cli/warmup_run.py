@@ -13,11 +13,18 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
+from pathlib import Path
 
 from tightrope.errors import CannotCertify
 
-ACYCLIC, CYCLIC, JOINT = "bench:rover(4,4)", "bench:aircraft(4,4)", "bench:parallel(2)"
-WAITING = """mdp
+ACYCLIC, CYCLIC, JOINT, CAPPED = (
+    "bench:rover(4,4)",
+    "bench:aircraft(4,4)",
+    "bench:parallel(2)",
+    "bench:glider(3,3)",
+)
+FILES = {
+    "walk.prism": """mdp
 module walk
   s : [0..3] init 0;
   [go] s=0 -> [0.2,0.6] : (s'=1) + [0.3,0.7] : (s'=0) + [0.05,0.2] : (s'=2);
@@ -26,7 +33,29 @@ module walk
 endmodule
 rewards "cost" [go] true : 1; [no] true : 2; endrewards
 label "goal" = s=3;
-"""
+""",
+    "deep.prism": """mdp
+module line
+  x : [0..900] init 0;
+  [go] x<900 -> 0.5 : (x'=x+1) + 0.5 : (x'=x);
+  [on] x<900 -> (x'=x+1);
+endmodule
+module beside
+  y : [0..1] init 0;
+  [go] true -> 0.9 : (y'=1-y) + 0.1 : (y'=y);
+endmodule
+label "goal" = x=900;
+""",
+    "rates.prism": """ctmc
+module machine
+  s : [0..2] init 0;
+  [] s=0 -> 2 : (s'=1);
+  [] s=1 -> 1 : (s'=0) + 0.5 : (s'=2);
+endmodule
+label "goal" = s=2;
+""",
+}
+"""Models with cycles under intervals, deep and narrow ones, in continuous time."""
 
 Examples = tuple[tuple[str, ...], ...]
 EXAMPLES: dict[str, Examples] = {
@@ -34,18 +63,16 @@ EXAMPLES: dict[str, Examples] = {
         ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
         ("learn", ACYCLIC, "--data", "data.parquet", "-o", "out"),
     ),
-    "plans": (
-        ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
-        ("plan", ACYCLIC, "--data", "data.parquet", "--gap", "5%"),
-        ("sample", ACYCLIC, "--generative", "2", "-o", "draws.parquet"),
-        ("sample", "bench:glider(3,3)", "--episodes", "50", "-o", "capped.parquet"),
-        ("plan", "bench:glider(3,3)", "--data", "capped.parquet", "--budget", "100"),
-    ),
     "cyclic models": (
         ("check", "walk.prism", "--prop", 'Pmaxmin=? [ F "goal" ]', "--certificate", "c"),
         ("check", "walk.prism", "--prop", 'Pminmax=? [ F "goal" ]'),
         ("check", "walk.prism", "--prop", 'R{"cost"}minmax=? [ F "goal" ]'),
         ("check", "walk.prism", "--prop", 'R{"cost"}maxmin=? [ C<=5 ]'),
+        ("verify", "c"),
+    ),
+    "rectangular sets and certificates": (
+        ("sample", JOINT, "--episodes", "200", "-o", "data.parquet"),
+        ("learn", JOINT, "--data", "data.parquet", "--certificate", "c", "--sets", "rectangular"),
         ("verify", "c"),
     ),
     "other sets": (
@@ -64,25 +91,26 @@ EXAMPLES: dict[str, Examples] = {
             "60",
         ),
     ),
-    "rectangular sets and certificates": (
-        ("sample", "bench:parallel(2)", "--episodes", "200", "-o", "data.parquet"),
-        (
-            "learn",
-            "bench:parallel(2)",
-            "--data",
-            "data.parquet",
-            "--certificate",
-            "c",
-            "--sets",
-            "rectangular",
-        ),
-        ("verify", "c"),
+    "deep models": (("check", "deep.prism", "--prop", 'Pmin=? [ F "goal" ]'),),
+    "formulas": (
+        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ G F "goal" ]'),
+        ("check", "walk.prism", "--prop", 'Pminmax=? [ G F "goal" ]'),
+        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ F P>0.1 [ X "goal" ] ]'),
+    ),
+    "continuous time": (("check", "rates.prism", "--prop", 'P=? [ F<=2 "goal" ]'),),
+    "plans": (
+        ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
+        ("plan", ACYCLIC, "--data", "data.parquet", "--gap", "5%"),
+        ("sample", ACYCLIC, "--generative", "2", "-o", "draws.parquet"),
+        ("sample", CAPPED, "--episodes", "50", "-o", "capped.parquet"),
+        ("plan", CAPPED, "--data", "capped.parquet", "--budget", "100"),
     ),
     "online": (
         ("online", ACYCLIC, "--episodes", "20", "--sets", "expression"),
         ("online", CYCLIC, "--episodes", "20", "--sets", "tied", "--region", "polytope"),
     ),
 }
+"""Neighbours have few kernels in common: what two processes compile at the same time is compiled twice."""
 
 
 def warm_up(jobs: int | None = None) -> Iterator[tuple[str, int, int, int]]:
@@ -107,8 +135,8 @@ def run_example(name: str) -> int:
     with event.install_recorder("numba:compile") as compiled, tempfile.TemporaryDirectory() as folder:
         try:
             os.chdir(folder)
-            with open("walk.prism", "w", encoding="utf-8") as file:
-                file.write(WAITING)
+            for file, text in FILES.items():
+                Path(file).write_text(text, encoding="utf-8")
             for command in EXAMPLES[name]:
                 with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
                     code = run(command)

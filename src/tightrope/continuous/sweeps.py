@@ -108,7 +108,8 @@ def follow_back(start: OffsetArray, source: IndexArray, opened: BoolArray, found
     queue = np.flatnonzero(found)
     waiting = np.empty(len(found), np.int64)
     size = len(queue)
-    waiting[:size] = queue
+    for i in range(size):
+        waiting[i] = queue[i]
     while size > 0:
         size -= 1
         state = waiting[size]

@@ -79,7 +79,8 @@ def count_episodes(
                     waiting += 1
                 else:
                     active -= 1
-                    generator[lane] = generator[active]
+                    for i in range(4):
+                        generator[lane, i] = generator[active, i]
                     state[lane] = state[active]
                     left[lane] = left[active]
             lane += 1

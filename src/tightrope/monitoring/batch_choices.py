@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from tightrope.data.counts import Counts
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 from tightrope.statistics.outcomes import Outcomes
 
@@ -68,7 +68,7 @@ class ChoiceEvidence:
         """Take in a batch, which was predicted by `log_chance` per expression."""
         places = (self.part, self.width, self.expression)
         sums = (self.number, self.visits, self.net, self.spread)
-        _add(self._place[transition], count, places, log_chance, sums, _table())
+        _add(self._place[transition], read_only(count), places, log_chance, sums, _table())
 
     def begin(
         self, transition: OffsetArray, count: OffsetArray, log_chance: FloatArray, is_free: BoolArray

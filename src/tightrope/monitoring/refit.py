@@ -113,9 +113,11 @@ def climb(
             room = bounds[row]
             for c in range(size):
                 room -= faces[row, c] * t[c]
-            slope[:] = faces[row, first:last]
+            for i in range(width):
+                slope[i] = faces[row, first + i]
             _add(gradient, bend, slope, -barrier / room, barrier / (room * room))
-        step[:] = gradient
+        for i in range(width):
+            step[i] = gradient[i]
         _solve(bend, step)
         rise = 0.0
         for i in range(width):
@@ -132,7 +134,8 @@ def climb(
             length *= 0.5
             if length < 1e-9:
                 return
-        t[:] = trial
+        for c in range(size):
+            t[c] = trial[c]
         value = reached
         if rise <= close:
             return
@@ -165,7 +168,8 @@ def _solve(matrix: FloatArray, right: FloatArray) -> None:
 
 @kernel
 def _lift(t: FloatArray, products: OffsetArray, bottoms: FloatArray, x: FloatArray) -> None:
-    x[: len(t)] = t
+    for c in range(len(t)):
+        x[c] = t[c]
     behind = len(x) - len(products)
     x[len(t) : behind] = 0.0
     for row in range(len(bottoms)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,3 +21,18 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 ExactIntegers: TypeAlias = npt.NDArray[Any]
 """Integers that are int64 while they fit and Python's own (dtype object) beyond."""
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """The array itself if it cannot be written to, or a view of it that cannot.
+
+    numba compiles a kernel once for arrays that can be written to and once for those that cannot: where a
+    kernel only reads what may come as either, its caller hands over this.
+    """
+    if not array.flags.writeable:
+        return array
+    seen = array.view()
+    seen.setflags(write=False)
+    return seen

@@ -26,7 +26,7 @@ from tightrope.model.graph.end_components import maximal_end_components
 from tightrope.model.graph.reachability import forward_reachable
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 from tightrope.planning.information import Information
 
@@ -178,14 +178,14 @@ class Episodes:
         mass, following = np.zeros(structure.states), np.zeros(structure.states)
         mass[structure.initial] = 1.0
         if policy.steps is None:
-            _sweep_steps(self.arrays, policy.probability, mass, following, result, self.cap)
+            _sweep_steps(self.arrays, read_only(policy.probability), mass, following, result, self.cap)
             return
         weight = np.zeros(structure.choices)
         for step in range(self.cap):
             if step <= policy.steps.horizon:
                 weight[:] = 0.0
                 weight[policy.steps.at(step)] = 1.0
-            _sweep_steps(self.arrays, weight, mass, following, result, 1)
+            _sweep_steps(self.arrays, read_only(weight), mass, following, result, 1)
 
     def _solve_forward(self, policy: Policy) -> FloatArray:
         from scipy.sparse import eye_array
@@ -300,4 +300,5 @@ def _sweep_steps(
             for c in range(choice_start[s], choice_start[s + 1]):
                 here = mass[s] * weight[c]
                 take(transition_start, successor, expression, probability, c, here, following, result)
-        mass[:] = following
+        for s in range(len(mass)):
+            mass[s] = following[s]

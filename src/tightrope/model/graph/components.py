@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.model.graph.support import Support
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 
 
@@ -60,7 +60,7 @@ def _components(
 ) -> Components | None:
     structure = support.structure
     edges = support.possible if usable is None else usable
-    opened = np.ones(structure.states, np.bool_) if expand is None else expand
+    opened = read_only(np.ones(structure.states, np.bool_) if expand is None else expand)
     component = np.full(structure.states, -1, np.int32)
     left = np.empty(structure.states, np.int32)
     count = _tarjan(support.state_start, structure.successor, edges, opened, stop_at_cycle, component, left)

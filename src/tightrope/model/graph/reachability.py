@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.model.graph.support import Support
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 
 
@@ -13,7 +13,7 @@ def forward_reachable(support: Support, source: BoolArray, *, through: BoolArray
     """States on a path from `source`; only states in `through` (all, if None) are left again."""
     structure = support.structure
     found = source.copy()
-    opened = np.ones(structure.states, np.bool_) if through is None else through
+    opened = read_only(np.ones(structure.states, np.bool_) if through is None else through)
     _forward(support.state_start, structure.successor, support.possible, opened, found)
     return found
 
@@ -22,7 +22,7 @@ def backward_reachable(support: Support, target: BoolArray, *, through: BoolArra
     """States with a path to `target` whose states before the target lie in `through` (all, if None)."""
     structure = support.structure
     found = target.copy()
-    opened = np.ones(structure.states, np.bool_) if through is None else through
+    opened = read_only(np.ones(structure.states, np.bool_) if through is None else through)
     start, transition = support.predecessors
     _backward(start, transition, structure.transition_choice, structure.choice_state, opened, found)
     return found

@@ -26,7 +26,7 @@ import numpy as np
 
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.unit_sums import SUM_UNIT, add, distil
 
@@ -101,6 +101,12 @@ class Support:
     upper: FloatArray
     kept: BoolArray | None = None
     engine: GraphEngine | None = None
+
+    def __post_init__(self) -> None:
+        lower = read_only(self.lower)
+        upper = lower if self.upper is self.lower else read_only(self.upper)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
 
     @staticmethod
     def of(model: MDP | IntervalMDP) -> Support:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 
 NORMAL, CLOSED, EXIT = 0, 1, 2
 """Modes of a choice: as it stands; left out; nature, being able to idle, picks its best way out of the
@@ -70,11 +70,8 @@ class System:
 
     @cached_property
     def arrays(self) -> SystemArrays:
-        """Rewards are read-only whoever made them: loops are compiled for one kind of array, not for two."""
-        reward = self.reward.view()
-        reward.setflags(write=False)
         return SystemArrays(
-            reward,
+            read_only(self.reward),
             self.discount,
             self.mode,
             self.leader,

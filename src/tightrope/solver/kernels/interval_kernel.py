@@ -168,6 +168,7 @@ class IntervalKernel(Record):
         workspace: IntervalWorkspace,
     ) -> None:
         told = False
+        values = values if values.flags.writeable else values.copy()  # as in `safe`: compiled once
         while not told:
             scratch, care = workspace.scratch, workspace.care
             told = backups.safe_choice_values(

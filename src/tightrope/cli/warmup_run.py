@@ -91,13 +91,6 @@ EXAMPLES: dict[str, Examples] = {
             "60",
         ),
     ),
-    "deep models": (("check", "deep.prism", "--prop", 'Pmin=? [ F "goal" ]'),),
-    "formulas": (
-        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ G F "goal" ]'),
-        ("check", "walk.prism", "--prop", 'Pminmax=? [ G F "goal" ]'),
-        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ F P>0.1 [ X "goal" ] ]'),
-    ),
-    "continuous time": (("check", "rates.prism", "--prop", 'P=? [ F<=2 "goal" ]'),),
     "plans": (
         ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
         ("plan", ACYCLIC, "--data", "data.parquet", "--gap", "5%"),
@@ -105,6 +98,13 @@ EXAMPLES: dict[str, Examples] = {
         ("sample", CAPPED, "--episodes", "50", "-o", "capped.parquet"),
         ("plan", CAPPED, "--data", "capped.parquet", "--budget", "100"),
     ),
+    "deep models": (("check", "deep.prism", "--prop", 'Pmin=? [ F "goal" ]'),),
+    "formulas": (
+        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ G F "goal" ]'),
+        ("check", "walk.prism", "--prop", 'Pminmax=? [ G F "goal" ]'),
+        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ F P>0.1 [ X "goal" ] ]'),
+    ),
+    "continuous time": (("check", "rates.prism", "--prop", 'P=? [ F<=2 "goal" ]'),),
     "online": (
         ("online", ACYCLIC, "--episodes", "20", "--sets", "expression"),
         ("online", CYCLIC, "--episodes", "20", "--sets", "tied", "--region", "polytope"),

@@ -6,6 +6,7 @@ cannot be read. Nothing is loaded from the net, neither while building nor while
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from prism_lexer import PrismLexer
 from sphinx.application import Sphinx
 
 import tightrope
+
+gc.set_threshold(200_000, 50, 50)  # pages are trees of very many small objects that stay
 
 project = "tightrope"
 author = "The tightrope maintainers"

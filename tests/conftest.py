@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "fixed",
-    max_examples=25,
+    max_examples=16,
     derandomize=True,
     deadline=None,
     database=None,

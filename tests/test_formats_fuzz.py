@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from hypothesis import given
@@ -30,7 +31,11 @@ def written(name: str) -> str:
         return (Path(folder) / "m.drn").read_text(encoding="utf-8")
 
 
-DRN_TEXTS = [DRN, DOUBLES, written("merging.prism"), written("interval_chain.prism"), written("layout.prism")]
+@cache
+def drn_texts() -> list[str]:
+    return [DRN, DOUBLES, *(written(f"{name}.prism") for name in ("merging", "interval_chain", "layout"))]
+
+
 EXPLICIT_TEXTS = {"tra": MDP_TRA, "lab": LAB, "sta": STA, "srew": SREW, "trew": TREW}
 
 
@@ -53,7 +58,7 @@ def mutilated(draw: st.DrawFn, text: str) -> str:
 
 @given(st.data())
 def test_drn(data: st.DataObject) -> None:
-    text = data.draw(mutilated(data.draw(st.sampled_from(DRN_TEXTS))))
+    text = data.draw(mutilated(data.draw(st.sampled_from(drn_texts()))))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "m.drn"
         file.write_text(text, encoding="utf-8")

@@ -121,7 +121,7 @@ def test_a_change_in_another_file_is_noticed(tmp_path: Path) -> None:
     numerics = tmp_path / "tightrope" / "numerics"
     (numerics / "outer_kernel.py").write_text(OUTER)
     found = []
-    for added in (1, 2, 2):
+    for added in (1, 2):
         (numerics / "inner_kernel.py").write_text(INNER.format(added))
         env = {**os.environ, "PYTHONPATH": str(tmp_path)}
         env.pop("NUMBA_CACHE_DIR", None)
@@ -131,7 +131,7 @@ def test_a_change_in_another_file_is_noticed(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         found.append(float(done.stdout))
-    assert found == [1.5, 2.5, 2.5]
+    assert found == [1.5, 2.5]
     folders = list((tmp_path / "tightrope" / "__pycache__" / "kernels").glob("numerics.outer_kernel-*"))
     assert len(folders) == 2 and all(list(folder.rglob("*.nbi")) for folder in folders)
 

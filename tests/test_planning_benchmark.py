@@ -23,8 +23,8 @@ def test_ways_to_explore_are_compared_once(tmp_path: Path) -> None:
 
 
 def test_guarantees_of_a_few_designed_runs_hold() -> None:
-    finished = run_benchmark("plan_experiment.py", "--coverage", "5")
-    assert json.loads(finished.stdout)["missed"] <= 2
+    finished = run_benchmark("plan_experiment.py", "--coverage", "3")
+    assert json.loads(finished.stdout)["missed"] <= 1
 
 
 def test_forecasts(tmp_path: Path) -> None:

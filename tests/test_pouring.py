@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, read_only
 from tightrope.solver.nature.few_successors import FEW, pour_few
 from tightrope.solver.nature.pouring import pour, pour_again, pour_row
 
@@ -50,9 +50,9 @@ def choices(draw: st.DrawFn, most: int) -> Choice:
     few = st.sampled_from([0.0, 0.25, 0.5, 1.0])
     values = draw(st.lists(st.one_of(few, st.floats(-10, 10, width=32)), min_size=k, max_size=k))
     return Choice(
-        np.array(draw(st.permutations(range(k))), np.int32),
-        np.maximum(centre - below, 0) / 1024,
-        np.minimum(centre + above, 1024) / 1024,
+        read_only(np.array(draw(st.permutations(range(k))), np.int32)),
+        read_only(np.maximum(centre - below, 0) / 1024),
+        read_only(np.minimum(centre + above, 1024) / 1024),
         np.array(values),
     )
 
@@ -85,7 +85,7 @@ def test_many_successors(choice: Choice, maximise: bool) -> None:
 @given(choice=choices(8), before=st.randoms(use_true_random=False), maximise=st.booleans())
 def test_a_row_poured_again_is_the_row_poured_from_the_model(choice: Choice, before, maximise: bool) -> None:
     k, leader = choice.size, np.arange(choice.size, dtype=np.int32)
-    home, scale = k - 1, 0.5
+    home, scale = np.int32(k - 1), 0.5
     column, weight = np.empty(k, np.int32), np.empty(k)
     end, _, inside = pour_row(
         0,

@@ -78,7 +78,7 @@ def test_every_command_option_and_public_name_is_in_the_reference(site: Path) ->
 
 @pytest.mark.browser
 def test_pages_fit_every_screen_in_light_and_dark(site: Path) -> None:
-    """All of them, each loaded once and shown in four ways."""
+    """All of them, each loaded once, wide in light and narrow in dark: width and colour are apart."""
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 40
     wrong = []
@@ -86,7 +86,7 @@ def test_pages_fit_every_screen_in_light_and_dark(site: Path) -> None:
         for page in pages:
             name = str(page.relative_to(site))
             tab.open(page, 1280, 800)
-            for width, scheme in ((1280, "light"), (1280, "dark"), (380, "dark"), (380, "light")):
+            for width, scheme in ((1280, "light"), (380, "dark")):
                 tab.show(width, 800, scheme)
                 shown = tab.evaluate(SHOWN)
                 if shown["width"] > width or shown["right"] > width + 1:

@@ -230,6 +230,7 @@ def measured(family: Family, draw: random.Random, with_storm: bool, exact: bool)
         "transitions": model.transitions,
         "game_states": game.states,
         "game_transitions": game.transitions,
+        "kilobytes": [kilobytes(joint), kilobytes(model)],
         "build_seconds": [round(joint_seconds, 3), round(seconds, 3)],
     }
     everything = Products(family, model) if exact else None
@@ -258,6 +259,15 @@ def measured(family: Family, draw: random.Random, with_storm: bool, exact: bool)
         row["holds"] = holds(ends, points)
         rows.append(row)
     return rows
+
+
+def kilobytes(model: IntervalMDP) -> int:
+    """What the rows of a model take."""
+    parts = [(model.structure, model.lower, model.upper)]
+    if (rows := model.factored) is not None:
+        parts.append((rows.structure, rows.lower, rows.upper))
+    arrays = [(s.choice_start, s.transition_start, s.successor, low, high) for s, low, high in parts]
+    return sum(array.nbytes for part in arrays for array in part) // 1000
 
 
 def holds(ends: dict[str, list[float]], points: list[float]) -> bool:

@@ -144,12 +144,12 @@ label "low" = z=0;
 rewards [go] true : 1; [rest] true : 3; endrewards
 """
 QUESTIONS = [
-    'Pmaxmin=? [ F "both" ]',
-    'Pminmax=? [ F "both" ]',
-    'Pminmin=? [ "low" U "both" ]',
+    'Pmaxmin=? [ "low" U "both" ]',
+    'Pmaxmax=? [ "low" U "both" ]',
+    'Pminmax=? [ "low" W "both" ]',
     'Pmaxmin=? [ G !"both" ]',
     'Rminmax=? [ F "both" ]',
-    'Rmaxmin=? [ F "both" ]',
+    'Rminmin=? [ F "both" ]',
     'Pmaxmin=? [ F<=4 "both" ]',
     'Pminmax=? [ X "low" ]',
     'Pmaxmin=? [ F[2,5] "both" ]',

@@ -14,6 +14,7 @@ import pytest
 
 from benchmark_script import run_benchmark
 from factored_reference import Modules, Nature, State, Values, backup, nested, products
+from random_programs import ProgramWriter
 from tightrope.answering.answer import answer
 from tightrope.cli.app import main
 from tightrope.errors import CannotCertify, InputError, ReadingWarning
@@ -27,6 +28,7 @@ from tightrope.proof.certify import certify
 from tightrope.proof.certify_answer import certify_answer
 from tightrope.proof.verification import verify
 from tightrope.solver.attained import attained
+from tightrope.solver.kernels.factored_kernel import FactoredKernel
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve_problem import solve
 
@@ -301,6 +303,41 @@ def test_models_keep_their_factors_and_know_themselves_without(team: IntervalMDP
         FactoredRows(rows.structure, rows.lower, rows.upper, rows.layer_start[[0, -1]])
     with pytest.raises(InputError, match="one choice each"):
         FactoredRows(rows.structure, rows.lower, rows.upper, np.array([1, rows.structure.states]))
+
+
+def reached(model: IntervalMDP) -> list[set[int]]:
+    """The states in which the tree of every choice ends."""
+    rows = model.factored
+    assert rows is not None
+    game, ends = rows.structure, [{state} for state in range(rows.states)]
+
+    def ends_of(choice: int) -> set[int]:
+        begin, end = game.transition_start[[choice, choice + 1]]
+        return set().union(*(ends[target] for target in game.successor[begin:end].tolist()))
+
+    for choice in range(rows.choices, game.choices):
+        ends.append(ends_of(choice))
+    return [ends_of(choice) for choice in range(rows.choices)]
+
+
+def test_trees_of_random_programs_end_where_their_choices_lead() -> None:
+    """Overlapping commands, guards across modules, globals; every outcome ranges within its joint bounds."""
+    checked = 0
+    for seed in range(60):
+        model = interval(ProgramWriter(seed, "interval").program())
+        if model.factored is None:
+            continue
+        joint = np.split(model.successor, model.transition_start[1:-1])
+        assert reached(model) == [set(row.tolist()) for row in joint]
+        kernel, checked = FactoredKernel.of(model), checked + 1
+        for state in range(min(model.states, 6)):
+            mark = (np.arange(model.states) == state).astype(np.float64)
+            leads = model.successor == state
+            for maximise in (False, True):
+                found = kernel.answer(mark, maximise)[leads]
+                assert np.all(found >= model.lower[leads] - 1e-12)
+                assert np.all(found <= model.upper[leads] + 1e-12)
+    assert checked >= 8
 
 
 # --- what is proved, and what is said ----------------------------------------------------------

@@ -72,7 +72,7 @@ def test_the_mixture_is_a_close_lower_bound_of_its_integral(ring: tr.ParametricC
 def test_mixture_over_truth_has_a_mean_of_at_most_one(ring: tr.ParametricCTMC) -> None:
     """The mean of a supermartingale, and how often it ever exceeds 1/δ, over seeded runs."""
     ratios = []
-    for seed in range(80):
+    for seed in range(50):
         likelihood, middle = likelihood_at(ring, seed, 2)
         mixture = likelihood.log_mixture(middle, likelihood.estimate())
         ratios.append(np.exp(mixture - likelihood.at(POINT)[0]))

@@ -123,7 +123,7 @@ def _explore(
         if intervals.is_outer or trees is not None:
             warn(
                 "commands with interval probabilities synchronise; what they allow together is enclosed "
-                "factor by factor for one P or R, elsewhere by the products of their bounds"
+                "factor by factor for P and R over paths, elsewhere by the products of their bounds"
             )
     seen = observe(program, space, states.keys, rows, actions, narrow=stop is not None)
     rows, actions = with_shown_names(program, rows, actions)

@@ -1,9 +1,10 @@
 """The kernels that walk: episodes counted, or recorded step by step.
 
 An episode starts in the initial state and ends in a state without a row (stopped or absorbing) or after
-`cap` steps. Episode n draws from the generator of its own number, so a range of episodes gives the
-same counts however it is cut up. Counting walks several episodes at once: their memory accesses do
-not wait for each other.
+`cap` steps. Under a policy that depends on the step (`Runs`) the row to draw from is that of the choice
+taken there; without one (None) it is that of the state, and nothing of this is compiled. Episode n draws
+from the generator of its own number, so a range of episodes gives the same counts however it is cut up.
+Counting walks several episodes at once: their memory accesses do not wait for each other.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tightrope.data.alias import pick
+from tightrope.data.alias import STOP, pick
 from tightrope.data.generator import draw, seed_generator
-from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
 LANES = 8
@@ -22,8 +23,8 @@ LANES = 8
 
 
 class Walk(NamedTuple):
-    """An alias table with a row per state (or per choice), where transitions lead, and how episodes begin and
-    end; `key` is that of their generators.
+    """An alias table with a row per state, or per choice where the policy depends on the step (`Runs`); where
+    transitions lead; how episodes begin and end; `key` is that of their generators.
     """
 
     row: OffsetArray
@@ -34,28 +35,59 @@ class Walk(NamedTuple):
     key: np.uint64
 
 
+class Runs(NamedTuple):
+    """A policy that depends on the step: the states that end an episode, and at state s `choice[i]` from
+    `step[i]` on, for i in start[s]..start[s + 1].
+    """
+
+    stopping: BoolArray
+    start: OffsetArray
+    step: OffsetArray
+    choice: OffsetArray
+
+
+@kernel
+def _find_row(
+    row: OffsetArray,
+    stopping: BoolArray,
+    start: OffsetArray,
+    step: OffsetArray,
+    choice: OffsetArray,
+    state: int,
+    taken: int,
+) -> int:
+    """The row of the choice that a policy takes in a state after so many steps; STOP where episodes end."""
+    if stopping[state]:
+        return STOP
+    j = start[state]
+    while j + 1 < start[state + 1] and step[j + 1] <= taken:
+        j += 1
+    return int(row[choice[j]])
+
+
 @kernel
 def count_episodes(
-    walk: Walk,
-    first: int,
-    last: int,
-    count: OffsetArray,
-    touched: IndexArray,
+    walk: Walk, runs: Runs | None, first: int, last: int, count: OffsetArray, touched: IndexArray
 ) -> tuple[int, int]:
     """Walk the episodes first..last−1 and add their transitions to `count`.
 
     Transitions whose count was 0 are listed in `touched`. Returns the number of steps and of these.
     """
     row, bucket, successor, initial, cap, key = walk
-    if row[initial] < 0 or cap == 0:
+    if runs is None:
+        begin = row[initial]
+    else:
+        stopping, start, step, choice = runs
+        begin = _find_row(row, stopping, start, step, choice, initial, 0)
+    if begin < 0 or cap == 0:
         return 0, 0
     generator = np.empty((LANES, 4), dtype=np.uint64)
-    state = np.empty(LANES, dtype=np.int64)
+    here = np.empty(LANES, dtype=np.int64)
     left = np.empty(LANES, dtype=np.int64)
     active = min(LANES, last - first)
     for lane in range(active):
         seed_generator(key, first + lane, generator[lane])
-        state[lane] = initial
+        here[lane] = begin
         left[lane] = cap
     waiting = first + active
     steps = 0
@@ -63,25 +95,28 @@ def count_episodes(
     while active > 0:
         lane = 0
         while lane < active:
-            t = pick(row[state[lane]], bucket, draw(generator[lane]))
+            t = pick(here[lane], bucket, draw(generator[lane]))
             if count[t] == 0:
                 touched[touches] = t
                 touches += 1
             count[t] += 1
             steps += 1
-            state[lane] = successor[t]
             left[lane] -= 1
-            if left[lane] == 0 or row[state[lane]] < 0:
+            if runs is None:
+                here[lane] = row[successor[t]]
+            else:
+                here[lane] = _find_row(row, stopping, start, step, choice, successor[t], cap - left[lane])
+            if left[lane] == 0 or here[lane] < 0:
                 if waiting < last:
                     seed_generator(key, waiting, generator[lane])
-                    state[lane] = initial
+                    here[lane] = begin
                     left[lane] = cap
                     waiting += 1
                 else:
                     active -= 1
                     for i in range(4):
                         generator[lane, i] = generator[active, i]
-                    state[lane] = state[active]
+                    here[lane] = here[active]
                     left[lane] = left[active]
             lane += 1
     return steps, touches
@@ -90,6 +125,7 @@ def count_episodes(
 @kernel
 def record_episodes(
     walk: Walk,
+    runs: Runs | None,
     first: int,
     last: int,
     episode: OffsetArray,
@@ -101,20 +137,26 @@ def record_episodes(
     Returns the number of rows and the first episode not walked.
     """
     row, bucket, successor, initial, cap, key = walk
+    if runs is not None:
+        stopping, run_start, run_step, run_choice = runs
     generator = np.empty(4, dtype=np.uint64)
     rows = 0
     number = first
     while number < last and rows + cap <= len(transition):
         seed_generator(key, number, generator)
         state = initial
-        taken = 0
-        while taken < cap and row[state] >= 0:
-            t = pick(row[state], bucket, draw(generator))
+        for taken in range(cap):
+            if runs is None:
+                here = row[state]
+            else:
+                here = _find_row(row, stopping, run_start, run_step, run_choice, state, taken)
+            if here < 0:
+                break
+            t = pick(here, bucket, draw(generator))
             episode[rows] = number
             step[rows] = taken
             transition[rows] = t
             rows += 1
-            taken += 1
             state = successor[t]
         number += 1
     return rows, number

@@ -8,10 +8,9 @@ the generative model, grow geometrically with boundaries fixed in advance (`tigh
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -20,9 +19,8 @@ from tightrope.data.batches import Batches, batch_ends
 from tightrope.data.counters import SMALL_BATCH, Counters
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.episodes import Walk, count_draws, count_episodes, record_episodes
+from tightrope.data.episodes import Runs, Walk, count_draws, count_episodes, record_episodes
 from tightrope.data.generator import EPISODES, GENERATIVE, stream_key
-from tightrope.data.step_episodes import Runs, count_step_episodes, record_step_episodes
 from tightrope.data.stopping import absorbing_states, can_repeat_choice
 from tightrope.errors import InputError, check_type
 from tightrope.formats.policy import Policy, PolicyGiven, as_policy
@@ -115,7 +113,7 @@ class Simulator(Record):
         with the same seed draws new numbers when it counts on.
         """
         key = seed_key(seed, EPISODES)
-        work = self._walk(key, count_episodes, count_step_episodes)
+        work = partial(count_episodes, *self._walk(key))
         parts = []
         counters = self._counters(episodes)
         begin, steps = 0, 0
@@ -130,12 +128,12 @@ class Simulator(Record):
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
         """The same episodes as `episodes`, step by step in blocks: never more in memory than one block."""
         key = seed_key(seed, EPISODES)
-        walk = self._walk(key, record_episodes, record_step_episodes)
+        walk = self._walk(key)
         rows = max(RECORD_ROWS, self.cap)
         following, last = first, first + episodes
         while following < last:
             block = np.empty((3, rows), dtype=np.int64)
-            used, following = walk(following, last, block[0], block[1], block[2])
+            used, following = record_episodes(*walk, following, last, block[0], block[1], block[2])
             yield Trajectories(block[0, :used], block[1, :used], block[2, :used])
 
     def generative(self, samples: int | OffsetArray, seed: int) -> Counts:
@@ -180,16 +178,12 @@ class Simulator(Record):
         """The hash that the counts carry."""
         return self.model_hash if self.model_hash is not None else self.mdp.hash()
 
-    def _walk(
-        self, key: np.uint64, by_state: Callable[..., Any], by_step: Callable[..., Any]
-    ) -> Callable[..., Any]:
-        """The kernel that follows the policy, with all that it needs of model and policy."""
+    def _walk(self, key: np.uint64) -> tuple[Walk, Runs | None]:
+        """What kernels need of model and policy."""
         mdp, runs = self.mdp, None if self._followed is None else self._followed.steps
         table = self._episode_table if runs is None else self._choice_table
         walk = Walk(table.row, table.bucket, mdp.successor, mdp.initial, self.cap, key)
-        if runs is None:
-            return partial(by_state, walk)
-        return partial(by_step, walk, Runs(self.stopping, runs.start, runs.step, runs.choice))
+        return walk, None if runs is None else Runs(self.stopping, runs.start, runs.step, runs.choice)
 
     @cached_property
     def _episode_table(self) -> AliasTable:

@@ -319,17 +319,23 @@ class Operators:
 
     def _long_run(self, asked: Asked) -> Bounds:
         """A long-run average, or the share of time in some states."""
-        operator, path = asked.operator, asked.operator.path
-        assert isinstance(path, RewardFormula)
-        if operator.is_reward:
-            reward = reward_structure_of(operator, self.structure)
-        else:
-            assert path.target is not None
+        operator = asked.operator
+        reward = reward_structure_of(operator, self.structure) if operator.is_reward else None
+        return self._average(asked, self._joint, reward, asked.directions)
+
+    def _average(
+        self, asked: Asked, model: MDP | IntervalMDP, reward: RewardStructure | None, directions: Directions
+    ) -> Bounds:
+        """The long-run average of a reward in a model, that of being in the states asked about if None."""
+        is_share = reward is None
+        if reward is None:
+            path = asked.operator.path
+            assert isinstance(path, RewardFormula) and path.target is not None
             reward = RewardStructure(self._formulas.states(path.target).astype(np.float64))
         found = bound_average(
-            self._joint,
-            reward.per_choice(self.structure),
-            asked.directions,
+            model,
+            reward.per_choice(model.structure),
+            directions,
             asked.precision,
             self._solver(asked.precision / 4),
         )
@@ -337,7 +343,7 @@ class Operators:
         if found.missed is not None:
             self._miss(asked, found.missed)
         lower, upper = found.bounds.lower, found.bounds.upper
-        if not operator.is_reward:
+        if is_share:
             lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
         return Bounds(lower, upper, found.bounds.unit)
 

@@ -21,7 +21,6 @@ from time import monotonic
 import numpy as np
 
 from tightrope.answering.evaluate import Evaluation
-from tightrope.answering.long_run import bound_average
 from tightrope.answering.operators import Asked, Effort, Operators
 from tightrope.answering.values import Bounds
 from tightrope.continuous.discrete import embed, embed_robustly, uniform_chain, uniform_robust_chain
@@ -29,7 +28,6 @@ from tightrope.continuous.transient import Horizon, Pair, earn_until, expect_at
 from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
 from tightrope.prism.parse.diagnostics import Complaint, position_of
@@ -246,33 +244,14 @@ class TimedOperators(Operators):
     # --- in the long run -------------------------------------------------------------------
 
     def _long_run(self, asked: Asked) -> Bounds:
-        operator, path, (_, nature) = asked.operator, asked.operator.path, asked.directions
-        assert isinstance(path, RewardFormula)
-        highest = nature is Direction.MAX
+        operator, (_, nature) = asked.operator, asked.directions
         chain: MDP | IntervalMDP
         if isinstance(self.chain, CTMC):
             chain = uniform_chain(self.chain)
         else:
-            chain = uniform_robust_chain(self.chain, highest)
-        if operator.is_reward:
-            reward = chain.structure.rewards[_reward_name(operator, self)]
-        else:
-            assert path.target is not None
-            reward = RewardStructure(self._formulas.states(path.target).astype(np.float64))
-        found = bound_average(
-            chain,
-            reward.per_choice(chain.structure),
-            (nature, nature),
-            asked.precision,
-            self._solver(asked.precision / 4),
-        )
-        self.iterations += found.iterations
-        if found.missed is not None:
-            self._miss(asked, found.missed)
-        lower, upper = found.bounds.lower, found.bounds.upper
-        if not operator.is_reward:
-            lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-        return Bounds(lower, upper, found.bounds.unit)
+            chain = uniform_robust_chain(self.chain, nature is Direction.MAX)
+        reward = chain.structure.rewards[_reward_name(operator, self)] if operator.is_reward else None
+        return self._average(asked, chain, reward, (nature, nature))
 
 
 def until(

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import distributed
 
@@ -42,17 +43,24 @@ def worker(address: str, directory: Path, name: str) -> Iterator[subprocess.Pope
         yield process
 
 
+class Cluster(NamedTuple):
+    """The address of a scheduler, its process, and those of its two workers."""
+
+    address: str
+    scheduler: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]]
+
+
 @contextmanager
-def cluster(directory: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The address of a scheduler, and its two workers."""
+def cluster(directory: Path) -> Iterator[Cluster]:
     with (
-        scheduler(directory) as (_, address),
+        scheduler(directory) as (process, address),
         worker(address, directory, "worker1") as first,
         worker(address, directory, "worker2") as second,
     ):
         with distributed.Client(address, set_as_default=False) as client:
             client.wait_for_workers(2, timeout=60)
-        yield address, [first, second]
+        yield Cluster(address, process, [first, second])
 
 
 def _address(log: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import campaign_child as child
-from dask_cluster import cluster, mute_listener, scheduler, worker
+from dask_cluster import cluster, mute_listener
 from tightrope.cli.app import run
 from tightrope.data.cluster import connect, parse_place
 from tightrope.errors import CannotCertify, InputError
@@ -34,10 +35,12 @@ def _runs(directory: Path) -> list[tuple[int, int]]:
     return [(int(line.split()[0]), int(line.split()[1])) for line in lines]
 
 
-def test_no_cell_is_lost_or_doubled_when_a_worker_is_killed(tmp_path: Path) -> None:
+def test_no_cell_is_lost_or_doubled_when_a_worker_is_killed_and_a_scheduler_that_goes_away_is_said(
+    tmp_path: Path,
+) -> None:
     results = tmp_path / "results"
     results.mkdir()
-    with cluster(tmp_path) as (address, workers):
+    with cluster(tmp_path) as (address, process, workers):
         pids = {worker.pid for worker in workers}
 
         def kill_one() -> None:
@@ -59,6 +62,7 @@ def test_no_cell_is_lost_or_doubled_when_a_worker_is_killed(tmp_path: Path) -> N
         alone = tmp_path / "alone"  # a single worker does the work itself
         (record,) = Campaign(CELLS[:1], LIMITS, engine, alone).run()
         assert record.status == "ok" and _runs(alone) == [(CELLS[0].seed, left)]
+        _kill_the_scheduler_on_the_way(process, engine, tmp_path / "broken off")
     assert [record.cell for record in records] == CELLS
     assert {record.status for record in records} == {"ok"}
     assert [record.lower for record in records] == [cell.seed for cell in CELLS]
@@ -70,17 +74,15 @@ def test_no_cell_is_lost_or_doubled_when_a_worker_is_killed(tmp_path: Path) -> N
     assert begun.total() > len(CELLS)  # what the dead worker had begun was begun again
 
 
-def test_a_scheduler_that_goes_away_is_said_and_records_are_kept(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    with scheduler(tmp_path) as (process, address), worker(address, tmp_path, "only"):
+def _kill_the_scheduler_on_the_way(process: subprocess.Popen[bytes], engine: Engine, results: Path) -> None:
+    """The records so far are kept, and the campaign ends without it."""
 
-        def kill(record: Record, done: int, total: int) -> None:
-            process.kill()
-            process.wait()
+    def kill(record: Record, done: int, total: int) -> None:
+        process.kill()
+        process.wait()
 
-        campaign = Campaign(CELLS[:3], LIMITS, Engine("dask", address, command=COMMAND), results)
-        with pytest.raises(CannotCertify, match="the Dask scheduler went away; the records so far are kept"):
-            campaign.run(kill)
+    with pytest.raises(CannotCertify, match="the Dask scheduler went away; the records so far are kept"):
+        Campaign(CELLS[:3], LIMITS, engine, results).run(kill)
     assert len(read_records(results / "records.jsonl")) == 1
     records = Campaign(CELLS[:3], LIMITS, Engine("local", command=COMMAND), results).run()
     assert [record.status for record in records] == ["ok"] * 3

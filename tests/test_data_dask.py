@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from dask_cluster import cluster, mute_listener, scheduler, worker
+from dask_cluster import Cluster, cluster, mute_listener
 from tightrope import load, read_data
 from tightrope.cli.app import run
 from tightrope.data.log_counts import ReadProgress
@@ -33,10 +32,8 @@ FILES, EPISODES = 16, 60
 
 
 @pytest.fixture(scope="module")
-def two_workers(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A cluster that does all the counting; the last test that needs it kills one of its workers."""
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster that does all the counting; the last tests that need it kill a worker, then the scheduler."""
     with cluster(tmp_path_factory.mktemp("dask")) as found:
         yield found
 
@@ -79,7 +76,7 @@ def dataset(tmp_path: Path) -> Path:
 
 
 def test_wrong_rows_are_told_and_dropped_as_on_one_machine(
-    two_workers: tuple[str, list[subprocess.Popen[bytes]]],
+    two_workers: Cluster,
     tmp_path: Path,
     model: ParametricMDP,
     dataset: Path,
@@ -90,7 +87,7 @@ def test_wrong_rows_are_told_and_dropped_as_on_one_machine(
     clean, dirty = sorted(dataset.glob("*-0*.parquet"))[:2], sorted(dataset.glob("*.csv"))
     with pytest.raises(InputError) as here:
         read_data(dirty, model)
-    address, _ = two_workers
+    address = two_workers.address
     with pytest.raises(InputError) as far:
         read_data(dirty, model, engine="dask", scheduler=address)
     assert str(far.value) == str(here.value)
@@ -105,7 +102,7 @@ def test_wrong_rows_are_told_and_dropped_as_on_one_machine(
 
 
 def test_the_counts_are_those_of_one_machine_when_a_worker_is_killed(
-    two_workers: tuple[str, list[subprocess.Popen[bytes]]],
+    two_workers: Cluster,
     tmp_path: Path,
     model: ParametricMDP,
     dataset: Path,
@@ -114,7 +111,7 @@ def test_the_counts_are_those_of_one_machine_when_a_worker_is_killed(
     monkeypatch.setattr("tightrope.data.read_plan.PART_ROWS", 50)
     here = read_data(dataset, model, threads=1)
     assert here.counts.batches is not None and here.counts.design.episodes == FILES * EPISODES
-    address, workers = two_workers
+    address, _, workers = two_workers
     monkeypatch.chdir(tmp_path)  # not where the workers are
     killed_at: list[int] = []
 
@@ -131,22 +128,22 @@ def test_the_counts_are_those_of_one_machine_when_a_worker_is_killed(
 
 
 def test_a_scheduler_that_goes_away_is_said_without_a_traceback(
-    tmp_path: Path,
+    two_workers: Cluster,
     model: ParametricMDP,
     dataset: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("tightrope.data.read_plan.PART_ROWS", 50)
-    with scheduler(tmp_path) as (process, address), worker(address, tmp_path, "only"):
+    address, process, _ = two_workers
 
-        def kill(progress: ReadProgress) -> None:
-            process.kill()
-            process.wait()
+    def kill(progress: ReadProgress) -> None:
+        process.kill()
+        process.wait()
 
-        parts = sorted(dataset.glob("*.parquet"))
-        with pytest.raises(CannotCertify, match="the Dask scheduler went away while the log was counted"):
-            read_data(parts, model, engine="dask", scheduler=address, progress=kill)
+    parts = sorted(dataset.glob("*.parquet"))
+    with pytest.raises(CannotCertify, match="the Dask scheduler went away while the log was counted"):
+        read_data(parts, model, engine="dask", scheduler=address, progress=kill)
     assert "Traceback" not in capfd.readouterr().err
 
 

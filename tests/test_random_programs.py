@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from effort import EXPLORING
 from random_programs import ProgramWriter
 from storm import build_with_storm, plain_from_storm, plain_from_tightrope
 from tightrope.formats.drn import read_drn, write_drn
@@ -18,7 +19,7 @@ PROGRAMS = 12
 
 
 @pytest.mark.parametrize("kind", ["parametric", "interval"])
-@pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize("block", range(6 if EXPLORING else 2))
 def test_the_same_model_as_storm(kind: str, block: int, tmp_path: Path) -> None:
     (tmp_path / "storm").mkdir()
     for seed in range(block * PROGRAMS, (block + 1) * PROGRAMS):

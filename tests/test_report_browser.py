@@ -25,7 +25,7 @@ from tightrope.report.write import write_report
 
 pytestmark = pytest.mark.browser
 
-SCREENS = [(1280, "light"), (1280, "dark"), (360, "light"), (390, "dark")]
+SCREENS = [(1280, "light"), (360, "light"), (390, "dark")]
 
 EMPTY_PICTURES = """
 [...document.querySelectorAll('figure svg:not([aria-hidden])')].filter((picture) => {

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +26,18 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 @cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
+
+
+def statements_of(path: Path, for_checkers: bool = True) -> Iterator[ast.AST]:
+    """All statements, not the expressions in them; those for type checkers alone if wanted."""
+    todo: list[ast.AST] = [tree_of(path)]
+    while todo:
+        node = todo.pop()
+        if not for_checkers and isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            continue
+        yield node
+        inside = (ast.stmt, ast.ExceptHandler, ast.match_case)
+        todo.extend(each for each in ast.iter_child_nodes(node) if isinstance(each, inside))
 
 
 def test_public_names_resolve_and_type_checkers_see_the_same() -> None:
@@ -95,7 +108,7 @@ MORE_PARAMETERS = {
 def test_functions_take_few_parameters() -> None:
     many, public = set(), set()
     for path in MODULES:
-        for node in ast.walk(tree_of(path)):
+        for node in statements_of(path):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             own = [*node.args.posonlyargs, *node.args.args]
@@ -187,12 +200,7 @@ def test_no_two_files_import_each_other() -> None:
 
 def _imported(path: Path) -> set[str]:
     found: set[str] = set()
-    todo: list[ast.AST] = [tree_of(path)]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
+    for node in statements_of(path, for_checkers=False):
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-        todo.extend(ast.iter_child_nodes(node))
     return found

@@ -45,7 +45,8 @@ def build_alias_table(
 ) -> AliasTable:
     """One row for each range `row_start[r]..row_start[r+1]` of choices; none for rows in `skip`."""
     row = np.empty(len(row_start) - 1, dtype=np.int64)
-    row_start, choice_weight = read_only(row_start), read_only(choice_weight)
+    row_start, transition_start = read_only(row_start), read_only(transition_start)
+    choice_weight, probability = read_only(choice_weight), read_only(probability)
     buckets, widest = _lay_out(row_start, transition_start, choice_weight, probability, skip, row)
     bucket = np.empty((buckets, 2), dtype=np.int64)
     scratch = np.empty((4, widest), dtype=np.int64)

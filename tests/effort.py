@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import os
 
+from hypothesis import settings
+
 EXPLORING = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
 PART = 3
+FUZZED = settings(max_examples=2000 if EXPLORING else 25)
+"""For texts of large grammars: fewer examples do not reach all that refuses them."""
 
 
 def repeats(whole: int) -> int:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases.explicit_files import DOUBLES, DRN, DTMC_TRA, LAB, MDP_TRA, SREW, STA, TREW, put
+from effort import FUZZED
 from storm import MODELS
 from tightrope.errors import InputError
 from tightrope.formats.drn import read_drn, write_drn
@@ -56,6 +57,7 @@ def mutilated(draw: st.DrawFn, text: str) -> str:
     return text
 
 
+@FUZZED
 @given(st.data())
 def test_drn(data: st.DataObject) -> None:
     text = data.draw(mutilated(data.draw(st.sampled_from(drn_texts()))))
@@ -71,6 +73,7 @@ def test_drn(data: st.DataObject) -> None:
         assert read_drn(Path(folder) / "n.drn").hash() == model.hash()
 
 
+@FUZZED
 @given(st.data())
 def test_explicit(data: st.DataObject) -> None:
     texts = dict(EXPLICIT_TEXTS)

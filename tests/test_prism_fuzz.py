@@ -15,6 +15,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import FUZZED
 from tightrope.errors import InputError
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.rationals import RationalArray
@@ -169,11 +170,13 @@ def models(draw: st.DrawFn) -> str:
     return "\n".join(parts)
 
 
+@FUZZED
 @given(models())
 def test_grown_models(text: str) -> None:
     build(text)
 
 
+@FUZZED
 @given(EXPRESSIONS, st.sampled_from(["guard", "update", "probability", "range", "reward", "constant"]))
 def test_grown_expressions(expression: str, place: str) -> None:
     holes = {"guard": "true", "update": "x", "probability": "1", "range": "3", "reward": "1", "constant": "2"}
@@ -266,6 +269,7 @@ def mutations(draw: st.DrawFn, sources: list[str]) -> str:
     return "".join(tokens)
 
 
+@FUZZED
 @given(mutations(SOURCES))
 def test_mutated_models(text: str) -> None:
     build(text)
@@ -281,11 +285,13 @@ def answer(text: str) -> None:
         assert str(error)
 
 
+@FUZZED
 @given(mutations([QUESTIONS]))
 def test_mutated_properties(text: str) -> None:
     answer(text)
 
 
+@FUZZED
 @given(
     st.sampled_from(["P=?", "Pmax=?", "P>=0.5", "Pmin<{}", "R=?", 'R{{"r"}}max=?', "R>{}"]),
     st.sampled_from(
@@ -300,6 +306,7 @@ def test_grown_properties(operator: str, path: str, holes: list[str]) -> None:
 # --- arbitrary -----------------------------------------------------------------------------------------
 
 
+@FUZZED
 @given(st.text() | st.text(alphabet="mdp module[]()';:=<>&|!+-*/.,?0123xyPRFGUXWC{}\"\n", max_size=60))
 def test_arbitrary_text(text: str) -> None:
     assert not build(text)
@@ -324,6 +331,7 @@ COLUMNS = {
 KNOWN = "const int N = 3; const double p = 0.5; formula f = x<y; formula g = y-1;"
 
 
+@FUZZED
 @given(st.one_of(INTS, REALS, BOOLS))
 def test_one_state_at_a_time_and_all_at_once_agree(text: str) -> None:
     """Constants are folded by one evaluator, states by another: same values, same failures."""

@@ -332,13 +332,8 @@ class Operators:
             path = asked.operator.path
             assert isinstance(path, RewardFormula) and path.target is not None
             reward = RewardStructure(self._formulas.states(path.target).astype(np.float64))
-        found = bound_average(
-            model,
-            reward.per_choice(model.structure),
-            directions,
-            asked.precision,
-            self._solver(asked.precision / 4),
-        )
+        earned, solve = reward.per_choice(model.structure), self._solver(asked.precision / 4)
+        found = bound_average(model, earned, directions, asked.precision, solve)
         self.iterations += found.iterations
         if found.missed is not None:
             self._miss(asked, found.missed)

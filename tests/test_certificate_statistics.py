@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -125,9 +126,11 @@ def test_events_are_tallied_by_choice():
         whole(0, 2, 4, 7), whole(0, 1, 1, 0, 2, 2, 1), whole(3, 7, 4, 6, 1, 2, 5), polynomials
     )
     assert len(outcomes.start) == 3 and outcomes.of_choice.tolist() == [0, 0, 1]
-    assert outcomes.unbalanced(polynomials) is None
-    assert outcomes.unbalanced([P, P, half]) is not None
-    tied, paper = Events(outcomes, polynomials, True), Events(outcomes, polynomials, False)
+    domain = Domain((Fraction(0),), (Fraction(1),), (), (), np.zeros(0, dtype=np.bool_))
+    about = Setting(LONGDOUBLE, None, polynomials, None, Space(domain, []), outcomes)
+    assert outcomes.unbalanced(about) is None
+    assert outcomes.unbalanced(replace(about, polynomials=[P, P, half])) is not None
+    tied, paper = (Events(about, paired) for paired in (True, False))
     assert tied.polynomials == [P]
     assert (tied.successes.tolist(), tied.trials.tolist()) == ([3 + 6 + 3], [10 + 10 + 8])
     assert paper.polynomials == [P, REST]

@@ -425,16 +425,10 @@ def test_the_fit_is_tested_with_power() -> None:
     assert result.fit.verdict == "model contradicted"
 
 
-def test_certificates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_certificates_at_a_point(tmp_path: Path) -> None:
     source, proof = tmp_path / "race.prism", tmp_path / "race.cert"
     source.write_text(RACE, encoding="utf-8")
     about = [str(source), "--param", "p=0.1:0.9,q=0.1:0.9", "--prop", 'P=? [ F "won" ]']
     assert run("check", *about, "--at", "p=1/3,q=1/7", "--certificate", str(proof)) == 0
     asked = ["--model", *about, "--at", "p=1/3,q=1/7"]
     assert run("verify", str(proof), "--exact", *asked) == 0
-    capsys.readouterr()
-    assert run("check", *about, "--sets", "expression", "--certificate", str(tmp_path / "other.cert")) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "certificates hold those at a point, not over a domain" in shown.err
-    assert not (tmp_path / "other.cert").exists()

@@ -26,6 +26,14 @@ COSTS = Honest(
     ("--param", "p=0.1:0.9,h=0:4", "--prop", 'R{"cost"}min=? [ F "done" ]', "--at", "p=0.55,h=1",
      "--episodes", "60", "--seed", "1", "--raw", "--states", "variables", "--costs", "two-point:0,4"),
 )  # fmt: skip
+RACE = WALK.replace("const double p;", "const double p;\nconst double q;")
+RACE = RACE.replace("1-p:", "q/(p+q):").replace("-> p:", "-> p/(p+q):")
+QUOTIENTS = Honest(
+    "kinds/quotients", "learn", "race.prism", RACE,
+    ("--param", "p=0.1:0.9,q=0.1:0.9", "--prop", 'Pmax=? [ F "goal" ]'),
+    ("--delta", "0.05", "--region", "polytope", "--sets", "expression"),
+    ("--param", "p=0.1:0.9,q=0.1:0.9", "--at", "p=0.3,q=0.4", "--episodes", "60", "--seed", "1"),
+)  # fmt: skip
 BOTH = Honest(
     "kinds/slab-coupled", "learn", "spread.prism", SPREAD, (*SPREAD_DOMAIN, *REACH),
     ("--delta", "0.05", "--region", "slab", "--sets", "coupled"),
@@ -44,6 +52,7 @@ KINDS: dict[str, Honest] = {
     "learned: likelihood": ALL["spread/likelihood/rectangular"],
     "learned: slab": ALL["spread/slab/rectangular"],
     "learned: polytope, with costs": COSTS,
+    "learned: polytope, of quotients": QUOTIENTS,
     "learned: a temporal formula, intervals": ALL["remembered/tied"],
     "learned: a temporal formula, likelihood": ALL["remembered/rectangular"],
     "coupled: polytope": ALL["spread/polytope/coupled"],
@@ -53,6 +62,7 @@ KINDS: dict[str, Honest] = {
 LARGER = {
     "learned: slab",
     "learned: polytope, with costs",
+    "learned: polytope, of quotients",
     "learned: a temporal formula, intervals",
     "learned: a temporal formula, likelihood",
     "coupled: polytope",

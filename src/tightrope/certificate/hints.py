@@ -27,6 +27,7 @@ class RegionHints:
     * `box_basis`: stage by stage, for the upper then the lower end of every coordinate. After the last stage
       the box is made at least as wide as `box_lower`, `box_upper`, where these are given.
     * bound_basis[j] proves a bound of expression bound_expression[j]: the upper one where bound_side[j] is 1.
+      Of a quotient f/g it bounds f − c·g, c = bound_near[j]; 0 where these are not given.
     * `choice_basis`: the bases that `lower_basis` and `upper_basis` of a claim's hints refer to.
     """
 
@@ -39,6 +40,7 @@ class RegionHints:
     choice_basis: OffsetArray = fields.integers("bases", "SIZE", most=MOST_CODES)
     box_lower: FloatArray | None = fields.reals("SIZE", optional=True)
     box_upper: FloatArray | None = fields.reals("SIZE", optional=True)
+    bound_near: FloatArray | None = fields.reals("bounds", optional=True)
 
     def trouble(self) -> str | None:
         size = self.point.shape[1]

@@ -71,7 +71,12 @@ class Learned:
         self.data, self.expression, self.polynomials = problem.data, problem.expression, problem.polynomial
         self.is_untied = self.data is not None and self.data.is_untied
         self.used: list[int] = np.unique(self.expression).tolist()
-        self.space = Space(problem.domain, [self.polynomials[e] for e in self.used])
+        if problem.denominator is None:
+            self.space = Space(problem.domain, [self.polynomials[e] for e in self.used])
+        else:
+            from tightrope.certificate.region.quotients import QuotientSpace
+
+            self.space = QuotientSpace(problem, [self.polynomials[e] for e in self.used])
         self.constant = np.array([is_constant(p) for p in self.polynomials])
         if known is not None:
             self.statements = known
@@ -94,7 +99,7 @@ class Learned:
         from tightrope.certificate.statistics.intervals import Events
 
         paired = self.data is not None and self.data.shared_by == "events"
-        return Events(self.outcomes, self.polynomials, paired)
+        return Events(self.setting, paired)
 
     def checks(self) -> list[Check]:
         """Links 1 to 3."""
@@ -102,7 +107,7 @@ class Learned:
         return [*checks, self.projection.check] if all(check.passed for check in checks) else checks
 
     def distributions(self) -> Check:
-        name, wrong = "probabilities of every choice sum to 1", self.outcomes.unbalanced(self.polynomials)
+        name, wrong = "probabilities of every choice sum to 1", self.outcomes.unbalanced(self.setting)
         if wrong is not None:
             return Check(name, False, f"expressions {wrong[:20]} do not sum to 1")
         known = [self.polynomials[e].get((), Fraction(0)) for e in self.used if self.constant[e]]
@@ -247,8 +252,8 @@ class Learned:
         basis = vectors.upper_basis if upward else vectors.lower_basis
         if basis is None or basis.max(initial=-1) < 0:
             return boxes
-        if region is None or found.rows is None:
-            raise ValueError("bases of choices without a region")
+        if region is None or found.rows is None or self.problem.denominator is not None:
+            raise ValueError("bases of choices without a region, or of quotients")
         from tightrope.certificate.region.nature import RegionBoxes
 
         support = self.statements.support
@@ -287,8 +292,8 @@ class Learned:
         """The check of one proof, once the region's rows and box are known."""
         if self.hints.region is None:
             raise ValueError("a coupled proof without a region")
-        if self.problem.objective.earned is not None:
-            raise ValueError("a coupled proof about rewards with parameters")
+        if self.problem.objective.earned is not None or self.problem.denominator is not None:
+            raise ValueError("a coupled proof about rewards with parameters, or quotients")
         from tightrope.certificate.coupled.check import CoupledCheck
 
         about = self.certificate.claims[hints.claim], self.certificate.values[hints.claim]

@@ -128,7 +128,8 @@ class Problem:
     """A model, an objective, and where the model is parametric what is known of its parameters.
 
     `assumed_support` EPS: it was assumed that a transition which can happen has at least probability
-    min(EPS, its upper bound); lower bounds of 0 are raised to that.
+    min(EPS, its upper bound); lower bounds of 0 are raised to that. Parameters beyond the domain's are the
+    reciprocals of `denominator`, in order (`tightrope.certificate.region.quotients`).
     """
 
     graph: Graph = fields.part(Graph)
@@ -143,6 +144,7 @@ class Problem:
     data: Data | None = fields.part("evidence.Data", optional=True)
     assumed_support: float | None = fields.share(optional=True)
     automaton: Automaton | None = fields.part("game.product.Automaton", optional=True)
+    denominator: tuple[Polynomial, ...] | None = fields.polynomials("denominators", optional=True)
 
     @property
     def law(self) -> str:
@@ -158,8 +160,8 @@ class Problem:
             return f"{given or 'nothing'}: not what labels the transitions of one model"
         if (self.law == "interval") == (self.objective.nature == "ANY"):
             return "nature's direction does not fit the model"
-        if self.objective.earned is not None and self.law != "domain":
-            return "rewards with parameters are for models over a domain"
+        if (self.objective.earned is not None or self.denominator is not None) and self.law != "domain":
+            return "rewards with parameters and quotients are for models over a domain"
         if self.assumed_support is not None and self.law not in ("interval", "domain"):
             return "an assumption about supports that does not fit the model"
         if (self.automaton is not None) != (self.objective.kind == "TEMPORAL"):
@@ -177,7 +179,7 @@ class Problem:
         assert self.expression is not None
         known = self.theta or (() if self.domain is None else self.domain.lower)
         monomials = {monomial for one in polynomial for monomial in one}
-        if any(i >= len(known) for monomial in monomials for i, _ in monomial):
+        if any(i >= len(known) + len(self.denominator or ()) for monomial in monomials for i, _ in monomial):
             return "a parameter's number is out of range"
         earned = self.objective.earned
         if max(self.expression.max(initial=0), 0 if earned is None else earned.max()) >= len(polynomial):

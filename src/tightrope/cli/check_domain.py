@@ -63,7 +63,8 @@ def check_domain(
     from tightrope.learning.domain import over_domain
     from tightrope.proof.certificate_file import as_file
     from tightrope.proof.learned import domain_certificate
-    from tightrope.proof.problem import refuse_quotients
+    from tightrope.proof.quotients import refuse_quotients
+    from tightrope.uncertainty.sets import SetsKind
 
     model, problem = _subject(asked)
     question = problem.question
@@ -72,7 +73,7 @@ def check_domain(
             "--certificate does not go with a temporal formula over a domain", hint="leave --certificate out"
         )
     if certificate is not None:
-        refuse_quotients(model)
+        refuse_quotients(model, SetsKind(asked.sets.value))
     with phase_progress() as progress:
         fixed, whose = _policy(asked, problem)
         result = over_domain(problem, policy=fixed, progress=progress, **options.words)

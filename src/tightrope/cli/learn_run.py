@@ -31,7 +31,7 @@ from tightrope.formats.documents.coding import from_plain, to_plain
 from tightrope.formats.policy import Policy
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
-from tightrope.learning.options import COUPLED_GAP, LearnOptions
+from tightrope.learning.options import COUPLED_GAP, LearnOptions, decide
 from tightrope.learning.outcome import ledger_facts, outcome_of, span_of
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.result_files import parse_exports
@@ -145,10 +145,8 @@ def run(asked: Request) -> None:
         asked.terminal_reward,
         temporal=True,
     )
-    if asked.certificate is not None and isinstance(subject.model, ParametricMDP):
-        from tightrope.proof.problem import refuse_quotients
-
-        refuse_quotients(subject.model)
+    if asked.certificate is not None:
+        _refuse_quotients(subject, options)
     if subject.product is not None and exports:
         raise InputError(
             "--export writes the learned model, and that of a temporal formula is a product with its "
@@ -178,6 +176,8 @@ def run(asked: Request) -> None:
             f"{'; '.join(reading.counts.design.censored)}",
             hint="leave --certificate out, or complete the data",
         )
+    if asked.certificate is not None:
+        _refuse_quotients(subject, options, reading.counts)
     with phase_progress() as progress:
         learner = Learner(
             subject.problem,
@@ -262,6 +262,19 @@ def _results(learner: Learner, options: LearnOptions, several: bool) -> list[Lea
     if not several:
         return [learner.result(options)]
     return learner.results([options.with_sets(kind) for kind in comparable_kinds(options)])
+
+
+def _refuse_quotients(subject: Subject, options: LearnOptions, counts: Counts | None = None) -> None:
+    """Whether certificates hold what is asked of quotients, before it is computed."""
+    from tightrope.proof.quotients import refuse_quotients
+
+    model = subject.model
+    if isinstance(model, ParametricMDP) and model.expressions.denominators:
+        sets, region = options.sets, options.region
+        if counts is not None:
+            decided = decide(model, counts, options)
+            sets, region = decided.sets, decided.region
+        refuse_quotients(model, sets, region)
 
 
 def _proof(

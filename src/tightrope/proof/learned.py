@@ -40,7 +40,8 @@ from tightrope.proof.coupled import with_coupled_proofs
 from tightrope.proof.data import data_of
 from tightrope.proof.ellipsoid import prove_ellipsoid
 from tightrope.proof.learned_temporal import relearned, require_proved
-from tightrope.proof.problem import refuse_quotients, to_problem
+from tightrope.proof.problem import to_problem
+from tightrope.proof.quotients import refuse_quotients
 from tightrope.proof.region import Wanted, open_ends, prove_choices, prove_region, prune, with_region
 from tightrope.proof.rows import EventMap, row_names
 from tightrope.proof.slab import prove_slab
@@ -74,8 +75,8 @@ def certificate_of(
             "certificates are about policies without memory, and a controller is given",
             hint="leave the certificate or the controller out",
         )
-    refuse_quotients(result.model)
     region = result.region if result.verdict is None else None
+    refuse_quotients(result.model, result.sets.kind, None if region is None else region.kind)
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
     reward = result.objective.reward
@@ -115,12 +116,13 @@ def certificate_of(
     if result.value is not result.robust:
         values.insert(0, ("robust policy", result.robust))
     by_step = _depends_on_step(first)
-    relaxed = by_step and isinstance(first.kernel, RectangularKernel)
+    divides = link.problem.denominator is not None
+    relaxed = isinstance(first.kernel, RectangularKernel) and (by_step or divides)
     solved = widened or sets
-    if relaxed:
+    if relaxed or (divides and solved.kind is SetsKind.RECTANGULAR):
         solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
     ends = _reward_ends(link, proof, draft)
-    if widened is not None or by_step or ends is not None:
+    if widened is not None or by_step or relaxed or ends is not None:
         values = [(name, _evaluate_again(result, name, value, solved, ends)) for name, value in values]
     initial = result.model.initial
     claims, hints = zip(*(_claim(initial, name, value) for name, value in values), strict=True)
@@ -172,7 +174,7 @@ def _draft(
         own = transition_intervals(result.model, counts, data.delta, method)
         return replace(draft, learned=replace(hints, lower=own.lower, upper=own.upper)), None
     assert result.intervals is not None
-    events = EventMap(result.intervals, Learned(draft, LONGDOUBLE).events)
+    events = EventMap(result.intervals, Learned(draft, LONGDOUBLE))
     lower, upper = events.bounds()
     return replace(draft, learned=replace(hints, lower=lower, upper=upper)), events
 

@@ -19,6 +19,8 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.range_proof import prove_signs
+from tightrope.model.ranges import denominators
 from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import Structure
 from tightrope.proof.asked import Asked
@@ -37,8 +39,8 @@ def to_problem(
 
     Of an interval model with independent factors (`tightrope.model.factored`) it is the game that they make,
     where no steps are counted, and otherwise that of the joint bounds: either encloses what the model allows.
-    At a point, quotients f/g are polynomials f·r, and the number of r = 1/g there stands behind those of the
-    parameters.
+    Quotients f/g are polynomials f·r, r a parameter more: at a point the number of r = 1/g stands behind
+    those of the parameters, over a domain the denominators are listed, all of them positive.
     """
     if isinstance(model, IntervalMDP) and isinstance(objective, Objective):
         model, objective = _game_of(provable(model, objective, assumed_support), objective)
@@ -54,6 +56,9 @@ def to_problem(
         graph, asked, automaton = to_graph(model.structure), to_objective(objective, model), None
     if isinstance(model, ParametricMDP):
         polynomial, expression = to_polynomials(model.expressions), model.expression.astype(np.int64)
+        denominator = None
+        if theta is None and model.expressions.denominators:
+            polynomial, denominator = _with_positive_denominators(model, polynomial)
         if isinstance(reward, ParametricReward):
             polynomial += to_polynomials(reward.expressions)
         if theta is not None:
@@ -76,6 +81,7 @@ def to_problem(
             data=data,
             assumed_support=assumed_support,
             automaton=automaton,
+            denominator=denominator,
         )
     kernel = IntervalKernel.of(model)  # rows that decimals brought off 1 are scaled
     if isinstance(model, MDP):
@@ -147,15 +153,18 @@ def to_polynomials(source: Expressions) -> tuple[Polynomial, ...]:
     return tuple(dict(sorted(terms[a:b])) for a, b in pairwise(source.row_start.tolist()))
 
 
-def refuse_quotients(model: ParametricMDP) -> None:
-    """Certificates over a domain are about polynomials; words before anything is computed."""
-    if model.expressions.denominators:
-        g = model.expressions.denominators[0].text(model.parameters.names)
-        raise InputError(
-            f"probabilities of this model are quotients, with the denominator {g}: certificates hold those "
-            "at a point, not over a domain or a region",
-            hint="leave the certificate out, or certify `check` at a point with --at",
-        )
+def _with_positive_denominators(
+    model: ParametricMDP, polynomial: tuple[Polynomial, ...]
+) -> tuple[tuple[Polynomial, ...], tuple[Polynomial, ...]]:
+    """Expressions and denominators, both with the other sign where a denominator is negative."""
+    table = model.expressions
+    sign = prove_signs(denominators(table), model.parameters).sign
+    of_row = [sign[k] if k >= 0 else 1 for k in table.denominator_of.tolist()]
+    turned = tuple(
+        p if side > 0 else {m: -c for m, c in p.items()} for p, side in zip(polynomial, of_row, strict=True)
+    )
+    below = zip(to_polynomials(denominators(table)), sign, strict=True)
+    return turned, tuple({m: c * side for m, c in g.items()} for g, side in below)
 
 
 def to_domain(parameters: Parameters) -> evidence.Domain:

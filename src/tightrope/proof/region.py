@@ -25,6 +25,7 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.proof.bases import BasisFinder
 from tightrope.proof.choices import Choices, find_choice_bases, with_expression_rows
 from tightrope.proof.problem import to_graph
+from tightrope.proof.quotients import direct, place_near
 from tightrope.proof.rows import EventMap, Name, domain_names, envelope_names, row_names
 from tightrope.region.polytope import Polytope
 from tightrope.statistics.coordinates import Coordinates
@@ -43,15 +44,20 @@ def prove_region(
     """Boxes and bases for everything that was projected from the region."""
     region = result.region
     assert isinstance(region, Polytope)
+    divides = link.problem.denominator is not None
     aligned, points = row_names(result, region, events)
     named = [name for name in aligned if name is not None and name[0] != Kind.ENVELOPE]
-    names = dict.fromkeys([*domain_names(region.coordinates), *named, *envelope_names(region.coordinates)])
+    names = dict.fromkeys([*domain_names(region.coordinates), *named, *envelope_names(link.space)])
+    points = np.zeros((0, link.space.size)) if divides else points
     proof = name_rows(link, region.coordinates, list(names), points)
-    lifted = region.coordinates.is_lifted
+    lifted = bool(link.space.products)
     if lifted or result.sets.kind is SetsKind.RECTANGULAR:
         rounds = region.tightening.rounds + _EXTRA_ROUNDS if lifted else 1
-        proof = shrink_box(link, proof, rounds, region.bounding_box)
+        proof = shrink_box(link, proof, rounds, None if divides else region.bounding_box)
     ends = open_ends(link, link.bounds({}, None), wanted, without_region=True)
+    if divides:
+        bases = BasisFinder(write_rows(link, proof)).find(direct(link, ends, wanted))
+        return replace(with_bases(proof, ends, bases), bound_near=place_near(ends, wanted))
     linear = dict(enumerate(region.coordinates.functions(result.model.expressions).linear))
     reward = result.objective.reward
     if isinstance(reward, ParametricReward):
@@ -72,10 +78,10 @@ def write_rows(link: Learned, proof: RegionHints) -> Rows:
 
 def name_rows(link: Learned, coordinates: Coordinates, names: list[Name], points: FloatArray) -> RegionHints:
     """Hints with these rows, before anything is projected from them."""
-    own = link.space.free, link.space.products
-    if own != (list(coordinates.free), list(coordinates.products)):
+    own, size = (link.space.free, link.space.products), link.space.size
+    products = link.space.products if coordinates.denominators else list(coordinates.products)
+    if own != (list(coordinates.free), products):
         raise CannotCertify("the region's coordinates are not those that a certificate derives")
-    size = coordinates.size
     return RegionHints(
         row=np.array(names, dtype=np.int64).reshape(-1, 3),
         point=np.asarray(points, dtype=np.float64),

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.answering.product_problem import ProductProblem
-from tightrope.certificate.region.polynomials import ONE, add, key
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.region.coordinates import Space
+from tightrope.certificate.region.polynomials import add, key
 from tightrope.certificate.region.rows import Origin as Kind
-from tightrope.certificate.statistics.intervals import Events as CertifiedEvents
 from tightrope.learning.result import LearningResult
-from tightrope.model.rational_function import parts
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import down, up
 from tightrope.region.halfspaces import Origin
@@ -27,11 +27,12 @@ Name = tuple[int, int, int]
 class EventMap:
     """Event e of a result is event number[e] of the checker, or where flipped[e] its opposite."""
 
-    def __init__(self, intervals: EventIntervals, certified: CertifiedEvents):
+    def __init__(self, intervals: EventIntervals, link: Learned):
+        certified, events = link.events, intervals.events
         direct = {key(polynomial): i for i, polynomial in enumerate(certified.polynomials)}
-        events = intervals.events
-        own = [parts(events.function(e))[0].terms for e in range(len(events))]  # no quotients here
-        opposite = [key(add({(): ONE}, terms, -1)) for terms in own]
+        pairs = zip(events.expression.tolist(), events.multiplicity.tolist(), strict=True)
+        own = [add({}, link.polynomials[e], m) for e, m in pairs]
+        opposite = [key(link.space.complement(terms)) for terms in own]
         place = [direct.get(key(terms), -1) for terms in own]
         self.flipped = np.array([i < 0 for i in place], dtype=np.bool_)
         self.number = [i if i >= 0 else direct[other] for i, other in zip(place, opposite, strict=True)]
@@ -68,7 +69,7 @@ def domain_names(coordinates: Coordinates) -> list[Name]:
     return names
 
 
-def envelope_names(coordinates: Coordinates) -> list[Name]:
+def envelope_names(coordinates: Coordinates | Space) -> list[Name]:
     """All McCormick rows of all products."""
     return [
         (Kind.ENVELOPE, j, part)
@@ -101,7 +102,7 @@ def row_names(
             assert events is not None
             name = (Kind.EVENT, *events.name(index, int(origin == Origin.EVENT_LOWER)))
         elif origin == Origin.ENVELOPE:
-            name = envelopes[index]
+            name = envelopes[index] if index < len(envelopes) else None  # products with reciprocals
         elif origin in (Origin.COST_UPPER, Origin.COST_LOWER):
             name = (Kind.COST, index, int(origin == Origin.COST_LOWER))
         elif origin == Origin.CUT:

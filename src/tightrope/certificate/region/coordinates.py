@@ -11,7 +11,7 @@ They follow from domain and expressions alone, by a rule that leaves nothing to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from tightrope.certificate.evidence import Domain
@@ -19,9 +19,11 @@ from tightrope.certificate.format.fields import Polynomial, Polynomials
 from tightrope.certificate.region.polynomials import (
     ONE,
     ZERO,
+    Interval,
     Monomial,
     Terms,
     add,
+    polynomial_range,
     product_range,
     substitute,
 )
@@ -34,6 +36,7 @@ Affine = tuple[list[Fraction], Fraction]
 Row = tuple[list[Fraction], Fraction]
 """a·x ≤ b."""
 
+Put = Callable[[Polynomial], Polynomial]
 Box = tuple[list[Fraction], list[Fraction]]
 """(lower, upper) of every coordinate."""
 
@@ -71,6 +74,22 @@ class Space:
             else:
                 constant = coefficient
         return linear, constant
+
+    def form(self, polynomial: Polynomial, c: Fraction) -> Affine:
+        """The expression less c in coordinates; of a quotient f/g, f − c·g."""
+        return self.affine(add(polynomial, {(): ONE}, -c))
+
+    def end(self, polynomial: Polynomial, c: Fraction, rest: Fraction, side: int) -> Fraction:
+        """The end of an expression that follows from that of its `form`; side 1 is the upper one."""
+        return c + rest
+
+    def range(self, polynomial: Polynomial, box: Sequence[Sequence[Fraction]], put: Put = dict) -> Interval:
+        """An enclosure of a probability over a box, of the parameters or of what is put for them."""
+        return polynomial_range(put(polynomial), box[0], box[1])
+
+    def complement(self, polynomial: Polynomial) -> Terms:
+        """1 less an expression, or less a sum of some, of which only matters whether that is 0."""
+        return add({(): ONE}, polynomial, -1)
 
     def in_free(self, polynomial: Polynomial) -> Terms:
         """The same polynomial of the free parameters, by their positions."""

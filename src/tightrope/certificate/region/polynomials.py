@@ -18,7 +18,7 @@ Interval = tuple[Fraction, Fraction]
 
 ZERO, ONE = Fraction(0), Fraction(1)
 MOST_TERMS = 20_000
-_MOST_CONTROLS = 4096
+MOST_CONTROLS = 4096
 
 
 def key(polynomial: Polynomial) -> Key:
@@ -81,7 +81,7 @@ def polynomial_range(
 ) -> Interval:
     """An enclosure of a probability over a box of the parameters: by the least and the largest Bernstein
     coefficient, which for multilinear polynomials are values at corners; [0, 1] where there are too many,
-    of a reward a ValueError.
+    of a reward or a denominator a ValueError.
     """
     constant = polynomial.get((), ZERO)
     if all(sum(e for _, e in monomial) <= 1 for monomial in polynomial):
@@ -94,17 +94,17 @@ def polynomial_range(
     for v in sorted({i for monomial in polynomial for i, _ in monomial}):
         degree = max(dict(monomial).get(v, 0) for monomial in polynomial)
         count *= degree + 1
-        if count > _MOST_CONTROLS and is_reward:
-            raise ValueError("a reward has too many terms to be bounded")
-        if count > _MOST_CONTROLS:
+        if count > MOST_CONTROLS and is_reward:
+            raise ValueError("a reward or a denominator has too many terms to be bounded")
+        if count > MOST_CONTROLS:
             return ZERO, ONE
-        table = _bernstein(degree, lower[v], upper[v])
-        controls = [_replace(control, v, powers) for control in controls for powers in table]
+        table = bernstein_table(degree, lower[v], upper[v])
+        controls = [put_powers(control, v, powers) for control in controls for powers in table]
     values = [control.get((), 0) for control in controls]
     return as_fraction(min(values)), as_fraction(max(values))
 
 
-def _replace(polynomial: Mapping[Monomial, Any], v: int, powers: Sequence[Any]) -> dict[Monomial, Any]:
+def put_powers(polynomial: Mapping[Monomial, Any], v: int, powers: Sequence[Any]) -> dict[Monomial, Any]:
     """The polynomial with powers[e] in place of v^e."""
     result: dict[Monomial, Any] = {}
     for monomial, c in polynomial.items():
@@ -114,7 +114,7 @@ def _replace(polynomial: Mapping[Monomial, Any], v: int, powers: Sequence[Any]) 
 
 
 @lru_cache(maxsize=1 << 10)
-def _bernstein(degree: int, low: Fraction, high: Fraction) -> list[list[Any]]:
+def bernstein_table(degree: int, low: Fraction, high: Fraction) -> list[list[Any]]:
     """[k][e]: the k-th Bernstein coefficient of x^e on [low, high], a mean of products of e of its points."""
     table = []
     for k in range(degree + 1):

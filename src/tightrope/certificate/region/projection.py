@@ -24,7 +24,7 @@ from tightrope.certificate.hints import RegionHints
 from tightrope.certificate.numbers import RATIONAL
 from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import Rows, upper_bounds
-from tightrope.certificate.region.polynomials import Interval, is_constant, polynomial_range
+from tightrope.certificate.region.polynomials import ZERO, Interval, is_constant
 from tightrope.certificate.region.rows import Writer
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
@@ -64,7 +64,8 @@ def prove_by_bases(rows: Rows, space: Space, polynomials: Polynomials, hints: Re
     names = list(zip(hints.bound_expression.tolist(), hints.bound_side.tolist(), strict=True))
     if any(e >= len(polynomials) for e, _ in names):
         raise ValueError("a bound of an expression that is not there")
-    forms = [space.affine(polynomials[e]) for e, _ in names]
+    near = [ZERO] * len(names) if hints.bound_near is None else [Fraction(c) for c in hints.bound_near]
+    forms = [space.form(polynomials[e], c) for (e, _), c in zip(names, near, strict=True)]
     if not forms:
         return ends
     directions = n.array(
@@ -72,8 +73,9 @@ def prove_by_bases(rows: Rows, space: Space, polynomials: Polynomials, hints: Re
     )
     best = upper_bounds(rows, directions, hints.bound_basis)
     best = best + 4 * n.epsilon * (np.abs(directions) * rows.reach).sum(axis=1)
-    for name, (_, constant), value in zip(names, forms, n.fractions(best), strict=True):
-        end = constant + (value if name[1] else -value)
+    for name, (_, constant), value, c in zip(names, forms, n.fractions(best), near, strict=True):
+        rest = constant + (value if name[1] else -value)
+        end = space.end(polynomials[name[0]], c, rest, name[1])
         known = ends.get(name, end)
         ends[name] = min(known, end) if name[1] else max(known, end)
     return ends
@@ -119,9 +121,9 @@ class Bounds:
     def _range(self, expression: int) -> Interval:
         if expression not in self._ranges:
             polynomial, domain = self.polynomials[expression], self.space.domain
-            low, high = polynomial_range(polynomial, domain.lower, domain.upper)
+            low, high = self.space.range(polynomial, (domain.lower, domain.upper))
             if self.box is not None:
-                least, most = polynomial_range(self.space.in_free(polynomial), *self.box)
+                least, most = self.space.range(polynomial, self.box, self.space.in_free)
                 low, high = max(low, least), min(high, most)
             self._ranges[expression] = low, high
         return self._ranges[expression]

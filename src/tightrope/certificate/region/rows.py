@@ -131,10 +131,9 @@ class Ends:
         polynomial = self.polynomials[index] if index < len(self.polynomials) and part in (0, 1) else None
         if polynomial is None:
             raise ValueError("no such event or expression")
-        linear, constant = self.space.affine(polynomial)
-        if part == 0:
-            return linear, Fraction(float(self.upper[index])) - constant
-        return [-a for a in linear], constant - Fraction(float(self.lower[index]))
+        end = Fraction(float((self.lower if part else self.upper)[index]))
+        linear, constant = self.space.form(polynomial, end)  # at most 0, or at least
+        return ([-a for a in linear], constant) if part else (linear, -constant)
 
 
 def point_of(points: FloatArray, index: int, part: int) -> FloatArray:

@@ -27,9 +27,8 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate.evidence import Data
-from tightrope.certificate.format.fields import Polynomials
 from tightrope.certificate.numbers import Arithmetic, Numbers, log_below
-from tightrope.certificate.region.polynomials import ONE, Key, Terms, add, is_constant, key
+from tightrope.certificate.region.polynomials import Key, Terms, add, is_constant, key
 from tightrope.certificate.region.rows import Ends, Origin
 from tightrope.certificate.statistics.outcomes import Ints, Outcomes, totals
 from tightrope.certificate.statistics.statements import Setting, Statements
@@ -51,7 +50,8 @@ Pair = tuple[FloatArray, FloatArray]
 class Events:
     """The events of a model, in the order of their first expression, with successes and trials."""
 
-    def __init__(self, outcomes: Outcomes, polynomials: Polynomials, paired: bool):
+    def __init__(self, about: Setting, paired: bool):
+        outcomes, polynomials = about.outcomes, about.polynomials
         pairs = np.stack([outcomes.expression, outcomes.multiplicity], axis=1)
         distinct, of_pair = np.unique(pairs, axis=0, return_inverse=True)
         number: dict[Key, tuple[int, bool]] = {}
@@ -64,7 +64,7 @@ class Events:
             polynomial = add({}, polynomials[e], m)
             if key(polynomial) not in number:
                 if paired:
-                    number[key(add({(): ONE}, polynomial, -1))] = len(self.polynomials), True
+                    number[key(about.space.complement(polynomial))] = len(self.polynomials), True
                 number[key(polynomial)] = len(self.polynomials), False
                 self.polynomials.append(polynomial)
             event[i], flipped[i] = number[key(polynomial)]

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.certificate.format.fields import Polynomials
 from tightrope.certificate.problem import Problem
-from tightrope.certificate.region.polynomials import ONE, Terms, add
+from tightrope.certificate.region.polynomials import Terms, add
 
 if TYPE_CHECKING:
     from tightrope.certificate.evidence import Data
+    from tightrope.certificate.statistics.statements import Setting
 
 Ints = npt.NDArray[np.int64]
 
@@ -94,13 +94,13 @@ class Outcomes:
         key = self.owner * radix + self.expression  # rises
         return np.searchsorted(key, group * radix + problem.expression)
 
-    def unbalanced(self, polynomials: Polynomials) -> list[int] | None:
-        """The expressions of a choice whose probabilities do not sum to the polynomial 1, if any."""
+    def unbalanced(self, about: Setting) -> list[int] | None:
+        """The expressions of a choice whose probabilities do not sum to 1 as functions, if any."""
         for a, b in pairwise(self.start.tolist()):
             total: Terms = {}
             for e, m in zip(self.expression[a:b].tolist(), self.multiplicity[a:b].tolist(), strict=True):
-                total = add(total, polynomials[e], m)
-            if total != {(): ONE}:
+                total = add(total, about.polynomials[e], m)
+            if about.space.complement(total):
                 return list(self.expression[a:b].tolist())
         return None
 

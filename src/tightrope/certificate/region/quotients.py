@@ -1,0 +1,125 @@
+"""Probabilities that are quotients f/g of polynomials, without division.
+
+Parameter number d + k of an expression, d parameters in all, stands for 1/denominator[k], which must be the
+last factor of every term of the expression: Σ c·m/g. `split` reads that as (f, g). Every denominator is
+proved positive on the domain's box, by its least Bernstein coefficient, before anything is made of it. Then
+
+* f/g ≤ u where f − u·g ≤ 0, and f/g ≥ l where f − l·g ≥ 0: rows in the monomials of f and g;
+* f − c·g ≤ m on a region gives f/g ≤ c + m/g, at most c + m/(least g) for m ≥ 0, c + m/(largest g) below;
+* with Bernstein coefficients a_i of f and b_i > 0 of g, of the same degrees, f/g is a mean of the a_i/b_i
+  with weights b_i·B_i/g ≥ 0, and lies between the least and the largest of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+from tightrope.certificate.format.fields import Polynomial, Polynomials
+from tightrope.certificate.numbers import as_fraction, quick
+from tightrope.certificate.problem import Problem
+from tightrope.certificate.region.coordinates import Affine, Put, Space
+from tightrope.certificate.region.polynomials import (
+    MOST_CONTROLS,
+    ONE,
+    ZERO,
+    Interval,
+    Terms,
+    add,
+    bernstein_table,
+    multiply,
+    polynomial_range,
+    put_powers,
+)
+
+UNIT: Terms = {(): ONE}
+Ends = Sequence[Sequence[Fraction]]
+
+
+class QuotientSpace(Space):
+    """A space in which expressions are read as quotients."""
+
+    def __init__(self, problem: Problem, polynomials: Polynomials):
+        assert problem.domain is not None and problem.denominator is not None
+        if problem.data is not None and not problem.data.has_intervals:
+            raise ValueError("quotients go with intervals alone")
+        lower, upper = problem.domain.lower, problem.domain.upper
+        self.parameters, self.denominators = len(lower), problem.denominator
+        if any(i >= len(lower) for g in self.denominators for monomial in g for i, _ in monomial):
+            raise ValueError("a denominator has a parameter that is not there")
+        self.ranges = [polynomial_range(g, lower, upper, True) for g in self.denominators]
+        if any(least <= 0 for least, _ in self.ranges):
+            raise ValueError("a denominator is not proved to be positive on the domain's box")
+        super().__init__(problem.domain, [side for p in polynomials for side in self.split(p)])
+
+    def number(self, polynomial: Polynomial) -> int | None:
+        """The number of the denominator, None of a polynomial."""
+        found = {m[-1] if m and m[-1][0] >= self.parameters else None for m in polynomial} or {None}
+        last = found.pop()
+        if found or any(i >= self.parameters for monomial in polynomial for i, _ in monomial[:-1]):
+            raise ValueError("an expression is no quotient with one denominator")
+        if last is None:
+            return None
+        number, power = last[0] - self.parameters, last[1]
+        if power != 1 or number >= len(self.denominators):
+            raise ValueError("an expression is divided by what is no denominator")
+        return number
+
+    def split(self, polynomial: Polynomial) -> tuple[Polynomial, Polynomial]:
+        """(f, g); g = 1 of a polynomial."""
+        k = self.number(polynomial)
+        if k is None:
+            return polynomial, UNIT
+        return {monomial[:-1]: c for monomial, c in polynomial.items()}, self.denominators[k]
+
+    def form(self, polynomial: Polynomial, c: Fraction) -> Affine:
+        top, bottom = self.split(polynomial)
+        return self.affine(add(top, bottom, -c))
+
+    def end(self, polynomial: Polynomial, c: Fraction, rest: Fraction, side: int) -> Fraction:
+        k = self.number(polynomial)
+        least, most = (ONE, ONE) if k is None else self.ranges[k]
+        return c + rest / (least if (rest > 0) == (side == 1) else most)
+
+    def range(self, polynomial: Polynomial, box: Ends, put: Put = dict) -> Interval:
+        """[0, 1] where g is not proved positive on the box, or there are too many coefficients."""
+        top, bottom = map(put, self.split(polynomial))
+        if bottom == UNIT:
+            return polynomial_range(top, box[0], box[1])
+        degrees: dict[int, int] = {}
+        for i, e in (factor for monomial in (*top, *bottom) for factor in monomial):
+            degrees[i] = max(e, degrees.get(i, 0))
+        if prod(degree + 1 for degree in degrees.values()) > MOST_CONTROLS:
+            return ZERO, ONE
+        above, below = (_coefficients(side, degrees, box) for side in (top, bottom))
+        if min(below) <= 0:
+            return ZERO, ONE
+        values = [a / b for a, b in zip(above, below, strict=True)]
+        return min(values), max(values)
+
+    def complement(self, polynomial: Polynomial) -> Terms:
+        """(g − f)/g; of a sum of several quotients the numerator of the rest, over all denominators."""
+        parts: dict[int | None, Terms] = {}
+        for monomial, c in polynomial.items():
+            k, (top, _) = self.number({monomial: c}), self.split({monomial: c})
+            parts[k] = add(parts.get(k, {}), top)
+        if len(parts) == 1 and (k := next(iter(parts))) is not None:
+            rest = add(self.denominators[k], parts[k], -1)
+            return {(*m, (self.parameters + k, 1)): c for m, c in rest.items()}
+        above, below = parts.pop(None, {}), UNIT
+        for k, top in parts.items():  # above/below + top/g
+            assert k is not None
+            above = add(multiply(above, self.denominators[k]), multiply(top, below))
+            below = multiply(below, self.denominators[k])
+        return add(below, above, -1)
+
+
+def _coefficients(polynomial: Polynomial, degrees: dict[int, int], box: Ends) -> list[Fraction]:
+    """The Bernstein coefficients on a box, written with these degrees."""
+    controls: list[dict[Any, Any]] = [{monomial: quick(c) for monomial, c in polynomial.items()}]
+    for i, degree in degrees.items():
+        table = bernstein_table(degree, box[0][i], box[1][i])
+        controls = [put_powers(control, i, powers) for control in controls for powers in table]
+    return [as_fraction(control.get((), 0)) for control in controls]

@@ -44,7 +44,7 @@ def _slot_of(link: IndexArray, table: IndexArray, basis: IndexArray) -> int:
     mask = len(table) - 1
     mixed = 17
     for r in basis:
-        mixed = (mixed * 1_000_003 + r) & 0x3FFFFFFFFFF
+        mixed = (mixed * 1_000_003 + int(r)) & 0x3FFFFFFFFFF
         mixed ^= mixed >> 17
     slot = mixed & mask
     while table[slot] >= 0:

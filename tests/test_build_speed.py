@@ -36,6 +36,18 @@ def test_quotients_beside_polynomials(tmp_path: Path) -> None:
     assert [row["expressions"] for row in rows] == [row["polynomial_expressions"] for row in rows]
 
 
+def test_coverage_of_quotients(tmp_path: Path) -> None:
+    """Three logs: the script runs, resumes, and no region misses all of them."""
+    rows = tmp_path / "coverage.jsonl"
+    finished = run_benchmark("quotient_coverage.py", "--smoke", "-o", rows)
+    assert finished.returncode == 0, finished.stderr
+    found = [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()]
+    assert {row["region"]: row["replications"] for row in found} == dict.fromkeys(
+        ("polytope", "likelihood", "ellipsoid", "tied"), 3
+    )
+    assert all(row["misses"] <= 1 for row in found)
+
+
 def test_goals() -> None:
     missed = runpy.run_path(str(SCRIPT))["missed"]
     good = {

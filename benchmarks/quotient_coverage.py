@@ -3,7 +3,7 @@
     python benchmarks/quotient_coverage.py            1000 replications, minutes
     python benchmarks/quotient_coverage.py --smoke    few replications, seconds
 
-δ = 0.05. The model of the tutorial: north is first with probability north/(north+south), or
+δ = 0.05. The model of the tutorial, to two frames: north is first with probability north/(north+south), or
 2·north/(2·north+south) if it hurries, as often as it may. Every replication simulates one log of rounds and
 learns from it with each region. A miss is a true rate vector outside the region, a true probability outside
 its bounds, or a true value of the learned policy outside the certified interval. As few rounds as here leave

@@ -56,7 +56,7 @@ def test_the_same_numbers_and_table_as_one_by_one(batches: list[list[Polynomial]
 
 
 def test_zero_and_one_have_fixed_numbers() -> None:
-    index = PolynomialIndex(())
+    index = PolynomialIndex(NAMES)
     assert index.add_array(batch([Polynomial.constant(1), Polynomial({})])).tolist() == [1, 0]
 
 

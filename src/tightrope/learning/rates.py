@@ -54,7 +54,7 @@ class RateResult(Record):
     >>> log = tr.simulate_times(model.instantiate(lam=2), 40, seed=1, time=50)
     >>> result = tr.learn_rates(model, 'S=? [ "on" ]', log, delta=0.05)
     >>> [(text, round(low, 1), round(high, 1)) for text, low, high, *_ in result.rates]
-    [('lam', 1.8, 2.3)]
+    [('lam', 1.8, 2.2)]
     """
 
     question: str

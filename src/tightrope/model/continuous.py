@@ -146,8 +146,8 @@ class CTMC(Structured):
 
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: "1/3"}), (1, {0: 2, 1: 1})]).instantiate()
-    >>> chain.exit_rate.tolist(), tr.answer(chain, "P=? [ X X true ]").bounds
-    ([0.3333333333333333, 3.0], (1.0, 1.0))
+    >>> chain.exit_rate.tolist(), tr.answer(chain, 'P=? [ X "init" ]').bounds
+    ([0.3333333333333333, 3.0], (0.0, 0.0))
     """
 
     structure: Structure

@@ -106,8 +106,8 @@ class Browser:
         return [event["params"] for event in self.events if event["method"] == method]
 
     def evaluate(self, script: str) -> Any:
-        """The value of a JavaScript expression in the page."""
-        answer = self.tab("Runtime.evaluate", expression=script, returnByValue=True)
+        """The value of a JavaScript expression in the page, or what it promises."""
+        answer = self.tab("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
@@ -145,8 +145,8 @@ class Browser:
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
-    """A browser that is closed in the end, with a profile of its own."""
+def browser(*more: str) -> Iterator[Browser]:
+    """A browser that is closed in the end, with a profile of its own; `more` are further flags."""
     path = find_browser()
     theirs_in, to = os.pipe()
     back, theirs_out = os.pipe()
@@ -165,7 +165,7 @@ def browser() -> Iterator[Browser]:
             os.dup2(write, 4)
 
         process = subprocess.Popen(
-            [path, *flags],
+            [path, *flags, *more],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -300,8 +300,8 @@ def main() -> int:
     parser.add_argument("--replications", type=int, default=2000)
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/coverage.json"))
     options = parser.parse_args()
-    replications = 6 if options.smoke else options.replications
-    tosses = 300 if options.smoke else 2000
+    replications = 4 if options.smoke else options.replications
+    tosses = 150 if options.smoke else 2000
     started = time.process_time()
     rows = [
         experiment(case, design, method, replications if design != "adaptive" else max(replications // 2, 3))

@@ -25,7 +25,7 @@ from tightrope.studies.records import Record, read_records
 
 COMMAND = (sys.executable, child.__file__)
 LIMITS = CellLimits(60.0, 1 << 30)
-CELLS = [Cell("betting(5)", "tied", child.SLOW + number) for number in range(5)]
+CELLS = [Cell("betting(5)", "tied", child.SLOW + number) for number in range(4)]
 
 
 def _runs(directory: Path) -> list[tuple[int, int]]:
@@ -82,10 +82,10 @@ def _kill_the_scheduler_on_the_way(process: subprocess.Popen[bytes], engine: Eng
         process.wait()
 
     with pytest.raises(CannotCertify, match="the Dask scheduler went away; the records so far are kept"):
-        Campaign(CELLS[:3], LIMITS, engine, results).run(kill)
+        Campaign(CELLS[:2], LIMITS, engine, results).run(kill)
     assert len(read_records(results / "records.jsonl")) == 1
-    records = Campaign(CELLS[:3], LIMITS, Engine("local", command=COMMAND), results).run()
-    assert [record.status for record in records] == ["ok"] * 3
+    records = Campaign(CELLS[:2], LIMITS, Engine("local", command=COMMAND), results).run()
+    assert [record.status for record in records] == ["ok"] * 2
 
 
 def test_workers_started_on_this_machine(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from benchmark_script import run_benchmark
 
 def test_one_instance_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:
     output = tmp_path / "results" / "sizes.json"
-    finished = run_benchmark("suite_sizes.py", "glider(11,9)", "-o", output)
+    finished = run_benchmark("suite_sizes.py", "glider(11,9)", "-o", output, processes=True)
     assert finished.returncode == 0, finished.stderr
     (row,) = json.loads(output.read_text(encoding="utf-8"))["rows"]
     assert (row["states"], row["transitions"], row["expressions"]) == (99, 1316, 227)

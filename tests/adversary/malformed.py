@@ -10,6 +10,7 @@ import random
 import struct
 import zlib
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -98,9 +99,9 @@ def zip_bytes(
     body, directory = io.BytesIO(), io.BytesIO()
     for name, content in members:
         plain = name if isinstance(name, bytes) else name.encode()
-        packer = zlib.compressobj(1, zlib.DEFLATED, -15)
-        packed = content if method == 0 else packer.compress(content) + packer.flush()
-        check = zlib.crc32(content) if crc is None else crc
+        deflated, check = _deflate(content)
+        packed = content if method == 0 else deflated
+        check = check if crc is None else crc
         length = len(content) if size is None else size
         common = struct.pack(
             "<HHHHHIIIHH", 20, flags, method, 0, 33, check, len(packed), length, len(plain), 0
@@ -113,6 +114,13 @@ def zip_bytes(
     listed = directory.getvalue()
     end = struct.pack("<HHHHIIH", 0, 0, len(members), len(members), len(listed), body.tell(), 0)
     return body.getvalue() + listed + b"PK\5\6" + end
+
+
+@lru_cache(maxsize=1)  # many members may be the same object
+def _deflate(content: bytes) -> tuple[bytes, int]:
+    """The content packed, and its checksum."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, -15)
+    return packer.compress(content) + packer.flush(), zlib.crc32(content)
 
 
 def rezipped(**tricks: Any) -> Make:
@@ -237,7 +245,7 @@ MALFORMED: dict[str, Make] = {
     "bomb of small integers": bomb("problem.graph.successor", 250, "int8", padding=6),
     "bomb of truth values": bomb("problem.objective.target", 60, "bool"),
     "one body, ten thousand names": quoted_overlap,
-    "many bombs": lambda f: zip_bytes([(f"m{i}", zeros(8 * MIB)) for i in range(34)]),
+    "many bombs": lambda f: zip_bytes([(f"m{i}", content) for content in (zeros(8 * MIB),) for i in range(34)]),
     "sixty million rationals": lambda f: archive_bytes({**f.members(), "problem.polynomial": b"0\n" * (30 * MIB)}),
     "thirty million rationals, counted": recipe(["text", "plain", [30 * MIB]], b"0\n" * (30 * MIB), "problem.polynomial"),
     "header: empty": raw_header(""),
@@ -461,7 +469,7 @@ HOSTILE: dict[str, tuple[str, Make]] = {
     "a power of 900": ("domain/expression", _power(900)),
     "a power of 4096": ("domain/expression", _power(4096)),
     "a hundred equalities": ("domain/expression", _equalities(100)),
-    "a thousand equalities": ("domain/expression", _equalities(500)),
+    "two hundred equalities": ("domain/expression", _equalities(200)),
     "numbers of 4000 digits": ("domain/coupled", _long_numbers),
 }  # fmt: skip
 """Files of the right form that ask for more work than anyone should do, by the honest file they come from."""

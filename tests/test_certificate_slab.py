@@ -41,7 +41,7 @@ FAIR = "every bet follows from the batches before it, and is no better than fair
 
 @cache
 def counts_of(kind, seed=4):
-    counts = case(KINDS[kind][0]).counts(300, seed)
+    counts = case(KINDS[kind][0]).counts(200, seed)
     if kind == "open":
         return replace(counts, design=SamplingDesign(SamplingKind.ADAPTIVE, None, counts.steps))
     return counts

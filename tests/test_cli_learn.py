@@ -321,6 +321,7 @@ def test_ctrl_c_leaves_nothing_behind(data: Path, tmp_path: Path) -> None:
             assert (out / "result.json").is_file()
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_demo_tells_its_story(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

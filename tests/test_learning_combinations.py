@@ -23,10 +23,10 @@ from tightrope.uncertainty.sets import SetsKind
 
 DELTA = 0.01
 COSTLY = {
-    ("engagement(3)", RegionKind.LIKELIHOOD),
+    ("engagement(2)", RegionKind.LIKELIHOOD),
     ("parallel(2)", RegionKind.POLYTOPE),
     ("parallel(2)", RegionKind.LIKELIHOOD),
-    ("engagement(3)", RegionKind.SLAB),
+    ("engagement(2)", RegionKind.SLAB),
     ("parallel(2)", RegionKind.SLAB),
 }
 """Where coupled sets take seconds: thousands of vertices. The families have them over another region."""
@@ -48,7 +48,7 @@ def all_sets(name: str, region: RegionKind) -> dict[SetsKind, LearningResult]:
 
 EVERYWHERE = (RegionKind.POLYTOPE, RegionKind.LIKELIHOOD)
 """The defaults, on every family; other regions where there are costs, products, and neither."""
-SOME_FAMILIES = ("aircraft(8,4)", "engagement(3)", "glider(5,5)")
+SOME_FAMILIES = ("aircraft(8,4)", "engagement(2)", "glider(5,5)")
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_parameter_sets_met_with_the_tied_intervals_are_tighter() -> None:
 
 
 def test_the_published_ellipsoid_is_labelled() -> None:
-    known = case("engagement(3)")
+    known = case("engagement(2)")
     asked = LearnOptions(sets=SetsKind.EXPRESSION, ellipsoid=EllipsoidVersion.PAPER)
-    result = learn(known.problem, counts_of("engagement(3)"), delta=DELTA, **asked.words)
+    result = learn(known.problem, counts_of("engagement(2)"), delta=DELTA, **asked.words)
     assert result.decisions.region is RegionKind.ELLIPSOID
     assert not result.ledger.holds
     assert "unsound" in result.ledger.method

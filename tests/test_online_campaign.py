@@ -160,6 +160,7 @@ def test_curves_are_drawn_with_bands_infinities_and_runtimes() -> None:
     assert len(above.collections) == 4 and below.get_ylabel() == "total time [s]"
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_command_runs_curves_and_writes_the_section(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -190,6 +190,7 @@ label "goal" = x=1;
 """
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -150,6 +150,7 @@ COMMAND = [
 ]
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_killed_twice_a_run_gives_the_records_of_one_that_was_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

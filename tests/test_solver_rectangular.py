@@ -187,7 +187,7 @@ def bound(names: tuple[str, ...], coefficients: list[int], value: Fraction) -> L
     return LinearConstraint(tuple(F(c) for c in coefficients), value)
 
 
-@pytest.mark.parametrize("size", [1, 2, 4, 6, 9])
+@pytest.mark.parametrize("size", [1, 2, 5, 9])
 def test_walks_find_the_optimum_that_linear_programs_find_and_their_bounds_hold(size: int) -> None:
     """A cube cut by random rows, in dimensions with and without enumerated vertices."""
     from scipy.optimize import linprog

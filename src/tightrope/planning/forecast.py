@@ -162,6 +162,7 @@ class Curve:
         self.information, self.directions, self.past, self.delta = information, directions, past, delta
         self.matrix, self.steps = matrix, steps
         self._known: dict[tuple[int, int], float] = {}
+        self._regions: dict[int, tuple[FloatArray, float, float]] = {}
         now = past.matrix + information.smoothing
         canonical = batch_ends(past.episodes + 2 * MOST_EPISODES).astype(np.float64)
         ends = np.append(past.episodes, canonical[canonical > past.episodes])
@@ -227,6 +228,11 @@ class Curve:
 
     def region(self, count: int) -> tuple[FloatArray, float, float]:
         """(information after the pilot, K, standard deviation of K/2) after so many more episodes."""
+        if count not in self._regions:
+            self._regions[count] = self._find_region(count)
+        return self._regions[count]
+
+    def _find_region(self, count: int) -> tuple[FloatArray, float, float]:
         past, size = self.past, self.information.size
         last = int(np.searchsorted(self._ends, past.episodes + count, side="left"))
         ends = np.append(self._ends[:last], past.episodes + count)

@@ -62,7 +62,7 @@ def test_no_instantiation_leaves_the_interval_of_any_objective(kind: str) -> Non
             assert value.gap <= 0.02
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(
     seed=st.integers(100, 10_000), kind=st.sampled_from(KINDS), cyclic=st.booleans(), products=st.booleans()
 )

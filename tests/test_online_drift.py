@@ -57,11 +57,11 @@ def timeless(records: list[dict[str, Any]], *, drift: bool = True) -> list[dict[
 
 def test_without_drift_a_guarded_run_is_the_run_without_guard() -> None:
     name = "betting(5)"
-    plain = list(OnlineRun(learner(name, sets="expression"), source(name), 80, truth(name)).records())
+    plain = list(OnlineRun(learner(name, sets="expression"), source(name), 40, truth(name)).records())
     assert "drift" not in plain[-1]
     for mode in ("warn", "restart"):
         guarded = learner(name, sets="expression", on_drift=mode)
-        records = list(OnlineRun(guarded, source(name), 80, truth(name)).records())
+        records = list(OnlineRun(guarded, source(name), 40, truth(name)).records())
         assert timeless(records, drift=False) == timeless(plain)
         found = records[-1]["drift"]
         assert (found["alarm"], found["restarts"], found["since"]) == (False, 0, 0)
@@ -69,7 +69,7 @@ def test_without_drift_a_guarded_run_is_the_run_without_guard() -> None:
     counted = np.zeros(guarded.model.transitions)
     guarded.data.listener = lambda transitions: np.add.at(counted, transitions, 1)
     before = guarded.data.counts().transition
-    source(name).collect(guarded.policy(), guarded.data, 90)
+    source(name).collect(guarded.policy(), guarded.data, 45)
     assert np.array_equal(counted, guarded.data.counts().transition - before), "told what is counted"
 
 
@@ -140,22 +140,30 @@ def test_in_python_episode_by_episode() -> None:
             coins(**words)
 
 
-@pytest.mark.parametrize("pause", [60, CHANGE + 10, 250])
-def test_a_run_that_was_interrupted_has_the_same_evidence(tmp_path: Path, pause: int) -> None:
-    def records(directory: Path, episodes: int) -> list[dict[str, Any]]:
-        tossed = ChangingCoins()
-        with Journal(directory, {"model": "coins"}) as journal, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            whole = OnlineRun(coins(on_drift="restart"), tossed, episodes, journal=journal)
-            found = []
-            for record in whole.records():
-                tossed.told = [0] * whole.learner.data.number  # an earlier process was told
-                found.append(record)
-            return found
+def restarted(directory: Path, episodes: int) -> list[dict[str, Any]]:
+    """The records of a run that is kept in a directory, from its beginning."""
+    tossed = ChangingCoins()
+    with Journal(directory, {"model": "coins"}) as journal, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = OnlineRun(coins(on_drift="restart"), tossed, episodes, journal=journal)
+        found = []
+        for record in whole.records():
+            tossed.told = [0] * whole.learner.data.number  # an earlier process was told
+            found.append(record)
+        return found
 
-    straight = records(tmp_path / "a", EPISODES)
-    records(tmp_path / "b", pause)
-    resumed = records(tmp_path / "b", EPISODES)
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return restarted(tmp_path_factory.mktemp("straight") / "run", EPISODES)
+
+
+@pytest.mark.parametrize("pause", [60, CHANGE + 10, 250])
+def test_a_run_that_was_interrupted_has_the_same_evidence(
+    straight: list[dict[str, Any]], tmp_path: Path, pause: int
+) -> None:
+    restarted(tmp_path / "run", pause)
+    resumed = restarted(tmp_path / "run", EPISODES)
     assert timeless(resumed) == timeless(straight)
     assert straight[-1]["drift"]["restarts"] == 1
 

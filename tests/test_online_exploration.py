@@ -115,21 +115,21 @@ def test_batches_are_looked_at_where_no_choice_is_followed() -> None:
 
 @pytest.mark.parametrize("way", ["designed", "uniform"])
 def test_a_run_that_waits_for_a_gap_goes_on_where_it_was_stopped(way: str) -> None:
-    whole, expected = records(100, explore=way, until_gap=1e-3)
-    half, _ = records(47, explore=way, until_gap=1e-3)
-    state = half.state()  # at the last look, before the 47th episode
+    whole, expected = records(50, explore=way, until_gap=1e-3)
+    half, _ = records(23, explore=way, until_gap=1e-3)
+    state = half.state()  # at the last look, before the 23rd episode
     again = coin_learner(explore=way, until_gap=1e-3)
     again.restore(state)
     assert again.policy() == half.policy()
     assert again.last_update is not None and half.last_update is not None
     assert again.last_update.interval == half.last_update.interval
-    rest = list(OnlineRun(again, tosses(), 100).records())[1:]
+    rest = list(OnlineRun(again, tosses(), 50).records())[1:]
     keys = ("episode", "steps", "guarantee", "gap", "reached")
     tail = [
         [record[key] for key in keys] for record in expected if record["episode"] > half.last_update.episode
     ]
     assert [[record[key] for key in keys] for record in rest] == tail
-    assert whole.episodes == again.episodes == 100
+    assert whole.episodes == again.episodes == 50
 
 
 MODEL = """\

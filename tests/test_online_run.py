@@ -21,7 +21,7 @@ from tightrope.formats.manifest import Manifest
 from tightrope.learning.online.journal import CHECKPOINT, RECORDS, Journal
 from tightrope.learning.online.run import OnlineRun
 
-NAME = "betting(8)"
+NAME = "betting(5)"
 SHORT = 47
 """So many episodes end without an update."""
 

@@ -297,7 +297,7 @@ def test_other_aims() -> None:
     assert beyond.status is tr.PlanStatus.UNREACHABLE and "not beyond" in beyond.notes[0]
     wide = tr.plan(problem, data, gap="900%", **OPTIONS)
     assert wide.gap_asked == pytest.approx(9 * value) and wide.status is tr.PlanStatus.REACHED
-    mine = tr.plan(problem, data, gap=0.08, policy=tr.Policy.uniform(bench().model), **OPTIONS)
+    mine = tr.plan(problem, data, budget=3000, policy=tr.Policy.uniform(bench().model), **OPTIONS)
     assert [one.name for one in mine.strategies][:2] == ["designed", "given"]
     above = tr.plan(problem, data, above=value - 0.04, **OPTIONS)
     assert above.gap_asked == pytest.approx(0.08, rel=1e-3)

@@ -132,17 +132,17 @@ def online_learner(planned):
     )
 
 
-@pytest.mark.parametrize("planned", [None, 70])
+@pytest.mark.parametrize("planned", [None, 40])
 def test_updates_over_slabs_say_what_learn_says(planned):
     """Bets are kept from one update to the next; a fresh look at the same data places them all again."""
     learner = online_learner(planned)
-    records = list(OnlineRun(learner, source("betting(4)"), 70, truth("betting(4)")).records())
+    records = list(OnlineRun(learner, source("betting(4)"), 40, truth("betting(4)")).records())
     assert len(records) > 5 and all(record["holds"] for record in records)
     counts = learner.data.counts()
     assert (counts.design.planned, counts.design.anytime) == (planned, True)
     line = "bets: nothing was planned, so bets of several sizes; a pilot of 10 batches"
     if planned:
-        line = "bets: of several sizes, the middle one for the plan of 70 episodes; a pilot of 10 batches"
+        line = "bets: of several sizes, the middle one for the plan of 40 episodes; a pilot of 10 batches"
     assert line in learner.ledger.lines
     fresh = learn(learner.problem, counts, delta=0.1, region="slab", sets="coupled")
     assert learner.result().guarantee == fresh.guarantee

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from hypothesis import settings
+from hypothesis import strategies as st
 
 EXPLORING = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
 PART = 3
@@ -19,3 +20,9 @@ FUZZED = settings(max_examples=2000 if EXPLORING else 25)
 def repeats(whole: int) -> int:
     """So many of `whole` random cases."""
     return whole if EXPLORING else -(-whole // PART)
+
+
+CHARACTERS = st.one_of(
+    *(st.integers(*ends).map(chr) for ends in ((0, 0x7F), (0, 0xD7FF), (0xE000, 0x10FFFF)))
+)
+"""All of Unicode, without the table of its categories, which takes seconds to make."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from effort import CHARACTERS
 from tightrope.cli.app import run
 
 MODEL = """\
@@ -50,7 +51,9 @@ SIGNS = [
     "\x00",
 ]
 PIECES = [*NAMES, *NUMBERS, *SIGNS]
-texts = st.one_of(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.text(max_size=12))
+texts = st.one_of(
+    st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.text(CHARACTERS, max_size=12)
+)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import CHARACTERS
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
 from tightrope.data.state_form import StateForm
@@ -85,7 +86,7 @@ CELLS = st.one_of(
     st.sampled_from(
         ["", "go", "wait", "true", "False", "nan", "1e400", "-0.0", "2.0", "9" * 30, '"', "\u2028"]
     ),
-    st.text(max_size=3),
+    st.text(CHARACTERS, max_size=3),
 )
 NAMES = (
     "episode step state action choice next_state count batch x y x_next y_next terminated truncated other "
@@ -128,7 +129,7 @@ VALUES = (
 
 @given(
     st.lists(st.dictionaries(st.sampled_from(NAMES.split()), VALUES, max_size=7), max_size=5),
-    st.text(max_size=5),
+    st.text(CHARACTERS, max_size=5),
 )
 def test_any_json_lines(folder: Path, rows: list[dict[str, object]], end: str) -> None:
     path = folder / "any.jsonl"

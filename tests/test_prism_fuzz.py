@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from effort import FUZZED
+from effort import CHARACTERS, FUZZED
 from tightrope.errors import InputError
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.rationals import RationalArray
@@ -307,7 +307,9 @@ def test_grown_properties(operator: str, path: str, holes: list[str]) -> None:
 
 
 @FUZZED
-@given(st.text() | st.text(alphabet="mdp module[]()';:=<>&|!+-*/.,?0123xyPRFGUXWC{}\"\n", max_size=60))
+@given(
+    st.text(CHARACTERS) | st.text(alphabet="mdp module[]()';:=<>&|!+-*/.,?0123xyPRFGUXWC{}\"\n", max_size=60)
+)
 def test_arbitrary_text(text: str) -> None:
     assert not build(text)
     answer(text)

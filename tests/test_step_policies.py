@@ -210,7 +210,7 @@ def test_commands_follow_a_policy_by_steps(tmp_path: Path, capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out)["lower"] == pytest.approx(best["lower"], abs=1e-9)
     data = str(tmp_path / "walks.parquet")
     sample = ["sample", model, "--at", "p=0.6", "--param", "p=0.1:0.9", *prop, "--policy", policy, "-o"]
-    assert run([*sample, data, "--episodes", "20000", "--seed", "2"]) == 0
+    assert run([*sample, data, "--episodes", "2000", "--seed", "2"]) == 0
     assert run([*sample, str(tmp_path / "raw.csv"), "--episodes", "50", "--raw"]) == 0
     rows = (tmp_path / "raw.csv").read_text().splitlines()
     assert any("risky" in row for row in rows) and any("safe" in row for row in rows)

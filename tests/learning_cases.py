@@ -22,7 +22,7 @@ from tightrope.studies.instance import Instance
 from tightrope.studies.suite import load, parse_bench, question
 from tightrope.uncertainty.sets import SetsKind
 
-FAMILIES = ("aircraft(8,4)", "betting(8)", "engagement(2)", "rover(4,4)", "glider(5,5)", "parallel(2)")
+FAMILIES = ("aircraft(5,3)", "betting(8)", "engagement(2)", "rover(4,4)", "glider(5,5)", "parallel(2)")
 EPISODES = 3000
 SEED = 4
 

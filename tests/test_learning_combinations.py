@@ -48,7 +48,7 @@ def all_sets(name: str, region: RegionKind) -> dict[SetsKind, LearningResult]:
 
 EVERYWHERE = (RegionKind.POLYTOPE, RegionKind.LIKELIHOOD)
 """The defaults, on every family; other regions where there are costs, products, and neither."""
-SOME_FAMILIES = ("aircraft(8,4)", "engagement(2)", "glider(5,5)")
+SOME_FAMILIES = ("aircraft(5,3)", "engagement(2)", "glider(5,5)")
 
 
 @pytest.mark.parametrize(

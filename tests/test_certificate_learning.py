@@ -28,7 +28,7 @@ from tightrope.proof.learned import certificate_of
 from tightrope.statistics.estimates import IntervalMethod
 
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
-SMALL = "aircraft(4,3)"
+SMALL = "aircraft(3,2)"
 """What is mutated, many times."""
 COMBINATIONS = [
     (None, "untied"),

@@ -61,7 +61,7 @@ def test_somebody_at_a_terminal_is_told_once_that_kernels_are_compiled(
     assert shown.count(said) == 1
     tell_when_compiling.__wrapped__()  # here, where stderr is no terminal
     assert numba.njit(lambda x: x + 1)(1) == 2
-    assert capfd.readouterr().err == ""
+    assert said not in capfd.readouterr().err  # where others that run in this process may write, too
 
 
 def test_peak_memory_is_in_the_summary(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_check_answers_and_other_commands_refuse(file: Path, capsys: pytest.Capt
     [
         ("state 0 !0 ", "state 0 !3 ", "waits, and has several choices"),
         ("state 1 !4 ", "state 1 ", "state 1 has no exit rate"),
-        ("state 1 !4 ", "state 1 !-4 ", "an exit rate is a number of at least 0"),
+        ("state 1 !4 ", "state 1 !-4 ", "the exit rate of state 1 is -4, not a number of at least 0"),
         ("0 : 0.75", "0 : 3", "a probability"),
         ("@parameters\n\n", "@value_type: parametric\n@parameters\np\n", "only plain ones are"),
     ],

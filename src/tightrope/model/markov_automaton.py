@@ -51,8 +51,10 @@ class MarkovAutomaton(Structured):
             object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
         if self.exit_rate.shape != (self.states,):
             raise InputError(f"{len(self.exit_rate)} exit rates for {self.states} states")
-        if not ((self.exit_rate >= 0) & np.isfinite(self.exit_rate)).all():
-            raise InputError("an exit rate is a number of at least 0")
+        wrong = np.flatnonzero(~((self.exit_rate >= 0) & np.isfinite(self.exit_rate)))
+        if len(wrong):
+            state, rate = self.structure.state_name(int(wrong[0])), self.exit_rate[wrong[0]]
+            raise InputError(f"the exit rate of state {state} is {rate:g}, not a number of at least 0")
         several = np.flatnonzero((self.exit_rate > 0) & (np.diff(self.structure.choice_start) > 1))
         if len(several):
             raise InputError(

@@ -344,4 +344,48 @@ REMEMBERED = [
 ]  # fmt: skip
 """Learned about a temporal formula: the policy has a memory."""
 
-ALL = {honest.name: honest for honest in (*VALUES, *LEARNED, *DOMAINS, *REMEMBERED)}
+COSTLY = WALK.replace("const double p;", "const double p;\nconst double h;").replace("s<3 : 1;", "s<3 : h;")
+COSTLY_DOMAIN = ("--param", "p=0.1:0.9,h=0:4", "--prop", 'R{"cost"}min=? [ F "done" ]')
+COSTS = Honest(
+    "newest/costs", "learn", "costly.prism", COSTLY, COSTLY_DOMAIN,
+    ("--delta", "0.05", "--region", "polytope", "--sets", "expression", "--cost-range", "0,4"),
+    (*COSTLY_DOMAIN, "--at", "p=0.55,h=1", "--episodes", "60", "--seed", "1",
+     "--raw", "--states", "variables", "--costs", "two-point:0,4"),
+)  # fmt: skip
+RACE = WALK.replace("const double p;", "const double p;\nconst double q;")
+RACE = RACE.replace("1-p:", "q/(p+q):").replace("-> p:", "-> p/(p+q):")
+RACE_DOMAIN = ("--param", "p=0.1:0.9,q=0.1:0.9")
+QUOTIENTS = Honest(
+    "newest/quotients", "learn", "race.prism", RACE, (*RACE_DOMAIN, *REACH),
+    ("--delta", "0.05", "--region", "polytope", "--sets", "expression"),
+    (*RACE_DOMAIN, "--at", "p=0.3,q=0.4", "--episodes", "60", "--seed", "1"),
+)  # fmt: skip
+SLAB_COUPLED = Honest(
+    "spread/slab/coupled", "learn", "spread.prism", SPREAD, (*SPREAD_DOMAIN, *REACH),
+    ("--delta", "0.05", "--region", "slab", "--sets", "coupled"), (*DRAWN_SPREAD[:-4], *EPISODES),
+)  # fmt: skip
+RATES = """ctmc
+const double k;
+module m
+ s:[0..3] init 0;
+ [] s=0 -> 2*k:(s'=1) + 1:(s'=2);
+ [] s=1 -> 1:(s'=0) + k:(s'=3);
+ [] s=2 -> 1:(s'=0) + 4:(s'=2) + 1/3:(s'=2);
+ [] s=3 -> 1:(s'=3);
+endmodule
+label "goal" = s=3;
+rewards "spent"
+ s=0 : 1;
+ s=1 : 2;
+endrewards
+"""
+"""Rates, with a self-loop: jumps have other probabilities than time has shares."""
+RATES_AT = ("--param", "k=0.5:2", "--at", "k=1.25")
+TIMED = [
+    Honest(f"newest/{name}", "check", "rates.prism", RATES, (*RATES_AT, "--prop", text))
+    for name, text in (("jumps", 'P=? [ s!=2 U "goal" ]'), ("spent", 'R{"spent"}=? [ F "goal" ]'),
+                       ("follows", 'P=? [ (F s=2) & (F G "goal") ]'))
+]  # fmt: skip
+NEWEST = [COSTS, QUOTIENTS, SLAB_COUPLED, *TIMED]
+
+ALL = {honest.name: honest for honest in (*VALUES, *LEARNED, *DOMAINS, *REMEMBERED, *NEWEST)}

@@ -248,6 +248,8 @@ MALFORMED: dict[str, Make] = {
     "many bombs": lambda f: zip_bytes([(f"m{i}", content) for content in (zeros(8 * MIB),) for i in range(34)]),
     "sixty million rationals": lambda f: archive_bytes({**f.members(), "problem.polynomial": b"0\n" * (30 * MIB)}),
     "thirty million rationals, counted": recipe(["text", "plain", [30 * MIB]], b"0\n" * (30 * MIB), "problem.polynomial"),
+    "a polynomial of millions of terms": recipe(["text", "plain", [1]], b"1*0^1 " * (20 * MIB) + b"1\n", "problem.polynomial"),
+    "a monomial of millions of factors": recipe(["text", "plain", [1]], b"1" + b"*0^1" * (20 * MIB) + b"\n", "problem.polynomial"),
     "header: empty": raw_header(""),
     "header: no JSON": raw_header("{'format': 5}"),
     "header: null": raw_header("null"),
@@ -383,6 +385,38 @@ def _power(degree: int) -> Make:
     return make
 
 
+def _edited_text(path: str, line: str) -> Make:
+    """Another first line of a text."""
+
+    def make(forgery: Forgery) -> bytes:
+        forgery[path] = [line, *forgery[path][1:]]
+        return archive_bytes(forgery.members())
+
+    return make
+
+
+def _last_polynomial(line: str) -> Make:
+    """Another last polynomial: the one that is earned, where rewards have parameters."""
+
+    def make(forgery: Forgery) -> bytes:
+        forgery["problem.polynomial"] = [*forgery["problem.polynomial"][:-1], line]
+        return archive_bytes(forgery.members())
+
+    return make
+
+
+def _costs(**changes: Any) -> Make:
+    """Costs that nobody has seen."""
+
+    def make(forgery: Forgery) -> bytes:
+        for name, change in changes.items():
+            path = f"problem.data.costs.{name}"
+            forgery[path] = change(forgery[path]) if callable(change) else change
+        return archive_bytes(forgery.members())
+
+    return make
+
+
 def _equalities(size: int) -> Make:
     """Equations whose solution has numbers of thousands of digits."""
 
@@ -459,7 +493,40 @@ AUTOMATA: dict[str, Make] = {
 }  # fmt: skip
 """Automata that are none, made from the certificate of a temporal formula."""
 
+LONG = "1" + "0" * 3990
+
+NEWEST: dict[str, tuple[str, Make]] = {
+    "costs of no transition": ("newest/costs", _costs(transition=lambda a: a + 1000)),
+    "costs in another order": ("newest/costs", _costs(transition=lambda a: a[::-1].copy())),
+    "costs below none": ("newest/costs", _costs(count=lambda a: a * 0)),
+    "costs without sums": ("newest/costs", _costs(total=lambda a: a[:-1])),
+    "costs of both kinds": ("newest/costs", _costs(deviation=1.0)),
+    "costs of no kind": ("newest/costs", _costs(lower=None, upper=None)),
+    "costs of half a range": ("newest/costs", _costs(lower=None)),
+    "costs of an empty range": ("newest/costs", _costs(lower=4.0, upper=0.0)),
+    "costs in words": ("newest/costs", _costs(total=lambda a: ["much"] * len(a))),
+    "costs divided by 0": ("newest/costs", _costs(square=lambda a: ["1/0"] * len(a))),
+    "costs of a reward without parameters": ("newest/costs", lambda f: (f.drop("problem.objective.earned"), f.__setitem__("problem.objective.reward", np.ones(6)), archive_bytes(f.members()))[2]),
+    "rewards earned beyond": ("newest/costs", lambda f: edited(("problem.objective.earned", f["problem.objective.earned"] + 99))(f)),
+    "a denominator without its parameter": ("newest/quotients", lambda f: (f.drop("problem.denominator"), archive_bytes(f.members()))[1]),
+    "a denominator that is no list": ("newest/quotients", edited(("problem.denominator", np.ones(1)))),
+    "a basis near nothing": ("newest/quotients", lambda f: edited(("learned.region.bound_near", np.array([np.nan])))(f)),
+    "shares that are no numbers": ("spread/slab/coupled", lambda f: edited(("learned.slab.0.share", f["learned.slab.0.share"] * -1))(f)),
+    "a stage without its points": ("spread/slab/coupled", lambda f: (f.drop("learned.slab.0.point"), archive_bytes(f.members()))[1]),
+    "nine stages": ("spread/slab/coupled", lambda f: (f["learned"].update(slab=f["learned"]["slab"] * 9), archive_bytes(f.members()))[1]),
+}  # fmt: skip
+"""Costs, quotients and stages that are none."""
+
 HOSTILE: dict[str, tuple[str, Make]] = {
+    "costs of 4000 digits": ("newest/costs", _costs(total=lambda a: [LONG] * len(a), square=lambda a: [LONG * 1] * len(a))),
+    "a reward of degree 4000": ("newest/costs", _last_polynomial("1*1^4000")),
+    "a reward of degree 250": ("newest/costs", _last_polynomial("1*1^250")),
+    "a denominator of degree 4000": ("newest/quotients", _edited_text("problem.denominator", "1*0^4000 1")),
+    "a denominator of no sign": ("newest/quotients", _edited_text("problem.denominator", "1*0^1 -1*1^1")),
+    "a denominator that is 0": ("newest/quotients", _edited_text("problem.denominator", "")),
+    "a probability of degree 400": ("walk/polytope/expression", lambda f: edited(("problem.polynomial", [line.replace("*0^1", "*0^400") for line in f["problem.polynomial"]]))(f)),
+    "shares of 0": ("spread/slab/coupled", lambda f: edited(("learned.slab.0.share", f["learned.slab.0.share"] * 0))(f)),
+    "eight stages again": ("spread/slab/coupled", lambda f: edited(("learned.slab.0.point", f["learned.slab.0.point"] * 1e308))(f)),
     "a chain of 4,000 memories": ("point/temporal", _long_automaton(4_000)),
     "2^50 trials": ("walk/events/tied", _near_the_rate(2**42, 1e-6)),
     "more counts than int64 holds": ("walk/events/tied", edited(("problem.data.batch_count", np.full(1, 2**62)))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -9,11 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tightrope as tr
 from adversary.archive import Forgery
-from adversary.honest import ALL, Honest
+from adversary.honest import ALL, TIMED, Honest, quietly
 from adversary.judge import verify
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load
+from tightrope.continuous.discrete import embed
+from tightrope.errors import InputError
 from tightrope.proof.certificate_file import save_certificate
 
 STATEMENT = {
@@ -35,6 +39,10 @@ NAMES = (
     "walk/events/tied",
     "spread/likelihood/coupled",
     "domain/coupled",
+    "remembered/tied",
+    "newest/costs",
+    "newest/quotients",
+    "newest/jumps",
 )
 
 
@@ -179,3 +187,80 @@ def test_a_policy_is_tied_to_the_claim_that_is_called_given(tmp_path: Path) -> N
     save_certificate(forged, tmp_path / "forged.cert")
     verdict = verify(tmp_path / "forged.cert", *honest.binding())
     assert verdict.code == 1 and "its given policy is another one" in verdict.err
+
+
+LOOP = """ctmc
+module m
+ s:[0..1] init 0;
+ [] s=0 -> 1:(s'=1);
+ [] s=1 -> 9:(s'=0);
+endmodule
+rewards
+ s=0 : 1;
+endrewards
+"""
+"""Nine tenths of the time are spent in 0, and half of the jumps begin there."""
+
+
+@pytest.mark.parametrize(
+    "asked", ["S=? [ s=0 ]", "P=? [ F<=3 s=1 ]", "P=? [ X s=1 ]", "R=? [ C<=3 ]", "R=? [ S ]"]
+)
+def test_what_speaks_of_time_is_not_tied_to_jumps(asked: str, tmp_path: Path) -> None:
+    """A certificate about the jumps alone, offered for the chain in continuous time whose jumps they are."""
+    (tmp_path / "loop.prism").write_text(LOOP)
+    chain, path = tr.load(tmp_path / "loop.prism").instantiate(), tmp_path / "jumps.cert"
+    jumps = embed(chain)
+    if "S" in asked:
+        tr.certify_answer(jumps, asked, path)
+    else:
+        tr.certify(jumps.problem(asked), path)
+    assert tr.verify(path, model=jumps, property=asked).valid
+    with pytest.raises(
+        InputError, match="of a chain in continuous time, with certificates, only what does not"
+    ):
+        tr.verify(path, model=chain, property=asked)
+    code, _, err = quietly(["verify", str(path), "--model", str(tmp_path / "loop.prism"), "--prop", asked])
+    assert code == 2 and "only what does not speak of time" in err
+    if "S" not in asked:
+        with pytest.raises(InputError, match="the objective counts steps"):
+            tr.verify(path, model=chain, property=jumps.problem(asked).objective)
+
+
+def test_discounts_are_not_tied_to_jumps() -> None:
+    honest = TIMED[1]
+    for option in (("--discount", "0.9"), ("--terminal-reward", "spent")):
+        verdict = verify(honest.certificate, *honest.binding(), *option)
+        assert verdict.code == 2 and "does not go with continuous time" in verdict.err
+
+
+def test_rates_elsewhere_are_another_chain() -> None:
+    honest = TIMED[0]
+    verdict = verify(honest.certificate, *binding_of(honest, at="k=1.2500001"))
+    assert verdict.code == 1 and "another model" in verdict.err
+
+
+@pytest.mark.parametrize("choice", [0, 1])
+def test_a_policy_without_memory_is_not_one_of_the_product(choice: int, tmp_path: Path) -> None:
+    """Choices of the product have other numbers than those of the model, and there are more of them."""
+    policy = tmp_path / "policy.json"
+    row = {"state": {"s": 0}, "choice": choice}
+    policy.write_text(
+        json.dumps({"format": "tightrope policy", "version": 1, "model": None, "policy": [row]})
+    )
+    honest = ALL["remembered/tied"]
+    verdict = verify(honest.certificate, *honest.binding(), "--policy", str(policy))
+    assert verdict.code == 1 and "policies with a memory, and yours has none" in verdict.err
+
+
+def test_a_log_is_not_counted_twice_by_another_name(tmp_path: Path) -> None:
+    """A link is the same file: twice the data that there are would prove twice as much."""
+    honest = ALL["walk/likelihood/expression"]
+    data, model = honest.folder() / "data.csv", str(honest.folder() / honest.model)
+    (tmp_path / "symbolic.csv").symlink_to(data)
+    (tmp_path / "hard.csv").hardlink_to(data)
+    for other in ("symbolic.csv", "hard.csv"):
+        both = ("--data", str(data), "--data", str(tmp_path / other))
+        code, _, err = quietly(["learn", model, *honest.options, *honest.method, *both])
+        assert code == 2 and "its rows would count twice" in err
+        verdict = verify(honest.certificate, "--model", model, *honest.options, *both)
+        assert verdict.code == 2 and "its rows would count twice" in verdict.err

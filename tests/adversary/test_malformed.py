@@ -12,7 +12,7 @@ import pytest
 from adversary import measured
 from adversary.archive import Forgery
 from adversary.honest import ALL
-from adversary.malformed import AUTOMATA, HOSTILE, MALFORMED
+from adversary.malformed import AUTOMATA, HOSTILE, MALFORMED, NEWEST
 
 MOST_SECONDS = 10.0
 MOST_MEBIBYTES = 1024.0
@@ -27,7 +27,9 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     honest = Forgery.of(ALL["point/reach"].certificate)
     names = {}
     made = {name: make(honest.copy()) for name, make in MALFORMED.items()}
-    made |= {name: make(Forgery.of(ALL[base].certificate)) for name, (base, make) in HOSTILE.items()}
+    made |= {
+        name: make(Forgery.of(ALL[base].certificate)) for name, (base, make) in (HOSTILE | NEWEST).items()
+    }
     temporal = Forgery.of(ALL["point/temporal"].certificate)
     made |= {f"automaton: {name}": make(temporal.copy()) for name, make in AUTOMATA.items()}
     for number, (name, content) in enumerate(made.items()):
@@ -43,7 +45,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     return {names[record["path"]]: record for record in found}
 
 
-@pytest.mark.parametrize("name", [*MALFORMED, *(f"automaton: {name}" for name in AUTOMATA)])
+@pytest.mark.parametrize("name", [*MALFORMED, *NEWEST, *(f"automaton: {name}" for name in AUTOMATA)])
 def test_malformed_files_are_refused_quickly(records: dict[str, dict], name: str) -> None:
     record = records[name]
     assert record["code"] == 2, record

@@ -149,3 +149,37 @@ def test_intervals_need_their_event_bounds(tmp_path: Path) -> None:
     filled("learned.lower", 0.55)(forgery)
     filled("learned.upper", 0.56)(forgery)
     assert not verify(forgery.save(tmp_path / "narrow.cert")).accepted
+
+
+def test_what_is_not_proved_is_not_shown_as_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    forgery = Forgery.of(ALL["walk/events/tied"].certificate)
+    forgery["claims.0.lower"], forgery["claims.0.upper"] = 0.99, 1.0
+    code, shown = printed(forgery.save(tmp_path / "wrong.cert"))
+    assert code == 1 and "NOT PROVED: robust policy in [0.99, 1]" in shown
+    assert "NOT PROVED" not in printed(ALL["walk/events/tied"].certificate)[1]
+
+
+def test_no_confidence_is_shown_as_certainty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    forgery = Forgery.of(ALL["walk/events/tied"].certificate)
+    forgery["problem.data.delta"] = 1e-10
+    filled("learned.lower", 0.0)(forgery)
+    filled("learned.upper", 1.0)(forgery)
+    forgery["claims.0.lower"], forgery["claims.0.upper"] = 0.0, 1.0
+    forgery["values.0.lower"] = forgery["values.0.lower"] * 0
+    forgery["values.0.upper"] = forgery["values.0.upper"] * 0 + 1
+    code, shown = printed(forgery.save(tmp_path / "sure.cert"))
+    assert code == 0 and "with confidence 1 - 1e-10" in shown
+
+
+def test_what_is_assumed_of_costs_is_not_rounded(tmp_path: Path) -> None:
+    """Six digits would say [0, 4]: what is assumed then looks weaker than it is."""
+    forgery = Forgery.of(ALL["newest/costs"].certificate)
+    forgery["problem.data.costs.upper"] = 4.0000004
+    verdict = verify(forgery.save(tmp_path / "costs.cert"))
+    assert verdict.result is not None and "costs lie within [0, 4.0000004]" in verdict.result["assumes"]
+    forgery["problem.data.costs.lower"] = forgery["problem.data.costs.upper"] = None
+    forgery["problem.data.costs.deviation"] = 2.0000001
+    verdict = verify(forgery.save(tmp_path / "costs.cert"))
+    assert verdict.result is not None and verdict.result["assumes"][-1].endswith("is at most 2.0000001")

@@ -65,6 +65,11 @@ class Verdict:
         return tuple(name for name, tied in self.bound.items() if tied is False)
 
 
+def _exact(number: float | None) -> str:
+    """Every digit of it: what is assumed shall not look weaker than it is."""
+    return repr(number).removesuffix(".0")
+
+
 def assumptions(problem: Problem, planned: bool, given: bool) -> tuple[list[str], bool]:
     """(what is assumed, in words; whether the confidence is nominal), derived from method and design.
 
@@ -79,7 +84,9 @@ def assumptions(problem: Problem, planned: bool, given: bool) -> tuple[list[str]
     data = problem.data
     words: list[str] = []
     if problem.assumed_support is not None:
-        words.append(f"a transition that can happen has at least probability {problem.assumed_support:g}")
+        words.append(
+            f"a transition that can happen has at least probability {_exact(problem.assumed_support)}"
+        )
     if problem.automaton is not None:
         words.append(BELIEVED if problem.automaton.believed else MEANING)
     if data is None:
@@ -99,9 +106,9 @@ def assumptions(problem: Problem, planned: bool, given: bool) -> tuple[list[str]
     if data.method == "slab" and given:
         words.append("the given policy, which is bet on, was not chosen by looking at these data")
     if data.costs is not None:
-        low, high, deviation = data.costs.lower, data.costs.upper, data.costs.deviation
-        spread = f"costs lie within [{low:g}, {high:g}]" if low is not None else ""
-        words.append(spread or f"the standard deviation of a cost given the past is at most {deviation:g}")
+        low, high, deviation = map(_exact, (data.costs.lower, data.costs.upper, data.costs.deviation))
+        spread = f"costs lie within [{low}, {high}]" if data.costs.lower is not None else ""
+        words.append(spread or f"the standard deviation of a cost given the past is at most {deviation}")
     if data.censored:
         words.insert(0, "NOMINAL: rows were left out by their outcomes; nothing is guaranteed")
     if not holds:

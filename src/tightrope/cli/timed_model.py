@@ -61,14 +61,10 @@ def load_timed(
     return TimedModel(source, read.model, time.perf_counter() - begin, read.is_partial)
 
 
-EMBEDDED = "a chain in continuous time, with certificates,"
-"""Whose answer is refused where it speaks of time."""
-
-
 def load_embedded(request: ModelRequest, at: str | None, files: Sequence[PropertyFile]) -> LoadedModel:
     """The jumps of a chain at a point, which certificates are about; what speaks of time is refused."""
     from tightrope.continuous.discrete import embed
-    from tightrope.prism.properties.timeless import refuse_time
+    from tightrope.prism.properties.timeless import EMBEDDED, refuse_time
 
     for file in files:
         refuse_time(file, EMBEDDED)

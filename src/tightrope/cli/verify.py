@@ -218,7 +218,9 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
     title = "; ".join(f"{name} in {interval_text(low, high)}" for name, (low, high) in verdict.values.items())
     data = loaded.certificate.problem.data
     if data is not None:
-        title += f" with confidence {1 - data.delta:.9g}{' (NOMINAL)' if verdict.nominal else ''}"
+        title += f" with confidence {_confidence(data.delta)}{' (NOMINAL)' if verdict.nominal else ''}"
+    if not verdict.valid:
+        title = f"NOT PROVED: {title}"
     rows = [(one.name, "holds" if one.passed else "FAILS", one.detail) for one in verdict.checks]
     rows += [("assumes", "", line) for line in verdict.assumes]
     rows += [
@@ -226,6 +228,12 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
         for name, text in loaded.certificate.about.items()
     ]
     print_table(f"{path}: {title}", ("check", "", ""), rows, numeric=False)
+
+
+def _confidence(delta: float) -> str:
+    """1 − δ, which is never 1."""
+    short = f"{1 - delta:.9g}"
+    return f"1 - {delta:g}" if short == "1" else short
 
 
 def sanitise(text: str) -> str:

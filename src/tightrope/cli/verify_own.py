@@ -10,7 +10,7 @@ from tightrope.cli.log_source import LogRequest
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import parse_constants
 from tightrope.cli.questions import read_properties
-from tightrope.cli.timed_model import load_embedded
+from tightrope.cli.timed_model import load_embedded, refuse_options
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
 from tightrope.loading import ModelRequest, is_continuous
@@ -45,6 +45,7 @@ class Sources:
         asked = read_properties([] if self.prop is None else [self.prop])
         given = asked.model_constants(self.constants)
         if self.is_timed:
+            refuse_options({"--discount": self.discount, "--terminal-reward": self.terminal_reward})
             request = ModelRequest(self.model, parse_constants(given), self.param, self.domain)
             loaded = load_embedded(request, self.at, asked.files)
         else:

@@ -110,10 +110,9 @@ def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator:
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.problem import require_model
 
-    if isinstance(model, CTMC):
-        model = embed(model)
-    own = require_model(model)
-    objective = None if property is None else _objective(own, property, translator)
+    timed = isinstance(model, CTMC)
+    own = require_model(embed(model) if timed else model)
+    objective = None if property is None else _objective(own, property, translator, timed)
     counts = None if data is None else counts_of(data, own)
     theta = None
     if isinstance(own, ParametricMDP) and (at is not None or not own.parameters.names):
@@ -123,20 +122,28 @@ def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator:
     return Own(own, objective, theta, counts, policy)
 
 
-def _objective(model: Any, property: Any, translator: str | None) -> Objective | Asked:
-    """What a property asks of a model; a long-run average or a temporal formula is read for itself."""
+def _objective(model: Any, property: Any, translator: str | None, timed: bool) -> Objective | Asked:
+    """What a property asks of a model; a long-run average or a temporal formula is read for itself. `timed`:
+    the model is the jumps of a chain in continuous time, of which nothing that speaks of time is asked."""
+    from tightrope.model.factored import counts_steps
     from tightrope.model.mdp import IntervalMDP
     from tightrope.prism.parse.parser import parse_properties
     from tightrope.prism.properties.resolve import PropertyOptions, pick
+    from tightrope.prism.properties.timeless import EMBEDDED, refuse_time
     from tightrope.problem import Problem
     from tightrope.proof.asked import asked_of, is_certifiable
 
     if isinstance(property, str):
         file = parse_properties(property, "`property`")
+        if timed:
+            refuse_time(file, EMBEDDED)
         if is_certifiable(pick(file)):
             options = PropertyOptions(constants={}, is_interval=isinstance(model, IntervalMDP))
             return asked_of(pick(file), file, model.structure, options, translator)
-    return Problem(model, property).objective
+    objective = Problem(model, property).objective
+    if timed and counts_steps(objective):
+        raise InputError("the objective counts steps: of a chain in continuous time they are jumps, not time")
+    return objective
 
 
 def compare(certificate: Certificate, own: Own) -> tuple[dict[str, bool | None], str | None]:
@@ -201,6 +208,8 @@ def _data_difference(problem: Problem, counts: Counts) -> str | None:
 
 def _policy_difference(certificate: Certificate, policy: Policy) -> str | None:
     """The user's policy is the one that a claim calls given, or where there is none that of another claim."""
+    if certificate.problem.automaton is not None:
+        return "policies with a memory, and yours has none"
     same = []
     for claim in certificate.claims:
         taken = claim.weight

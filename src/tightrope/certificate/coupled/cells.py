@@ -91,13 +91,13 @@ def _covering_misfit(n: Arithmetic, rows: Rows, simplices: OffsetArray) -> str |
 
     With an approximate inverse R of a simplex's rows A and E = 1 − A·R, ‖E‖ < 1, a row is the combination
     row·A⁻¹ = row·R·(1 − E)⁻¹, off row·R by at most ‖row·R‖₁·‖E‖/(1 − ‖E‖). Rows and columns are scaled by
-    positive numbers first: that changes no sign.
+    powers of two first: that changes no sign, and no digit.
     """
     size = simplices.shape[1]
     rough = n.floats(rows.matrix)
-    scale = np.maximum(n.floats(rows.upper - rows.lower), 1e-300)
-    length = np.maximum(np.abs(rough * scale).sum(axis=1, keepdims=True), 1e-300)
-    matrix = rows.matrix * n.array(scale / length)
+    scale = _power(n.floats(rows.upper - rows.lower))
+    length = _power(np.abs(rough * scale).sum(axis=1, keepdims=True))
+    matrix = rows.matrix * (n.array(scale) / n.array(length))
     try:
         inverse = np.linalg.inv(n.floats(matrix)[simplices])
     except np.linalg.LinAlgError:
@@ -120,6 +120,12 @@ def _covering_misfit(n: Arithmetic, rows: Rows, simplices: OffsetArray) -> str |
     if not np.all(weight + 2 * spread * worst[:, None] + error.max(axis=2) < 0):
         return "two simplices lie on the same side of their common face"
     return None
+
+
+def _power(sizes: FloatArray) -> FloatArray:
+    """Powers of two near some sizes."""
+    result: FloatArray = np.ldexp(1.0, np.frexp(np.maximum(sizes, 1e-300))[1] - 1)
+    return result
 
 
 def _product(left: Numbers, right: Numbers) -> Numbers:

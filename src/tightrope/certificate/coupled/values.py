@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate.coupled.models import Frame, Model, Walk, multiplicity
-from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.numbers import Arithmetic, Numbers, OutOfRange
 from tightrope.numerics.arrays import FloatArray
 
 _BLOCK = 1 << 20
@@ -78,8 +78,10 @@ def total_doubt(n: Arithmetic, doubt: Numbers, base: Numbers, along: Numbers, y:
 
         return whole.total_doubt(doubt, base, along, y)
     doubt, base, along, y = map(n.floats, (doubt, base, along, y))
+    if not max(np.abs(part).max(initial=0.0) for part in (doubt, base, along, y)) < 1e60:
+        raise OutOfRange  # what is too small for a double shall stay small
     size = np.abs(base) + np.abs(along) @ np.abs(y).max(axis=0, initial=0.0)
-    error = (y.shape[1] + 8) * 2.0**-52 * (doubt @ size) + len(base) * 1e-290
+    error = (y.shape[1] + 8) * 2.0**-52 * (doubt @ size) + len(base) * 1e-200
     step = max(1, _BLOCK // max(len(base), 1))
     parts = [doubt @ np.abs(base[:, None] + along @ y[i : i + step].T) for i in range(0, len(y), step)]
     slack = 1 + (len(base) + y.shape[1] + 100) * 2.0**-52

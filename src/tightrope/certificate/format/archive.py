@@ -28,7 +28,8 @@ from tightrope.errors import InputError, Location
 FORMAT = 6
 MOST_MEMBERS = 1000
 MOST_HEADER = 1 << 20
-MOST_LINES = 1_000_000
+MOST_PARTS = 1_500_000
+"""Lines, terms and factors of a text together."""
 MOST_BYTES = 1 << 31
 INFLATION = 40
 """A file may come to so many times its own size in memory, or to ROOM if that is more."""
@@ -233,7 +234,8 @@ class _Reader:
 
 def _lines(content: bytes, shape: list[int], kind: str, path: str) -> tuple[Any, ...]:
     """Rationals or polynomials, each on a line that ends with a line feed."""
-    _require(content.count(b"\n") <= MOST_LINES, f"'{path}' has more than {MOST_LINES} lines")
+    small = sum(map(content.count, (b"\n", b" ", b"*"))) <= MOST_PARTS
+    _require(small, f"'{path}' has more than {MOST_PARTS} lines, terms and factors")
     *lines, rest = content.decode("ascii", "replace").split("\n")
     fits = shape == [len(lines)] and rest == "" and all(map(_LINE[kind].match, lines))
     _require(fits, f"'{path}' is no list of {kind}")

@@ -170,9 +170,8 @@ def _maximum(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, above: b
     if above:
         index = np.arange(len(x))
         best = _dual(n, lower, upper, x, x[index, _kink(n, lower, upper, x)], 1)
-        return (
-            best if n.exact else np.minimum(best, np.where(upper > 0, x, x.min(axis=1)[:, None]).max(axis=1))
-        )
+        highest = np.where(upper > 0, x, x.min(axis=1)[:, None]).max(axis=1)
+        return best if n.exact else np.minimum(best, highest)
     best = _dual(n, lower, upper, x, x[:, 0], -1)
     for i in range(1, width):
         best = np.minimum(best, _dual(n, lower, upper, x, x[:, i], -1))

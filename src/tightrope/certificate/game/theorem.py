@@ -39,11 +39,9 @@ def prove(
     assert bound is not None
     if objective.kind in ("DISCOUNTED", "AVERAGE"):
         ranking = np.zeros(game.states, dtype=np.int64)
-    if ranking is None or (game.agent_owns("MIN" if upward else "MAX") and game.witness is None):
-        return [Check("hints", False, "a ranking or the agent's witness is missing")], Vector.of(
-            game.n, bound
-        )
     value = Vector.of(game.n, bound)
+    if ranking is None or (game.agent_owns("MIN" if upward else "MAX") and game.witness is None):
+        return [Check("hints", False, "a ranking or the agent's witness is missing")], value
     bias = hints.upper_bias if upward else hints.lower_bias
     if bias is not None:
         from tightrope.certificate.game.average import bounds_average

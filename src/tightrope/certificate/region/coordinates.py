@@ -67,12 +67,10 @@ class Space:
 
     def affine(self, polynomial: Polynomial) -> Affine:
         """A polynomial of the parameters in coordinates."""
-        linear, constant = [ZERO] * self.size, ZERO
-        for monomial, coefficient in self.in_free(polynomial).items():
-            if monomial:
-                linear[self._number[monomial]] = coefficient
-            else:
-                constant = coefficient
+        linear, terms = [ZERO] * self.size, self.in_free(polynomial)
+        constant = terms.pop((), ZERO)
+        for monomial, coefficient in terms.items():
+            linear[self._number[monomial]] = coefficient
         return linear, constant
 
     def form(self, polynomial: Polynomial, c: Fraction) -> Affine:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tightrope.certificate.format.fields import Polynomial
 from tightrope.certificate.numbers import as_fraction, quick
+from tightrope.certificate.problem import bits_of
 
 Monomial = tuple[tuple[int, int], ...]
 Terms = dict[Monomial, Fraction]
@@ -19,6 +20,8 @@ Interval = tuple[Fraction, Fraction]
 ZERO, ONE = Fraction(0), Fraction(1)
 MOST_TERMS = 20_000
 MOST_CONTROLS = 4096
+MOST_TABLE = 2 * 10**9
+"""Of Bernstein coefficients: degree³ · bits of an end."""
 
 
 def key(polynomial: Polynomial) -> Key:
@@ -71,9 +74,7 @@ def substitute(polynomial: Polynomial, values: Sequence[Polynomial]) -> Terms:
 def product_range(left: Interval, right: Interval, square: bool) -> Interval:
     """The range of a product over two intervals; of a square where the factors are the same."""
     corners = [a * b for a in left for b in right]
-    if square:
-        return (ZERO if left[0] <= 0 <= left[1] else min(corners)), max(corners)
-    return min(corners), max(corners)
+    return (ZERO if square and left[0] <= 0 <= left[1] else min(corners)), max(corners)
 
 
 def polynomial_range(
@@ -115,14 +116,20 @@ def put_powers(polynomial: Mapping[Monomial, Any], v: int, powers: Sequence[Any]
 
 @lru_cache(maxsize=1 << 10)
 def bernstein_table(degree: int, low: Fraction, high: Fraction) -> list[list[Any]]:
-    """[k][e]: the k-th Bernstein coefficient of x^e on [low, high], a mean of products of e of its points."""
-    table = []
-    for k in range(degree + 1):
-        sums = [ONE] + [ZERO] * degree
-        for point in [high] * k + [low] * (degree - k):
-            for e in range(degree, 0, -1):
-                sums[e] += sums[e - 1] * point
-        table.append([quick(total / comb(degree, e)) for e, total in enumerate(sums)])
+    """[k][e]: the k-th Bernstein coefficient of x^e on [low, high], a mean of products of e of its points.
+
+    Sums of such products are the coefficients of (1 + high·t)^k·(1 + low·t)^(degree − k); from one k to the
+    next, a factor 1 + low·t is divided out.
+    """
+    if degree**3 * max(bits_of(low), bits_of(high)) > MOST_TABLE:
+        raise ValueError("an expression has too high a degree to be bounded")
+    below, above, table = quick(low), quick(high), []
+    sums = [comb(degree, e) * below**e for e in range(degree + 1)]
+    for _ in range(degree + 1):
+        table.append([total / comb(degree, e) for e, total in enumerate(sums)])
+        rest = sums[0]
+        for e in range(1, degree + 1):
+            sums[e], rest = sums[e] + (above - below) * rest, sums[e] - below * rest
     return table
 
 

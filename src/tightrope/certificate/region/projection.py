@@ -68,9 +68,8 @@ def prove_by_bases(rows: Rows, space: Space, polynomials: Polynomials, hints: Re
     forms = [space.form(polynomials[e], c) for (e, _), c in zip(names, near, strict=True)]
     if not forms:
         return ends
-    directions = n.array(
-        [[a if side else -a for a in form] for (form, _), (_, side) in zip(forms, names, strict=True)]
-    )
+    signed = [[a if side else -a for a in form] for (form, _), (_, side) in zip(forms, names, strict=True)]
+    directions = n.array(signed)
     best = upper_bounds(rows, directions, hints.bound_basis)
     best = best + 4 * n.epsilon * (np.abs(directions) * rows.reach).sum(axis=1)
     for name, (_, constant), value, c in zip(names, forms, n.fractions(best), near, strict=True):

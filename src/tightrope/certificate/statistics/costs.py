@@ -125,7 +125,7 @@ class CostEvents:
             groups = []
             for number, factor, shift in members:
                 own = np.flatnonzero(of_transition == number).tolist()
-                count = int(costs.count[own].sum())
+                count = sum(costs.count[own].tolist())
                 total, square = (sum((of[i] for i in own), ZERO) for of in (costs.total, costs.square))
                 if count:
                     groups.append((factor / largest, shift, count, total, square))

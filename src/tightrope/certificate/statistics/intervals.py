@@ -206,9 +206,8 @@ class Intervals:
         active, place = np.arange(len(k)), k.copy()
         for done in range(_MOST_TERMS):
             ratio: Any = n.array(size - place) / (place + 1) * odds * (1 + 8 * n.epsilon)
-            falling = np.asarray(
-                ratio < 1, dtype=np.bool_
-            )  # a first ratio of 1 never leads to a useful bound
+            # A first ratio of 1 never leads to a useful bound.
+            falling = np.asarray(ratio < 1, dtype=np.bool_)
             rest = np.where(falling, term * ratio / np.where(falling, 1 - ratio, 1), 0)
             leave = np.asarray(~falling | (rest <= enough * total), dtype=np.bool_)
             good = leave & falling

@@ -114,16 +114,25 @@ def find_files(places: str | Path | Sequence[str | Path], format: str | None = N
     files: list[DataFile] = []
     for place in listed:
         files.extend(_of_place(os.fspath(place), stated))
-    seen: set[str] = set()
+    seen: set[object] = set()
     for file in files:
-        if file.path in seen:
+        if (name := _identity(file.path)) in seen:
             raise InputError(
                 "the file is given twice: its rows would count twice",
                 Location(file.name),
                 "name it once; patterns and directories may overlap",
             )
-        seen.add(file.path)
+        seen.add(name)
     return tuple(files)
+
+
+def _identity(path: str) -> object:
+    """The same for two names, or links, of one file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return path
+    return found.st_dev, found.st_ino
 
 
 def format_of(name: str) -> tuple[DataFormat, str | None] | None:

@@ -23,6 +23,9 @@ from tightrope.prism.parse.property_syntax import (
     ValueOperator,
 )
 
+EMBEDDED = "a chain in continuous time, with certificates,"
+"""Whose answer is refused where it speaks of time: certificates are about its jumps."""
+
 _TIMELESS = (RewardOperator.REACH, RewardOperator.TOTAL, RewardOperator.CO_SAFE)
 
 

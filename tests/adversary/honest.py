@@ -356,9 +356,9 @@ RACE = WALK.replace("const double p;", "const double p;\nconst double q;")
 RACE = RACE.replace("1-p:", "q/(p+q):").replace("-> p:", "-> p/(p+q):")
 RACE_DOMAIN = ("--param", "p=0.1:0.9,q=0.1:0.9")
 QUOTIENTS = Honest(
-    "newest/quotients", "learn", "race.prism", RACE, (*RACE_DOMAIN, *REACH),
+    "walk/polytope/quotients", "learn", "race.prism", RACE, (*RACE_DOMAIN, *REACH),
     ("--delta", "0.05", "--region", "polytope", "--sets", "expression"),
-    (*RACE_DOMAIN, "--at", "p=0.3,q=0.4", "--episodes", "60", "--seed", "1"),
+    (*RACE_DOMAIN, "--at", "p=0.3,q=0.4", "--generative", "40", "--seed", "1"),
 )  # fmt: skip
 SLAB_COUPLED = Honest(
     "spread/slab/coupled", "learn", "spread.prism", SPREAD, (*SPREAD_DOMAIN, *REACH),

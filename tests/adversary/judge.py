@@ -15,6 +15,7 @@ import numpy as np
 
 from adversary.archive import Forgery, rationals
 from adversary.honest import Honest, quietly
+from adversary.truth_costs import costs_of
 from adversary.truth_learning import depends_on_step, range_of
 from adversary.truth_questions import SLACK, average_of, temporal_bounds
 from adversary.truth_values import Question, is_allowed, objective_of
@@ -75,9 +76,11 @@ def claims_of(forgery: Forgery) -> Iterator[Claimed]:
 def refutation(honest: Honest, forgery: Forgery) -> str | None:
     """Why a claim of the file is false of the honest problem, or None where nothing speaks against it."""
     for claim in claims_of(forgery):
-        if honest.name.startswith(("walk", "spread", "domain")):
-            low, high = range_of(honest, claim.weights)
-            if claim.weights is None and depends_on_step(honest):  # of some policy: no better than the best
+        if honest.name.startswith(("walk", "spread", "domain", "newest/costs")):
+            costly = honest.name == "newest/costs"
+            low, high = (costs_of if costly else range_of)(honest, claim.weights)
+            # Of some policy: no better than the best.
+            if claim.weights is None and not costly and depends_on_step(honest):
                 maximises = forgery["problem.objective.agent"] == Direction.MAX.name
                 low, high = (low, Fraction(claim.lower)) if maximises else (Fraction(claim.upper), high)
             if not (

@@ -41,7 +41,7 @@ NAMES = (
     "domain/coupled",
     "remembered/tied",
     "newest/costs",
-    "newest/quotients",
+    "walk/polytope/quotients",
     "newest/jumps",
 )
 

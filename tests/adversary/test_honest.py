@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from adversary import attacks_learned, attacks_questions, attacks_values
+from adversary import attacks_learned, attacks_newest, attacks_questions, attacks_values
 from adversary.archive import Forgery
-from adversary.honest import ALL, VALUES
+from adversary.honest import ALL, TIMED, VALUES
 from adversary.judge import refutation, verify
 from adversary.second import second_verdict
 
 
 def test_there_are_enough_attacks_and_no_two_of_one_name() -> None:
-    attacks = [*attacks_values.ATTACKS, *attacks_learned.ATTACKS, *attacks_questions.ATTACKS]
+    listed = attacks_values, attacks_learned, attacks_questions, attacks_newest
+    attacks = [attack for module in listed for attack in module.ATTACKS]
     names = [attack.name for attack in attacks]
     assert len(names) == len(set(names)) >= 60
     assert all(attack.why and attack.on and set(attack.on) <= ALL.keys() for attack in attacks)
@@ -33,7 +34,7 @@ def test_honest_certificates_are_accepted_and_true(name: str) -> None:
     assert refutation(honest, Forgery.of(honest.certificate)) is None
 
 
-@pytest.mark.parametrize("name", [honest.name for honest in VALUES])
+@pytest.mark.parametrize("name", [honest.name for honest in (*VALUES, *TIMED)])
 def test_the_second_checker_accepts_honest_values(name: str) -> None:
     assert second_verdict(ALL[name].certificate) == 0
 

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from adversary.archive import Forgery
 from adversary.attacks_learned import narrow, tight
 from adversary.examples import EXAMPLES
-from adversary.honest import ALL, DOMAINS, LEARNED, OTHERWISE, REMEMBERED
+from adversary.honest import ALL, COSTS, DOMAINS, LEARNED, OTHERWISE, QUOTIENTS, REMEMBERED, SLAB_COUPLED
 from adversary.judge import refutation, verify
 from adversary.mutations import mutation
+
+MUTATED = (*LEARNED, *DOMAINS, *REMEMBERED, COSTS, QUOTIENTS, SLAB_COUPLED)
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +26,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=EXAMPLES // 2)
 @given(data=st.data())
 def test_no_mutant_claims_more_than_the_region_allows(place: Path, data: st.DataObject) -> None:
-    honest = ALL[data.draw(st.sampled_from([one.name for one in (*LEARNED, *DOMAINS, *REMEMBERED)]))]
+    honest = ALL[data.draw(st.sampled_from([one.name for one in MUTATED]))]
     forgery = Forgery.of(honest.certificate)
     gain = data.draw(st.sampled_from(["none", "claim", "bounds"]))
     if gain == "claim":
         tight(data.draw(st.sampled_from([0.99, 0.9, 0.5])))(forgery)
-    elif gain == "bounds" and not honest.policy and honest not in (*OTHERWISE, *REMEMBERED):
+    elif gain == "bounds" and not honest.policy and honest not in (*OTHERWISE, *REMEMBERED, COSTS):
         narrow(data.draw(st.sampled_from([0.999, 0.9, 0.5])))(forgery)
     paths = [path for path in forgery.fields() if not path.startswith(("about", "problem"))]
     changes = [gain, *(data.draw(mutation(forgery, paths)) for _ in range(data.draw(st.integers(1, 3))))]

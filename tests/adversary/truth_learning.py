@@ -61,7 +61,7 @@ class Sketch:
         }
 
 
-def _walk_exact(point: Point) -> dict[str, Fraction]:
+def walk_at(point: Point) -> dict[str, Fraction]:
     (p,) = point
     return {"p": p, "-p": 1 - p, "1/4": Fraction(1, 4), "3/4": Fraction(3, 4), "1": Fraction(1)}
 
@@ -88,7 +88,7 @@ WALK_SKETCH = Sketch(
     1,
     lambda free: list(free),
     lambda free: 0.1 <= free[0] <= 0.9,
-    _walk_exact,
+    walk_at,
 )
 
 SPREAD_SKETCH = Sketch(
@@ -192,7 +192,7 @@ def _trials(sketch: Sketch, counts: dict[tuple[int, int, int], int]) -> dict[str
     return found
 
 
-def _interval(kind: str, k: int, n: int, gamma: float) -> Callable[[float], bool]:
+def interval_of(kind: str, k: int, n: int, gamma: float) -> Callable[[float], bool]:
     if kind == "anytime":
         mixture = math.lgamma(k + 0.5) + math.lgamma(n - k + 0.5) - math.lgamma(n + 1.0) - math.log(math.pi)
         return lambda p: mixture - k * math.log(p) - (n - k) * math.log(1 - p) < math.log(1 / gamma)
@@ -206,7 +206,7 @@ def _interval(kind: str, k: int, n: int, gamma: float) -> Callable[[float], bool
 def _events(sketch: Sketch, data: Data, kind: str) -> Inside:
     gamma = DELTA / len(sketch.events)
     tests = {
-        event: _interval(kind, k, n, gamma) for event, (k, n) in _trials(sketch, data.total()).items() if n
+        event: interval_of(kind, k, n, gamma) for event, (k, n) in _trials(sketch, data.total()).items() if n
     }
     return lambda free: all(test(sketch.at(free)[event]) for event, test in tests.items())
 
@@ -221,7 +221,7 @@ def _untied(sketch: Sketch, data: Data) -> Inside:
                 if name in sketch.forms and visits:
                     tests.append((name, counts.get((state, number, t), 0), visits))
     gamma = 2 * DELTA / len(tests)
-    checks = [(name, _interval("events", k, n, gamma)) for name, k, n in tests]
+    checks = [(name, interval_of("events", k, n, gamma)) for name, k, n in tests]
     return lambda free: all(check(sketch.at(free)[name]) for name, check in checks)
 
 

@@ -1,0 +1,16 @@
+"""Attacks on observed costs, quotients, slabs with cells, and chains in continuous time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adversary.attacks_newest import ATTACKS
+from adversary.attacks_values import Attack
+from adversary.trial import cases, try_attack
+
+
+@pytest.mark.parametrize(("attack", "on"), cases(ATTACKS))
+def test_attacks_are_refused(attack: Attack, on: str, tmp_path: Path) -> None:
+    try_attack(attack, on, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from itertools import pairwise
@@ -264,3 +265,34 @@ def test_a_log_is_not_counted_twice_by_another_name(tmp_path: Path) -> None:
         assert code == 2 and "its rows would count twice" in err
         verdict = verify(honest.certificate, "--model", model, *honest.options, *both)
         assert verdict.code == 2 and "its rows would count twice" in verdict.err
+
+
+@pytest.mark.parametrize("name", ["walk/likelihood/expression", "walk/events/tied"])
+def test_data_are_tied_by_what_they_say_not_by_their_bytes(name: str, tmp_path: Path) -> None:
+    honest = ALL[name]
+    whole = (honest.folder() / "data.csv").read_bytes()
+    (tmp_path / "dos.csv").write_bytes(whole.replace(b"\n", b"\r\n"))
+    (tmp_path / "packed.csv.gz").write_bytes(gzip.compress(whole))
+    (tmp_path / "linked.csv").symlink_to(honest.folder() / "data.csv")
+    for same in ("dos.csv", "packed.csv.gz", "linked.csv"):
+        verdict = verify(honest.certificate, *binding_of(honest, data=str(tmp_path / same)))
+        assert verdict.accepted and verdict.result is not None and verdict.result["bound"]["data"] is True, (
+            same
+        )
+
+
+def test_data_that_came_in_another_order_are_others(tmp_path: Path) -> None:
+    """The same counts, the second batch told as the first one: predictions are others."""
+    honest = ALL["walk/likelihood/expression"]
+    first, names, *lines = (honest.folder() / "data.csv").read_text().splitlines()
+    place = names.split(",").index("batch")
+    rows, turned = [line.split(",") for line in lines], {"0": "1", "1": "0"}
+    for row in rows:
+        row[place] = turned.get(row[place], row[place])
+    rows.sort(key=lambda row: int(row[place]))
+    other = tmp_path / "data.csv"
+    other.write_text("\n".join([first, names, *(",".join(row) for row in rows)]) + "\n")
+    verdict = verify(honest.certificate, *binding_of(honest, data=str(other)))
+    assert verdict.code == 1 and "other data: 'batch_" in verdict.err
+    unordered = ALL["walk/events/tied"]
+    assert verify(unordered.certificate, *binding_of(unordered, data=str(other))).accepted

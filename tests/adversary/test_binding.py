@@ -19,6 +19,7 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load
 from tightrope.continuous.discrete import embed
 from tightrope.errors import InputError
+from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.proof.certificate_file import save_certificate
 
 STATEMENT = {
@@ -296,3 +297,43 @@ def test_data_that_came_in_another_order_are_others(tmp_path: Path) -> None:
     assert verdict.code == 1 and "other data: 'batch_" in verdict.err
     unordered = ALL["walk/events/tied"]
     assert verify(unordered.certificate, *binding_of(unordered, data=str(other))).accepted
+
+
+MACHINES = """mdp
+module one
+ x:[0..1] init 0;
+ [go] x=0 -> [0.2,0.6]:(x'=1) + [0.4,0.8]:(x'=0);
+ [go] x=1 -> [0.3,0.7]:(x'=0) + [0.3,0.7]:(x'=1);
+endmodule
+module two
+ y:[0..2] init 0;
+ [go] y=0 -> [0.2,0.6]:(y'=1) + [0.4,0.8]:(y'=2);
+ [go] y>0 -> true;
+endmodule
+"""
+
+
+def test_a_certificate_about_joint_bounds_says_so(tmp_path: Path) -> None:
+    """What nature may do is read in one of two ways, and the values differ: which one it is, is told."""
+    (tmp_path / "machines.prism").write_text(MACHINES)
+    with pytest.warns(UserWarning, match="what they allow together is enclosed factor by factor"):
+        model, asked = tr.load(tmp_path / "machines.prism"), "Pmaxmax=? [ F x=1 & y=1 ]"
+    factors = tr.certify(model.problem(asked), tmp_path / "factors.cert")
+    joint = tr.certify(model.without_factors.problem(asked), tmp_path / "joint.cert")
+    assert factors.upper[0] < joint.lower[0] - 0.01
+    binding = ("--model", str(tmp_path / "machines.prism"), "--prop", asked)
+    for name, words in (("factors", []), ("joint", [JOINT_BOUNDS])):
+        verdict = verify(tmp_path / f"{name}.cert", *binding)
+        assert verdict.accepted and verdict.result is not None and verdict.result["assumes"] == words
+        found = tr.verify(tmp_path / f"{name}.cert", model=model, property=asked)
+        assert found.valid and list(found.assumes) == words
+
+
+def test_a_point_is_not_asked_of_a_whole_domain() -> None:
+    honest = ALL["domain/coupled"]
+    with pytest.raises(InputError, match="`at` goes with certificates about a point"):
+        tr.verify(
+            honest.certificate,
+            model=tr.load(honest.folder() / honest.model, domain=honest.options[1]),
+            at={"p": 0.2},
+        )

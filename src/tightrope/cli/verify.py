@@ -39,7 +39,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.documents.answers import CheckedFacts, VerifyAnswer
 from tightrope.formats.documents.outcome import Span
 from tightrope.numerics.text import interval_text
-from tightrope.proof.verification import compare, tied
+from tightrope.proof.verification import compare, readings, tied
 
 
 def verify(
@@ -119,7 +119,7 @@ def verify(
     if data is None and (given := [name for name, value in reading.items() if value is not None]):
         raise InputError(f"{given[0]} goes with --data: it says how data are read")
     loaded = load(certificate)
-    bound = None
+    bound, words = None, tuple[str, ...]()
     if model is not None:
         from tightrope.cli.log_source import LogRequest
         from tightrope.cli.verify_own import Sources, own_problem
@@ -140,13 +140,15 @@ def verify(
         known = parse_constants(const)
         sources = Sources(model, prop, at, param, domain, discount, terminal_reward, known, ltl_translator)
         law = loaded.certificate.problem.law
-        bound, trouble = compare(loaded.certificate, own_problem(sources, log, policy, law == "point"))
+        own = own_problem(sources, log, policy, law == "point")
+        bound, trouble = compare(loaded.certificate, own)
+        words = readings(loaded.certificate, own)
         if trouble is not None:
             if json:
                 print_json(_about_something_else(bound, trouble, loaded, time.perf_counter() - begin))
             raise CannotCertify(trouble)
     verdict = check(loaded.certificate, RATIONAL if exact else LONGDOUBLE)
-    verdict = verdict if bound is None else tied(verdict, bound)
+    verdict = verdict if bound is None else tied(verdict, bound, words)
     if json:
         print_json(_answer(verdict, loaded, time.perf_counter() - begin))
     else:

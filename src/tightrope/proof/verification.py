@@ -23,6 +23,7 @@ from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.errors import CannotCertify, InputError, check_type
+from tightrope.model.factored import JOINT_BOUNDS
 
 if TYPE_CHECKING:
     from tightrope.data.counts import Counts
@@ -87,20 +88,31 @@ def verify(
         )
     check_type("certificate", certificate, str | Path, "the name of a file")
     loaded = load(certificate).certificate
-    if model is None:
-        bound = unbound(loaded)
-    else:
-        bound, trouble = compare(loaded, _own(model, property, at, data, policy, ltl_translator))
+    if at is not None and loaded.problem.law != "point":
+        raise InputError("`at` goes with certificates about a point, this one is about none")
+    bound, words = unbound(loaded), tuple[str, ...]()
+    if model is not None:
+        own = _own(model, property, at, data, policy, ltl_translator)
+        bound, trouble = compare(loaded, own)
         if trouble is not None:
             raise CannotCertify(trouble)
-    return tied(check(loaded, RATIONAL if exact else LONGDOUBLE), bound)
+        words = readings(loaded, own)
+    return tied(check(loaded, RATIONAL if exact else LONGDOUBLE), bound, words)
 
 
-def tied(verdict: Verdict, bound: Mapping[str, bool | None]) -> Verdict:
-    """A verdict beside what was found to be the user's own: an automaton that is the translation of the
-    user's property means what it says."""
+def tied(verdict: Verdict, bound: Mapping[str, bool | None], words: tuple[str, ...] = ()) -> Verdict:
+    """A verdict beside what was found to be the user's own, and how that was read: an automaton that is the
+    translation of the user's property means what it says."""
     assumes = [one for one in verdict.assumes if one != MEANING or not bound["property"]]
-    return replace(verdict, bound=bound, assumes=tuple(assumes))
+    return replace(verdict, bound=bound, assumes=(*assumes, *words))
+
+
+def readings(certificate: Certificate, own: Own) -> tuple[str, ...]:
+    """What a certificate took the user's model for, where it can be read in two ways."""
+    from tightrope.model.mdp import IntervalMDP
+
+    joint = isinstance(own.model, IntervalMDP) and own.model.factored is not None
+    return (JOINT_BOUNDS,) if joint and certificate.problem.graph.states == own.model.states else ()
 
 
 def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator: str | None) -> Own:

@@ -337,3 +337,22 @@ def test_a_point_is_not_asked_of_a_whole_domain() -> None:
             model=tr.load(honest.folder() / honest.model, domain=honest.options[1]),
             at={"p": 0.2},
         )
+
+
+@pytest.mark.parametrize("name", ["interval/reach", "interval/average", "interval/temporal"])
+def test_a_property_with_one_direction_is_not_read_silently(name: str, tmp_path: Path) -> None:
+    """One direction means a nature that helps: a forger may prove that, and the user hears what was read."""
+    honest = ALL[name]
+    asked = honest.options[-1].replace("maxmin=?", "max=?")
+    model, path = str(honest.folder() / honest.model), str(tmp_path / "friendly.cert")
+    assert quietly(["check", model, "--prop", asked, "--certificate", path])[0] == 0
+    code, shown, told = quietly(["verify", path, "--model", model, "--prop", asked])
+    assert code == 0 and shown.startswith("about your model, property")
+    assert (
+        f"read as {asked.replace('max=?', 'maxmax=?')}; the value that is guaranteed whatever nature" in told
+    )
+    assert ("the path is read as" in told) == (name == "interval/temporal")
+    with pytest.warns(tr.ReadingWarning, match="one direction on an interval MDP means nature for the agent"):
+        assert tr.verify(path, model=tr.load(model), property=asked).valid
+    verdict = verify(honest.certificate, *binding_of(honest, prop=asked))
+    assert verdict.code == 1 and "another property: 'nature' differs" in verdict.err

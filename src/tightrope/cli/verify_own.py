@@ -9,6 +9,7 @@ from pathlib import Path
 from tightrope.cli.log_source import LogRequest
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import parse_constants
+from tightrope.cli.output import warn
 from tightrope.cli.questions import read_properties
 from tightrope.cli.timed_model import load_embedded, refuse_options
 from tightrope.errors import InputError
@@ -57,10 +58,18 @@ class Sources:
             raise InputError(f"a certificate is about one property, not {len(parts)}")
         one, structure = parts[0], loaded.model.structure
         if not one.is_plain:
-            return loaded, asked_of(one.what, one.file, structure, one.options, self.translator)
+            temporal = asked_of(one.what, one.file, structure, one.options, self.translator)
+            if temporal.reading is not None:
+                warn(temporal.reading)
+            if temporal.sides is not None:
+                warn(temporal.sides.warning)
+            return loaded, temporal
         if self.translator is not None:
             raise InputError("--ltl-translator goes with temporal formulas: leave it out")
-        return loaded, resolve(one.what, one.file, structure, one.options).objective
+        question = resolve(one.what, one.file, structure, one.options)
+        if question.reading is not None:
+            warn(question.reading.warning)
+        return loaded, question.objective
 
 
 def own_problem(sources: Sources, log: LogRequest | None, policy: Path | None, at_point: bool) -> Own:

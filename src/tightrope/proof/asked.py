@@ -29,6 +29,7 @@ from tightrope.prism.parse.property_syntax import (
     ValueOperator,
 )
 from tightrope.prism.parse.spelling import spell
+from tightrope.prism.properties.question import Reading
 from tightrope.prism.properties.resolve import (
     PropertyOptions,
     formulas_of,
@@ -43,11 +44,12 @@ from tightrope.prism.properties.state_formulas import StateFormulas
 @dataclass(frozen=True, eq=False)
 class Asked:
     """An objective in the words of a certificate, and the automaton where it is temporal. `reading` says how
-    a path was read."""
+    a path was read, `sides` how one direction was read where agent and nature both decide."""
 
     objective: certified.Objective
     automaton: CertifiedAutomaton | None = None
     reading: str | None = None
+    sides: Reading | None = None
 
 
 def is_average(property_: Property) -> bool:
@@ -81,10 +83,12 @@ def asked_of(
             "reward, one long-run average, or one P over a temporal formula"
         )
     try:
-        directions = read_directions(operator, file, structure, options)[:2]
+        *sides, one_direction = read_directions(operator, file, structure, options)
+        directions = sides[0], sides[1]
         formulas = formulas_of(file, structure, options)
         if is_average(property_):
-            return Asked(_average(operator, structure, options, directions, formulas))
+            average = _average(operator, structure, options, directions, formulas)
+            return Asked(average, sides=one_direction)
         refuse_reward_options(options)
         atoms = Translator(formulas)
         assert not isinstance(operator.path, RewardFormula)
@@ -106,7 +110,7 @@ def asked_of(
         lower_steps=0,
     )
     made = to_automaton(automaton, pairs, atoms.atoms, structure.states, believed)
-    return Asked(objective, made, f"the path is read as  {spell(operator.path, file)}")
+    return Asked(objective, made, f"the path is read as  {spell(operator.path, file)}", one_direction)
 
 
 def _average(

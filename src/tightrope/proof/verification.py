@@ -7,6 +7,7 @@ sets, an assumed support) are the file's; what they mean is in the verdict's own
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,7 +23,7 @@ from tightrope.certificate.format.differences import first_difference
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.verdict import MEANING, Verdict
-from tightrope.errors import CannotCertify, InputError, check_type
+from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
 from tightrope.model.factored import JOINT_BOUNDS
 
 if TYPE_CHECKING:
@@ -151,7 +152,10 @@ def _objective(model: Any, property: Any, translator: str | None, timed: bool) -
             refuse_time(file, EMBEDDED)
         if is_certifiable(pick(file)):
             options = PropertyOptions(constants={}, is_interval=isinstance(model, IntervalMDP))
-            return asked_of(pick(file), file, model.structure, options, translator)
+            asked = asked_of(pick(file), file, model.structure, options, translator)
+            if asked.sides is not None:
+                warnings.warn(asked.sides.warning, ReadingWarning, stacklevel=4)
+            return asked
     objective = Problem(model, property).objective
     if timed and counts_steps(objective):
         raise InputError("the objective counts steps: of a chain in continuous time they are jumps, not time")

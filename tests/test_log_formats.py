@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.cli.log_source import progress_line
+from tightrope.cli.progress import progress_line
 from tightrope.data.log_counts import ReadProgress
 from tightrope.data.reading import read_data
 from tightrope.errors import InputError

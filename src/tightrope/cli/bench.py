@@ -2,114 +2,102 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli.bench_tables import print_records, show_tables
-from tightrope.cli.options import Json, Overwrite
-from tightrope.cli.output import say
+from tightrope.cli import options
+from tightrope.cli.bench_tables import print_online, print_records, show_tables
+from tightrope.cli.options import option
+from tightrope.cli.output import print_json, say
+from tightrope.cli.records import takes
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
     from tightrope.studies.campaign import Campaign
-    from tightrope.studies.cells import CellLimits, Protocol
-    from tightrope.studies.engines import Engine
+    from tightrope.studies.online_records import OnlineRecord
     from tightrope.studies.records import Record
 
 
 TIME_LIMIT, MEMORY_LIMIT = "2h", "20GiB"
 
 
-def bench(
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The options of the command."""
+
     names: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="NAME",
             help="Instances such as 'betting(50)', or families such as betting; all the paper's.",
-            show_default=False,
         ),
-    ] = None,
+    ] = None
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="Where data and records are kept; with --tables the file to write (.md, .tex or .txt).",
-            show_default=False,
+        option(
+            "-o --output",
+            "Where data and records are kept; with --tables the file to write (.md, .tex or .txt).",
+            "DIR",
         ),
-    ] = None,
+    ] = None
     methods: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--methods",
-            metavar="M,M,…",
-            help="paper, ours, all (the default), or names such as tied,expression/likelihood.",
-            show_default=False,
+            "paper, ours, all (the default), or names such as tied,expression/likelihood.",
+            "M,M,…",
         ),
-    ] = None,
-    seeds: Annotated[str, typer.Option("--seeds", metavar="1-5", help="Seeds, one simulation each.")] = "1",
-    quick: Annotated[
-        bool, typer.Option("--quick", help="One small instance a family, five methods: a few minutes.")
-    ] = False,
-    engine: Annotated[
-        str,
-        typer.Option("--engine", metavar="local|dask|dask://HOST:PORT", help="Where the cells are run."),
-    ] = "local",
+    ] = None
+    seeds: Annotated[str, option("--seeds", "Seeds, one simulation each.", "1-5")] = "1"
+    quick: Annotated[bool, option("--quick", "One small instance a family, five methods: a few minutes.")] = (
+        False
+    )
+    engine: Annotated[str, option("--engine", "Where the cells are run.", "local|dask|dask://HOST:PORT")] = (
+        "local"
+    )
     scheduler: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--scheduler",
-            metavar="HOST:PORT",
-            help="With --engine dask: a scheduler that is running; else workers start on this machine.",
-            show_default=False,
+            "With --engine dask: a scheduler that is running; else workers start on this machine.",
+            "HOST:PORT",
         ),
-    ] = None,
+    ] = None
     jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            metavar="N",
-            min=1,
-            help="Cells at once; one for every two cores by default.",
-            show_default=False,
-        ),
-    ] = None,
-    time_limit: Annotated[
-        str, typer.Option("--time-limit", metavar="T", help="For a cell, such as 90s, 10min or 2h.")
-    ] = TIME_LIMIT,
-    memory_limit: Annotated[
-        str, typer.Option("--memory-limit", metavar="M", help="For a cell, such as 20GiB.")
-    ] = MEMORY_LIMIT,
-    delta: Annotated[float, typer.Option("--delta", metavar="D", help="Bounds hold at level 1 − D.")] = 0.001,
+        int | None, option("--jobs", "Cells at once; one for every two cores by default.", "N", min=1)
+    ] = None
+    time_limit: Annotated[str, option("--time-limit", "For a cell, such as 90s, 10min or 2h.", "T")] = (
+        TIME_LIMIT
+    )
+    memory_limit: Annotated[str, option("--memory-limit", "For a cell, such as 20GiB.", "M")] = MEMORY_LIMIT
+    delta: Annotated[float, option("--delta", "Bounds hold at level 1 − D.", "D")] = 0.001
     episodes: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--episodes",
-            metavar="N",
+            "Trajectories of a simulation (100,000), or episodes of a learning curve.",
+            "N",
             min=1,
-            help="Trajectories of a simulation (100,000), or episodes of a learning curve.",
-            show_default=False,
         ),
-    ] = None,
+    ] = None
     online: Annotated[
-        bool,
-        typer.Option("--online", help="Learning curves instead: six instances, every kind of sets."),
-    ] = False,
+        bool, option("--online", "Learning curves instead: six instances, every kind of sets.")
+    ] = False
     tables: Annotated[
         Path | None,
-        typer.Option(
-            "--tables",
-            metavar="DIR",
-            help="Run nothing: tables of the records in DIR, printed or written to -o FILE.",
-            show_default=False,
+        option(
+            "--tables", "Run nothing: tables of the records in DIR, printed or written to -o FILE.", "DIR"
         ),
-    ] = None,
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+    ] = None
+    overwrite: options.Overwrite = False
+    json: options.Json = False
+
+
+@takes(Request)
+def bench(asked: Request) -> None:
     """Run the paper's tables, beside the paper's figures.
 
     A cell is an instance, a method and a seed: the certified interval of the true-optimal policy from
@@ -120,41 +108,27 @@ def bench(
 
     Example: tightrope bench --quick -o quick
     """
-    if tables is not None:
-        show_tables(tables, output, json, overwrite)
+    if asked.tables is not None:
+        show_tables(asked.tables, asked.output, asked.json, asked.overwrite)
         return
-    if output is None:
+    if asked.output is None:
         raise InputError("-o DIR is missing: where the data and the records of the campaign are kept")
-    if online:
-        from tightrope.cli.bench_online import run_curves
-
+    if asked.online:
         if (
-            quick
-            or engine != "local"
-            or scheduler
-            or (time_limit, memory_limit) != (TIME_LIMIT, MEMORY_LIMIT)
+            asked.quick
+            or asked.engine != "local"
+            or asked.scheduler
+            or (asked.time_limit, asked.memory_limit) != (TIME_LIMIT, MEMORY_LIMIT)
         ):
             raise InputError(
                 "--online goes neither with --quick nor with limits or another engine than local",
                 hint="choose instances, --methods, --seeds and --episodes instead",
             )
-        run_curves(names, methods, seeds, episodes, delta, jobs, output, json)
+        _run_curves(asked, asked.output)
         return
-    from tightrope.studies.cells import CellLimits, Protocol, parse_duration, parse_size
-    from tightrope.studies.engines import parse_engine
-
-    campaign = _campaign(
-        names,
-        methods,
-        seeds,
-        quick,
-        parse_engine(engine, jobs, scheduler),
-        CellLimits(parse_duration(time_limit), parse_size(memory_limit)),
-        Protocol(episodes or 100_000, delta),
-        output,
-    )
-    records = campaign.run(_progress)
-    print_records(records, json)
+    campaign = _build_campaign(asked, asked.output)
+    records = campaign.run(_show_cell)
+    print_records(records, asked.json)
     failed = [record for record in records if record.status == "error"]
     if failed:
         first = failed[0]
@@ -162,31 +136,61 @@ def bench(
         raise typer.Exit(1)
 
 
-def _campaign(
-    names: list[str] | None,
-    methods: str | None,
-    seeds: str,
-    quick: bool,
-    engine: Engine,
-    limits: CellLimits,
-    protocol: Protocol,
-    output: Path,
-) -> Campaign:
+def _build_campaign(asked: Request, output: Path) -> Campaign:
     from tightrope.studies.campaign import Campaign
-    from tightrope.studies.cells import campaign_cells, choose_instances, parse_seeds, quick_selection
+    from tightrope.studies.cells import (
+        CellLimits,
+        Protocol,
+        campaign_cells,
+        choose_instances,
+        parse_duration,
+        parse_seeds,
+        parse_size,
+        quick_selection,
+    )
+    from tightrope.studies.engines import parse_engine
     from tightrope.studies.methods import choose_methods
 
     quick_instances, quick_methods = quick_selection()
-    instances = quick_instances if quick and not names else choose_instances(names or ())
-    if methods is not None:
-        chosen = choose_methods(methods)
+    instances = quick_instances if asked.quick and not asked.names else choose_instances(asked.names or ())
+    if asked.methods is not None:
+        chosen = choose_methods(asked.methods)
     else:
-        chosen = quick_methods if quick else choose_methods("all")
-    cells = campaign_cells(instances, chosen, parse_seeds(seeds), protocol)
-    return Campaign(cells, limits, engine, output)
+        chosen = quick_methods if asked.quick else choose_methods("all")
+    protocol = Protocol(asked.episodes or 100_000, asked.delta)
+    cells = campaign_cells(instances, chosen, parse_seeds(asked.seeds), protocol)
+    limits = CellLimits(parse_duration(asked.time_limit), parse_size(asked.memory_limit))
+    return Campaign(cells, limits, parse_engine(asked.engine, asked.jobs, asked.scheduler), output)
 
 
-def _progress(record: Record, done: int, total: int) -> None:
+def _run_curves(asked: Request, output: Path) -> None:
+    """Run the learning curves that have no record yet, and print the tables."""
+    from tightrope.studies.cells import parse_seeds
+    from tightrope.studies.online_campaign import run_online_campaign
+    from tightrope.studies.online_cells import online_cells
+
+    seeds = parse_seeds(asked.seeds)
+    cells = online_cells(asked.names or (), asked.methods, seeds, asked.episodes, asked.delta)
+    records = run_online_campaign(cells, output, asked.jobs, _show_curve)
+    if asked.json:
+        print_json({"online": [record.to_json() for record in records]})
+    else:
+        print_online(records)
+
+
+def _show_curve(record: OnlineRecord, done: int, total: int) -> None:
+    """One line per learning curve on stderr."""
+    from tightrope.studies.figures import seconds_text
+
+    last = record.last
+    say(
+        f"[{done}/{total}] {record.cell}: guarantee {last['guarantee']:.5g}, performance "
+        f"{last['performance']:.5g}, {record.updates} updates, {record.broken} broken, "
+        f"{seconds_text(record.facts['cpu_seconds'])} s"
+    )
+
+
+def _show_cell(record: Record, done: int, total: int) -> None:
     """One line per cell on stderr."""
     from tightrope.studies.figures import gap_text, interval_text, seconds_text
     from tightrope.studies.records import OK

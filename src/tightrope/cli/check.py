@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from msgspec import structs
 
 from tightrope import __version__
+from tightrope.cli import options
 from tightrope.cli.check_answer import PlainAnswer
 from tightrope.cli.check_composed import (
     ComposedAnswer,
@@ -26,32 +27,14 @@ from tightrope.cli.check_composed import (
     write_figure,
 )
 from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
-from tightrope.cli.check_timed import TimedQuestion, check_timed
+from tightrope.cli.check_timed import check_timed
 from tightrope.cli.model_source import LoadedModel, load_model
-from tightrope.cli.options import (
-    AssumeSupport,
-    At,
-    Const,
-    CoupledGap,
-    Device,
-    DeviceName,
-    Discount,
-    Domain,
-    Json,
-    LtlTranslator,
-    Model,
-    Overwrite,
-    Param,
-    TerminalReward,
-    Threads,
-    parse_constants,
-    require_coupled,
-    require_device,
-)
+from tightrope.cli.options import DeviceName, option, parse_constants, require_coupled, require_device
 from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, warn
-from tightrope.cli.phases import phase_progress
+from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import read_own_properties, read_properties
-from tightrope.cli.timed_model import load_embedded, refuse_options
+from tightrope.cli.records import ModelOptions, list_given, refuse, refuse_options, takes
+from tightrope.cli.timed_model import load_embedded
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.documents.answers import Built, CheckAnswer
@@ -70,84 +53,82 @@ from tightrope.solver.workspace import Workspace
 
 Props = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--prop",
-        metavar="PROPERTY|FILE",
-        help="A property such as 'Pmax=? [ F \"goal\" ]', or a .props file; may be repeated.",
-        show_default=False,
+        "A property such as 'Pmax=? [ F \"goal\" ]', or a .props file; may be repeated.",
+        "PROPERTY|FILE",
     ),
 ]
 
 
-@interpreting()
-def check(
-    model: Model,
-    prop: Props = None,
-    at: At = None,
-    const: Const = None,
-    param: Param = None,
-    domain: Domain = None,
-    discount: Discount = None,
-    terminal_reward: TerminalReward = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option("--policy", metavar="FILE", help="Evaluate this policy.", show_default=False),
-    ] = None,
+@dataclass(frozen=True, kw_only=True)
+class Request(ModelOptions):
+    """The options of the command."""
+
+    prop: Props = None
+    at: options.At = None
+    discount: options.Discount = None
+    terminal_reward: options.TerminalReward = None
+    policy: Annotated[Path | None, option("--policy", "Evaluate this policy.", "FILE")] = None
     sets: Annotated[
         DomainSets | None,
-        typer.Option(
+        option(
             "--sets",
-            help="Bound a parametric model over its whole domain: nature picks parameters at every choice "
+            "Bound a parametric model over its whole domain: nature picks parameters at every choice "
             "anew (expression, rectangular), or once for the whole run (coupled). The policy is that of "
             "--policy, the optimal one at --at, or the most robust one found.",
-            show_default=False,
         ),
-    ] = None,
-    coupled_gap: CoupledGap = None,
-    precision: Annotated[
-        float, typer.Option("--precision", metavar="EPS", help="How close the two bounds must come.")
-    ] = 1e-6,
+    ] = None
+    coupled_gap: options.CoupledGap = None
+    precision: Annotated[float, option("--precision", "How close the two bounds must come.", "EPS")] = 1e-6
     absolute: Annotated[
-        bool, typer.Option("--absolute", help="Read --precision as an absolute distance, not relative.")
-    ] = False,
-    assume_support: AssumeSupport = None,
-    ltl_translator: LtlTranslator = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--time-limit", metavar="SECONDS", help="Stop refining after so long.", show_default=False
-        ),
-    ] = None,
-    certificate: Annotated[
-        Path | None,
-        typer.Option("--certificate", metavar="FILE", help="Write a certificate for 'tightrope verify'."),
-    ] = None,
-    policy_out: Annotated[
-        Path | None, typer.Option("--policy-out", metavar="FILE", help="Write the policy found, as JSON.")
-    ] = None,
+        bool, option("--absolute", "Read --precision as an absolute distance, not relative.")
+    ] = False
+    assume_support: options.AssumeSupport = None
+    ltl_translator: options.LtlTranslator = None
+    time_limit: options.TimeLimit = None
+    certificate: options.CertificateFile = None
+    policy_out: Annotated[Path | None, option("--policy-out", "Write the policy found, as JSON.", "FILE")] = (
+        None
+    )
     figure: Annotated[
         Path | None,
-        typer.Option(
-            "--figure",
-            metavar="FILE",
-            help="Draw the curve of two objectives, multi(…), as .pdf, .png or .svg.",
-            show_default=False,
-        ),
-    ] = None,
-    device: Device = DeviceName.CPU,
-    threads: Threads = None,
-    all_states: Annotated[bool, typer.Option("--all-states", help="Bounds for every state.")] = False,
+        option("--figure", "Draw the curve of two objectives, multi(…), as .pdf, .png or .svg.", "FILE"),
+    ] = None
+    device: options.Device = DeviceName.CPU
+    threads: options.Threads = None
+    all_states: Annotated[bool, option("--all-states", "Bounds for every state.")] = False
     build_all: Annotated[
         bool,
-        typer.Option(
+        option(
             "--build-all",
-            help="Explore all states of a PRISM model. Without it, states behind a target or a forbidden "
+            "Explore all states of a PRISM model. Without it, states behind a target or a forbidden "
             "state are left out: they do not change the value.",
         ),
-    ] = False,
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+    ] = False
+    overwrite: options.Overwrite = False
+    json: options.Json = False
+
+    def solve_options(self) -> SolveOptions:
+        """How values are computed."""
+        return SolveOptions(
+            self.precision,
+            not self.absolute,
+            Limits() if self.time_limit is None else Limits(seconds=self.time_limit),
+            self.threads,
+            self.device.value,
+            self.assume_support,
+            self.ltl_translator,
+        )
+
+
+NOT_TIMED = "policy_out policy discount terminal_reward assume_support coupled_gap figure"
+"""Options that do not go with chains in continuous time."""
+
+
+@takes(Request)
+@interpreting()
+def check(asked: Request) -> None:
     """Certified bounds on the value of a plain or interval model, or of a parametric one at a point.
 
     The lower and the upper bound are verified, not residuals: the value lies between them. With --sets,
@@ -157,60 +138,41 @@ def check(
 
     Example: tightrope check model.prism --domain '0.1<=p<=0.4' --policy policy.json --sets coupled
     """
-    _check_options(precision, assume_support, time_limit)
-    require_coupled(coupled_gap, sets is DomainSets.COUPLED)
-    refuse_same((certificate, policy_out, figure))
-    proof_file = None if certificate is None else claim_file(certificate, CERTIFICATE, overwrite)
-    policy_file = None if policy_out is None else claim_file(policy_out, POLICY, overwrite)
-    drawn_file = None if figure is None else claim_figure(figure, overwrite)
-    require_device(device)
-    constants = parse_constants(const)
-    asked = read_properties(prop) if prop else read_own_properties(model)
-    timed = is_continuous(model)
+    _check_options(asked.precision, asked.assume_support, asked.time_limit)
+    require_coupled(asked.coupled_gap, asked.sets is DomainSets.COUPLED)
+    certificate, policy_out = asked.certificate, asked.policy_out
+    refuse_same((certificate, policy_out, asked.figure))
+    proof_file = None if certificate is None else claim_file(certificate, CERTIFICATE, asked.overwrite)
+    policy_file = None if policy_out is None else claim_file(policy_out, POLICY, asked.overwrite)
+    drawn_file = None if asked.figure is None else claim_figure(asked.figure, asked.overwrite)
+    require_device(asked.device)
+    constants = parse_constants(asked.const)
+    properties = read_properties(asked.prop) if asked.prop else read_own_properties(asked.model)
+    how = asked.solve_options()
+    timed, at = is_continuous(asked.model), asked.at
     if timed:
-        refuse_options(
-            {
-                "--policy-out": policy_out,
-                "--policy": policy,
-                "--discount": discount,
-                "--terminal-reward": terminal_reward,
-                "--assume-support": assume_support,
-                "--coupled-gap": coupled_gap,
-                "--figure": figure,
-                "--certificate with --sets": certificate and sets,
-            }
-        )
+        refuse_options(asked, NOT_TIMED)
+        if certificate and asked.sets:
+            refuse("--certificate with --sets")
     if timed and certificate is None:
-        kind = None if sets is None else sets.value
-        in_time = TimedQuestion(model, asked, constants, param, domain, at, kind, build_all, all_states)
-        limits = Limits() if time_limit is None else Limits(seconds=time_limit)
-        how = SolveOptions(
-            precision, not absolute, limits, threads, device.value, assume_support, ltl_translator
-        )
-        check_timed(in_time, how, json)
+        check_timed(asked, properties, how)
         return
-    untimed = is_markov_automaton(model)
+    untimed = is_markov_automaton(asked.model)
     if untimed:
-        refuse_options(
-            {"--certificate": certificate, "--discount": discount},
-            "it does not go with Markov automata",
-        )
-        for file in asked.files:
+        refuse_options(asked, "certificate discount", "it does not go with Markov automata")
+        for file in properties.files:
             refuse_time(file)
-    everything = build_all or sets is not None or any((policy, certificate, policy_out))
-    boundary = None if everything else asked.boundary(constants)
-    given_constants = asked.model_constants(constants)
+    everything = asked.build_all or any((asked.sets, asked.policy, certificate, policy_out))
+    boundary = None if everything else properties.boundary(constants)
+    given_constants = properties.model_constants(constants)
     if timed:
-        request = ModelRequest(model, parse_constants(given_constants), param, domain)
-        loaded, at = load_embedded(request, at, asked.files), None
+        request = ModelRequest(asked.model, parse_constants(given_constants), asked.param, asked.domain)
+        loaded, at = load_embedded(request, at, properties.files), None
     else:
-        loaded = load_model(model, given_constants, param, domain, boundary, untimed)
-    parts = asked.parts(loaded, constants, discount, terminal_reward)
-    refuse_composed(
-        parts,
-        {"--certificate": certificate, "--policy-out": policy_out, "--policy": policy, "--sets": sets},
-    )
-    if figure is not None:
+        loaded = load_model(asked.model, given_constants, asked.param, asked.domain, boundary, untimed)
+    parts = properties.parts(loaded, constants, asked.discount, asked.terminal_reward)
+    refuse_composed(parts, list_given(asked, "certificate policy_out policy sets"))
+    if asked.figure is not None:
         require_curve(parts)
     structure = loaded.model.structure
     questions = [resolve(p.what, p.file, structure, p.options) if p.is_plain else p for p in parts]
@@ -219,25 +181,25 @@ def check(
             warn(question.reading.warning)
     if len(questions) > 1 and (certificate or policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(questions)}")
-    given = None if policy is None else Policy(loaded.model, policy)
-    if sets is not None:
-        if absolute or all_states:
+    given = None if asked.policy is None else Policy(loaded.model, asked.policy)
+    if asked.sets is not None:
+        if asked.absolute or asked.all_states:
             raise InputError("--absolute and --all-states do not go with --sets: leave them out")
         stop_interpreting()
         from tightrope.learning.options import COUPLED_GAP, LearnOptions
         from tightrope.uncertainty.sets import SetsKind
 
-        options = LearnOptions(
-            sets=SetsKind(sets.value),
-            precision=precision,
-            assume_support=assume_support,
-            seconds=float("inf") if time_limit is None else time_limit,
-            device=device.value,
-            threads=threads,
-            coupled_gap=COUPLED_GAP if coupled_gap is None else coupled_gap,
+        wanted = LearnOptions(
+            sets=SetsKind(asked.sets.value),
+            precision=asked.precision,
+            assume_support=asked.assume_support,
+            seconds=float("inf") if asked.time_limit is None else asked.time_limit,
+            device=asked.device.value,
+            threads=asked.threads,
+            coupled_gap=COUPLED_GAP if asked.coupled_gap is None else asked.coupled_gap,
         )
-        over = DomainQuestion(model, loaded, questions, sets, given, at)
-        check_domain(over, options, constants, proof_file, policy_file, json)
+        over = DomainQuestion(asked.model, loaded, questions, asked.sets, given, at)
+        check_domain(over, wanted, constants, proof_file, policy_file, asked.json)
         return
     subject, point = _subject(loaded, at)
     if certificate is not None and len(structure.initial_states) > 1:
@@ -251,31 +213,29 @@ def check(
             "per state",
             hint="leave --certificate or --policy out",
         )
-    limits = Limits() if time_limit is None else Limits(seconds=time_limit)
-    workspace = Workspace(device.value, threads)
-    how = SolveOptions(precision, not absolute, limits, threads, device.value, assume_support, ltl_translator)
+    workspace = Workspace(how.device, how.threads)
     answers: list[PlainAnswer | ComposedAnswer] = []
     for question in questions:
         begin = time.perf_counter()
         with phase_progress() as progress:
             progress("solve")
             if not isinstance(question, Question):
-                wanted = policy_file is not None
-                answers.append(answer_composed(question, subject, how, all_states, wanted))
+                controlled = policy_file is not None
+                answers.append(answer_composed(question, subject, how, asked.all_states, controlled))
                 continue
             solution = solve(
-                _provable(subject, question, certificate, assume_support),
+                _provable(subject, question, certificate, asked.assume_support),
                 question.objective,
                 policy=given,
-                precision=precision,
-                relative=not absolute,
-                assume_support=assume_support,
-                limits=limits,
+                precision=how.precision,
+                relative=how.relative,
+                assume_support=how.assume_support,
+                limits=how.limits,
                 workspace=workspace,
             )
         seconds = time.perf_counter() - begin
         factors = isinstance(subject, IntervalMDP) and subject.factored is not None
-        answers.append(PlainAnswer(question, solution, seconds, all_states, factors))
+        answers.append(PlainAnswer(question, solution, seconds, asked.all_states, factors))
     for answered in answers:
         if isinstance(answered, ComposedAnswer):
             for reading in answered.answer.readings:
@@ -283,18 +243,18 @@ def check(
         else:
             for note in answered.notes:
                 warn(note)
-    _report(model, loaded, answers, json)
+    _report(asked.model, loaded, answers, asked.json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     first = answers[0]
     if proof_file is not None:
         about = {
             "tightrope": __version__,
-            "model": model,
+            "model": asked.model,
             "model_hash": loaded.model.hash(),
             "constants": constants,
             "property": first.text,
             "at": [str(value) for value in point or ()],
-            "assume_support": assume_support,
+            "assume_support": asked.assume_support,
         }
         at_point = point if isinstance(loaded.model, ParametricMDP) else None
         if isinstance(first, ComposedAnswer):
@@ -305,7 +265,7 @@ def check(
         from tightrope.proof.problem import to_problem
         from tightrope.proof.solved import to_certificate
 
-        support = assume_support if isinstance(loaded.model, IntervalMDP) else None
+        support = asked.assume_support if isinstance(loaded.model, IntervalMDP) else None
         problem = to_problem(loaded.model, first.question.objective, theta=at_point, assumed_support=support)
         proof = to_certificate(problem, first.solution, given, about)
         proof_file.check()

@@ -149,10 +149,9 @@ class ComposedAnswer:
         ]
 
 
-def refuse_composed(asked: Sequence[AskedProperty], options: Mapping[str, object]) -> None:
-    """Options that go with plain properties only, in words."""
+def refuse_composed(asked: Sequence[AskedProperty], given: Sequence[str]) -> None:
+    """Refuse options that go with plain properties only, of those that are given."""
     composed = [one for one in asked if not one.is_plain]
-    given = [option for option, value in options.items() if value is not None]
     if not composed or not given:
         return
     from tightrope.answering.product_problem import is_temporal

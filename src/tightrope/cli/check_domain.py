@@ -57,7 +57,7 @@ def check_domain(
 ) -> None:
     """Compute, print the interval, write what is wanted."""
     from tightrope.answering.product_problem import ProductProblem
-    from tightrope.cli.phases import phase_progress
+    from tightrope.cli.progress import phase_progress
     from tightrope.formats.atomic import atomic_write
     from tightrope.formats.policy_write import write_policy
     from tightrope.learning.domain import over_domain

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from tightrope.cli.check_composed import ComposedAnswer, SolveOptions, answer_composed
+from tightrope.cli.check_domain import DomainSets
+from tightrope.cli.options import parse_constants
 from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, warn
-from tightrope.cli.phases import phase_progress
+from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import Asked, AskedProperty
 from tightrope.cli.timed_model import TimedModel, load_timed
 from tightrope.errors import CannotCertify, InputError
@@ -20,53 +21,39 @@ from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.resolve import PropertyOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from tightrope.cli.check import Request
 
 
-@dataclass(frozen=True)
-class TimedQuestion:
-    """What is asked: the model by its name and options, the properties, and where to look."""
-
-    source: str
-    asked: Asked
-    constants: Mapping[str, str]
-    param: str | None
-    domain: str | None
-    at: str | None
-    sets: str | None
-    build_all: bool
-    all_states: bool
-
-
-def check_timed(question: TimedQuestion, how: SolveOptions, json: bool) -> None:
+def check_timed(asked: Request, properties: Asked, how: SolveOptions) -> None:
     """Compute and print."""
-    if not question.asked.files:
+    if not properties.files:
         raise InputError(
             "no property is given", hint="say what to compute with --prop 'P=? [ F<=10 \"goal\" ]'"
         )
-    over_domain = question.sets is not None
-    stop = None if question.build_all or over_domain else question.asked.boundary(question.constants)
-    given = question.asked.model_constants(question.constants)
-    loaded = load_timed(
-        question.source, given, question.param, question.domain, stop, quiet=question.at is not None
-    )
-    options = PropertyOptions(constants=question.constants)
-    parts = [AskedProperty(p, file, options) for file in question.asked.files for p in file.properties]
+    constants = parse_constants(asked.const)
+    over_domain = asked.sets is not None
+    stop = None if asked.build_all or over_domain else properties.boundary(constants)
+    given = properties.model_constants(constants)
+    loaded = load_timed(asked.model, given, asked.param, asked.domain, stop, quiet=asked.at is not None)
+    options = PropertyOptions(constants=constants)
+    parts = [AskedProperty(p, file, options) for file in properties.files for p in file.properties]
     if not parts:
         raise InputError("there is no property to check")
     if over_domain:
-        _check_domain(question, loaded, parts, how, json)
+        _check_domain(asked, loaded, parts, how)
         return
-    chain = loaded.model.instantiate(loaded.point(question.at))
+    chain = loaded.model.instantiate(loaded.point(asked.at))
     answers: list[ComposedAnswer] = []
     for part in parts:
         with phase_progress() as progress:
             progress("solve")
-            answers.append(answer_composed(part, chain, how, question.all_states))
+            answers.append(answer_composed(part, chain, how, asked.all_states))
     for answered in answers:
         for reading in answered.answer.readings:
             warn(reading)
-    _report(loaded, answers, json)
+    _report(loaded, answers, asked.json)
     sys.stdout.flush()
     if not all(answer.is_answered for answer in answers):
         raise CannotCertify("; ".join(answer.trouble for answer in answers if not answer.is_answered))
@@ -99,7 +86,7 @@ def _report(loaded: TimedModel, answers: Sequence[ComposedAnswer], as_json: bool
 
 
 def _check_domain(
-    question: TimedQuestion, loaded: TimedModel, parts: Sequence[AskedProperty], how: SolveOptions, json: bool
+    asked: Request, loaded: TimedModel, parts: Sequence[AskedProperty], how: SolveOptions
 ) -> None:
     """Bounds that hold for every point of the domain: rates in intervals, picked anew at every moment."""
     from tightrope.answering.operators import Effort
@@ -109,9 +96,9 @@ def _check_domain(
     if len(parts) != 1:
         raise InputError(f"--sets goes with one property, not {len(parts)}")
     parameters = loaded.model.parameters
-    if question.sets != "expression":
+    if asked.sets not in (None, DomainSets.EXPRESSION):
         raise InputError(
-            f"--sets {question.sets} is not there for continuous time", hint="write --sets expression"
+            f"--sets {asked.sets.value} is not there for continuous time", hint="write --sets expression"
         )
     if parameters.constraints:
         raise InputError(
@@ -127,7 +114,7 @@ def _check_domain(
         found = bound_over_rates(chain, parts[0].what, parts[0].file, parts[0].options, effort)
     seconds = {"build": round(loaded.seconds, 6), "solve": round(time.perf_counter() - begin, 6)}
     status = "certified" if not found.missed else "limit"
-    if json:
+    if asked.json:
         print_json(
             DomainAnswer(
                 model=loaded.source,

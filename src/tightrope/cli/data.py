@@ -2,67 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tightrope.cli.options import (
-    MODEL_HELP,
-    Columns,
-    Const,
-    DataFormatName,
-    Design,
-    Domain,
-    EngineName,
-    Json,
-    Map,
-    Overwrite,
-    Param,
-    PlannedEpisodes,
-    Scheduler,
-    SkipInvalid,
-    States,
-)
+from tightrope.cli import options
+from tightrope.cli.options import option
+from tightrope.cli.records import CountedLogOptions, takes
 
 
-def data(
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The options of the command."""
+
     logs: Annotated[
         list[str],
         typer.Argument(
             metavar="LOG",
             help="Files, patterns, directories, object stores, - for standard input, or minari:NAME; "
             "read in the order given.",
-            show_default=False,
         ),
-    ],
-    model: Annotated[
-        str, typer.Option("--model", "-m", metavar="MODEL", help=MODEL_HELP, show_default=False)
-    ],
-    const: Const = None,
-    param: Param = None,
-    domain: Domain = None,
-    states: States = None,
-    columns: Columns = None,
-    value_maps: Map = None,
-    design: Design = None,
-    planned_episodes: PlannedEpisodes = None,
-    data_format: DataFormatName = None,
-    skip_invalid: SkipInvalid = False,
-    engine: EngineName = "local",
-    scheduler: Scheduler = None,
-    delta: Annotated[
-        float, typer.Option("--delta", metavar="D", help="All intervals hold together at level 1 − D.")
-    ] = 0.05,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="Draw it, too: a .png, .svg or .pdf file.", show_default=False
-        ),
-    ] = None,
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+    ]
+    model: Annotated[str, option("--model -m", options.MODEL_HELP, "MODEL")]
+    const: options.Const = None
+    param: options.Param = None
+    domain: options.Domain = None
+    delta: Annotated[float, option("--delta", "All intervals hold together at level 1 − D.", "D")] = 0.05
+    plot: Annotated[Path | None, option("--plot", "Draw it, too: a .png, .svg or .pdf file.", "FILE")] = None
+    overwrite: options.Overwrite = False
+    json: options.Json = False
+    reading: CountedLogOptions
+
+
+@takes(Request)
+def data(asked: Request) -> None:
     """Say how a log is read for a model, and what it holds.
 
     Rows, episodes, how each column was read, values that the model does not know, which choices were visited
@@ -72,20 +47,6 @@ def data(
 
     Example: tightrope data 'runs/*.csv' --model model.prism --param p=0.1:0.9 --plot log.png
     """
-    from tightrope.cli.data_run import DataRequest, run
-    from tightrope.cli.log_source import LogRequest
-    from tightrope.data.read_options import ReadOptions
+    from tightrope.cli.data_run import run
 
-    options = ReadOptions(
-        states=None if states is None else states.value,
-        columns=columns,
-        maps=value_maps,
-        design=None if design is None else design.value,
-        planned_episodes=planned_episodes,
-        skip_invalid=skip_invalid,
-        format=data_format,
-        engine=engine,
-        scheduler=scheduler,
-    )
-    log = LogRequest(tuple(logs), options)
-    run(DataRequest(log, model, const, param, domain, delta, plot, overwrite, json))
+    run(asked)

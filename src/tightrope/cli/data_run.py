@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tightrope.cli.data_display import print_description
-from tightrope.cli.log_source import LogRequest, reading_progress
 from tightrope.cli.model_source import load_model
 from tightrope.cli.output import print_json, warn
+from tightrope.cli.progress import reading_progress
 from tightrope.formats.documents.answers import DataAnswer
 from tightrope.formats.documents.coding import from_plain, to_plain
 from tightrope.formats.output_file import claim_file
@@ -18,23 +17,11 @@ from tightrope.formats.written_by import FIGURE
 from tightrope.learning.log_description import LogDescription, describe_log, describe_reading
 from tightrope.statistics.estimates import check_delta
 
-
-@dataclass(frozen=True)
-class DataRequest:
-    """The options of the command."""
-
-    log: LogRequest
-    model: str
-    const: list[str] | None
-    param: str | None
-    domain: str | None
-    delta: float
-    plot: Path | None
-    overwrite: bool
-    json: bool
+if TYPE_CHECKING:
+    from tightrope.cli.data import Request
 
 
-def run(asked: DataRequest) -> None:
+def run(asked: Request) -> None:
     """Describe the log, print it, and draw it where that is wanted."""
     check_delta(asked.delta)
     figure = None
@@ -43,14 +30,15 @@ def run(asked: DataRequest) -> None:
 
         check_figure(asked.plot)
         figure = claim_file(asked.plot, FIGURE, asked.overwrite)
-    files = asked.log.files()
+    log = asked.reading.request(asked.logs)
+    files = log.files()
     model = load_model(asked.model, asked.const, asked.param, asked.domain).model
     begin = time.perf_counter()
-    if asked.log.minari is not None:
-        description = describe_reading(asked.log.read(model, files), model, asked.delta)
+    if log.minari is not None:
+        description = describe_reading(log.read(model, files), model, asked.delta)
     else:
         with reading_progress() as progress:
-            description = describe_log(files, model, asked.log.options, asked.delta, progress)
+            description = describe_log(files, model, log.options, asked.delta, progress)
     seconds = time.perf_counter() - begin
     _warn_about(description)
     if asked.json:
@@ -67,8 +55,8 @@ def run(asked: DataRequest) -> None:
         write_log_figure(figure.path, _title(asked), description)
 
 
-def _title(asked: DataRequest) -> str:
-    return f"{', '.join(asked.log.places)} for {asked.model}"
+def _title(asked: Request) -> str:
+    return f"{', '.join(asked.logs)} for {asked.model}"
 
 
 def _warn_about(description: LogDescription) -> None:

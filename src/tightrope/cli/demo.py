@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli.options import Json
+from tightrope.cli.options import Json, option
 from tightrope.cli.output import group, print_json
-from tightrope.cli.phases import phase_progress
+from tightrope.cli.progress import phase_progress
 
 MODEL = "bench:rover(10,10)"
 DELTA = 0.001
@@ -24,13 +24,9 @@ safely at least."""
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="Where data and results go.")
-    ] = Path("demo-output"),
-    episodes: Annotated[
-        int, typer.Option("--episodes", metavar="N", min=1, help="Number of random drives.")
-    ] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="Same seed, same drives.")] = 1,
+    output: Annotated[Path, option("-o --output", "Where data and results go.", "DIR")] = Path("demo-output"),
+    episodes: Annotated[int, option("--episodes", "Number of random drives.", "N", min=1)] = 10_000,
+    seed: Annotated[int, option("--seed", "Same seed, same drives.", "S", min=0)] = 1,
     json: Json = False,
 ) -> None:
     """The rover story end to end: build a model, simulate it, learn with every kind of sets but coupled.

@@ -7,11 +7,9 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from tightrope.cli.export_jani import JaniRequest, export_jani
 from tightrope.cli.model_source import LoadedModel, load_model
-from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param
+from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param, option
 from tightrope.cli.output import group, print_facts, print_json
 from tightrope.errors import InputError
 from tightrope.formats.explicit.output import ExplicitOutput, claim_explicit
@@ -29,12 +27,10 @@ EXPLICIT = (".tra", "")
 
 Output = Annotated[
     Path,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="A .drn, .umb or .jani file, or the name (with or without .tra) of PRISM's explicit files.",
-        show_default=False,
+    option(
+        "-o --output",
+        "A .drn, .umb or .jani file, or the name (with or without .tra) of PRISM's explicit files.",
+        "FILE",
     ),
 ]
 

@@ -2,55 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tightrope.cli.learn_timed import TimedLearning, learn_timed
-from tightrope.cli.options import (
-    AssumeSupport,
-    At,
-    ChosenAt,
-    Columns,
-    Const,
-    CostRange,
-    CostSd,
-    CoupledGap,
-    Data,
-    DataFormatName,
-    Delta,
-    Design,
-    Device,
-    DeviceName,
-    Discount,
-    Domain,
-    EngineName,
-    Json,
-    Map,
-    Model,
-    Overwrite,
-    Param,
-    PlannedEpisodes,
-    Prop,
-    Scheduler,
-    Since,
-    SkipInvalid,
-    States,
-    TerminalReward,
-    Threads,
-    Window,
-    parse_cost_range,
-    require_device,
-)
-from tightrope.cli.timed_model import refuse_options
+from tightrope.cli import options
+from tightrope.cli.learn_timed import learn_timed
+from tightrope.cli.options import DeviceName, option, parse_cost_range, require_device
+from tightrope.cli.records import CountedLogOptions, SubjectOptions, refuse_options, takes
 from tightrope.errors import InputError
 from tightrope.loading import is_continuous
 from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
 from tightrope.statistics.least_squares import EllipsoidVersion
+from tightrope.uncertainty.sets import SetsKind
+
+if TYPE_CHECKING:
+    from tightrope.cli.log_source import LogRequest
+    from tightrope.learning.options import LearnOptions
 
 
 class SetsOption(Enum):
@@ -65,101 +36,111 @@ class SetsOption(Enum):
     ALL = "all"
 
 
-def learn(
-    model: Model,
-    data: Data,
-    delta: Delta = 0.001,
-    prop: Prop = None,
-    region: Annotated[
-        RegionKind | None,
-        typer.Option("--region", help="The confidence set of parameters.", show_default=False),
-    ] = None,
+@dataclass(frozen=True, kw_only=True)
+class LearnLogOptions(CountedLogOptions):
+    """… and which of its events are kept."""
+
+    since: options.Since = None
+    window: options.Window = None
+    chosen_at: options.ChosenAt = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(SubjectOptions):
+    """The options of the command."""
+
+    data: options.Data
+    delta: options.Delta = 0.001
+    region: Annotated[RegionKind | None, option("--region", "The confidence set of parameters.")] = None
     sets: Annotated[
         SetsOption | None,
-        typer.Option(
+        option(
             "--sets",
-            help="What nature may pick from: at every choice anew, or once for the whole run (coupled); "
+            "What nature may pick from: at every choice anew, or once for the whole run (coupled); "
             "'all' compares.",
-            show_default=False,
         ),
-    ] = None,
-    interval: Annotated[
-        IntervalMethod | None,
-        typer.Option("--interval", help="The intervals of events.", show_default=False),
-    ] = None,
-    budget: Annotated[Budget, typer.Option("--budget", help="How events share δ.")] = Budget.TIED,
+    ] = None
+    interval: Annotated[IntervalMethod | None, option("--interval", "The intervals of events.")] = None
+    budget: Annotated[Budget, option("--budget", "How events share δ.")] = Budget.TIED
     ellipsoid: Annotated[
-        EllipsoidVersion, typer.Option("--ellipsoid", help="'paper' is the published one, which is unsound.")
-    ] = EllipsoidVersion.SOUND,
-    intersect: Annotated[
-        bool, typer.Option("--intersect", help="Meet parameter sets with the tied intervals.")
-    ] = False,
+        EllipsoidVersion, option("--ellipsoid", "'paper' is the published one, which is unsound.")
+    ] = EllipsoidVersion.SOUND
+    intersect: Annotated[bool, option("--intersect", "Meet parameter sets with the tied intervals.")] = False
     no_fallback: Annotated[
-        bool,
-        typer.Option("--no-fallback", help="Stop where the region is empty, instead of using tied sets."),
-    ] = False,
+        bool, option("--no-fallback", "Stop where the region is empty, instead of using tied sets.")
+    ] = False
     policy: Annotated[
-        str | None,
-        typer.Option(
-            "--policy",
-            metavar="FILE|optimal-at-truth",
-            help="Certify this policy's interval as well.",
-            show_default=False,
-        ),
-    ] = None,
-    at: At = None,
-    const: Const = None,
-    param: Param = None,
-    domain: Domain = None,
-    discount: Discount = None,
-    terminal_reward: TerminalReward = None,
-    assume_support: AssumeSupport = None,
-    coupled_gap: CoupledGap = None,
-    cost_range: CostRange = None,
-    cost_sd: CostSd = None,
-    precision: Annotated[
-        float, typer.Option("--precision", metavar="EPS", help="How closely values are computed (relative).")
-    ] = 1e-6,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--time-limit", metavar="SECONDS", help="Stop refining after so long.", show_default=False
-        ),
-    ] = None,
-    device: Device = DeviceName.CPU,
-    threads: Threads = None,
-    certificate: Annotated[
-        Path | None,
-        typer.Option("--certificate", metavar="FILE", help="Write a certificate for 'tightrope verify'."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="Write results and policies."),
-    ] = None,
+        str | None, option("--policy", "Certify this policy's interval as well.", "FILE|optimal-at-truth")
+    ] = None
+    at: options.At = None
+    assume_support: options.AssumeSupport = None
+    coupled_gap: options.CoupledGap = None
+    cost_range: options.CostRange = None
+    cost_sd: options.CostSd = None
+    precision: options.Precision = 1e-6
+    time_limit: options.TimeLimit = None
+    device: options.Device = DeviceName.CPU
+    threads: options.Threads = None
+    certificate: options.CertificateFile = None
+    output: Annotated[Path | None, option("-o --output", "Write results and policies.", "DIR")] = None
     export: Annotated[
         str | None,
-        typer.Option(
-            "--export",
-            metavar="drn,explicit,umb",
-            help="Also write the learned interval model into the output directory.",
-            show_default=False,
+        option(
+            "--export", "Also write the learned interval model into the output directory.", "drn,explicit,umb"
         ),
-    ] = None,
-    states: States = None,
-    columns: Columns = None,
-    value_maps: Map = None,
-    design: Design = None,
-    planned_episodes: PlannedEpisodes = None,
-    since: Since = None,
-    window: Window = None,
-    chosen_at: ChosenAt = None,
-    data_format: DataFormatName = None,
-    skip_invalid: SkipInvalid = False,
-    engine: EngineName = "local",
-    scheduler: Scheduler = None,
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+    ] = None
+    overwrite: options.Overwrite = False
+    json: options.Json = False
+    reading: LearnLogOptions
+
+    @property
+    def log(self) -> LogRequest:
+        """The log and how it is read."""
+        return self.reading.request(self.data)
+
+    @property
+    def compares(self) -> bool:
+        """Whether all kinds of sets are asked for."""
+        return self.sets is SetsOption.ALL
+
+    @property
+    def is_coupled(self) -> bool:
+        """Whether coupled sets are among those asked for."""
+        return self.sets in (SetsOption.COUPLED, SetsOption.ALL)
+
+    def learn_options(self) -> LearnOptions:
+        """What is said about how to learn."""
+        from tightrope.learning.options import COUPLED_GAP, LearnOptions
+
+        return LearnOptions(
+            region=self.region,
+            sets=None if self.sets is None or self.compares else SetsKind(self.sets.value),
+            interval=self.interval,
+            budget=self.budget,
+            ellipsoid=self.ellipsoid,
+            intersect=self.intersect,
+            fallback=not self.no_fallback,
+            precision=self.precision,
+            device=self.device.value,
+            threads=self.threads,
+            assume_support=self.assume_support,
+            seconds=float("inf") if self.time_limit is None else self.time_limit,
+            coupled_gap=COUPLED_GAP if self.coupled_gap is None else self.coupled_gap,
+            cost_range=parse_cost_range(self.cost_range),
+            cost_sd=self.cost_sd,
+        )
+
+
+NOT_TIMED = """
+    interval intersect policy certificate export discount terminal_reward assume_support coupled_gap
+    cost_range cost_sd at
+"""
+NOT_TIMED_LOG = "states columns maps design planned_episodes since window chosen_at skip_invalid"
+"""Options that do not go with chains in continuous time."""
+
+
+@takes(Request)
+def learn(asked: Request) -> None:
     """Learn a robust policy and its certified interval from data.
 
     With probability at least 1 - delta the policy's true value lies in its interval. What is not given is
@@ -174,95 +155,17 @@ def learn(
 
     Example: tightrope learn model.prism --data runs/ --since 38207 --chosen-at 38206
     """
-    if is_continuous(model):
-        refuse_options(
-            {
-                "--interval": interval,
-                "--intersect": intersect,
-                "--policy": policy,
-                "--certificate": certificate,
-                "--export": export,
-                "--discount": discount,
-                "--terminal-reward": terminal_reward,
-                "--assume-support": assume_support,
-                "--coupled-gap": coupled_gap,
-                "--cost-range": cost_range,
-                "--cost-sd": cost_sd,
-                "--states": states,
-                "--columns": columns,
-                "--map": value_maps or None,
-                "--design": design,
-                "--planned-episodes": planned_episodes,
-                "--since": since,
-                "--window": window,
-                "--chosen-at": chosen_at,
-                "--skip-invalid": skip_invalid,
-                "--at": at,
-            }
-        )
-        if sets not in (None, SetsOption.EXPRESSION):
+    if is_continuous(asked.model):
+        refuse_options(asked, NOT_TIMED)
+        refuse_options(asked.reading, NOT_TIMED_LOG)
+        if asked.sets not in (None, SetsOption.EXPRESSION):
             raise InputError(
-                f"--sets {sets.value} is not there for continuous time",
+                f"--sets {asked.sets.value} is not there for continuous time",
                 hint="leave --sets out: it is expression",
             )
-        request = TimedLearning(
-            model, tuple(data), data_format, delta, prop, const, param, domain, precision, region
-        )
-        learn_timed(request, output, json)
+        learn_timed(asked)
         return
-    from tightrope.cli.learn_run import Request, run
-    from tightrope.cli.log_source import LogRequest
-    from tightrope.data.read_options import ReadOptions, event_number
+    from tightrope.cli.learn_run import run
 
-    require_device(device)
-    run(
-        Request(
-            model=model,
-            log=LogRequest(
-                tuple(data),
-                ReadOptions(
-                    states=None if states is None else states.value,
-                    columns=columns,
-                    maps=value_maps,
-                    design=None if design is None else design.value,
-                    planned_episodes=planned_episodes,
-                    since=event_number("since", since),
-                    window=window,
-                    chosen_at=event_number("chosen_at", chosen_at),
-                    skip_invalid=skip_invalid,
-                    format=data_format,
-                    engine=engine,
-                    scheduler=scheduler,
-                ),
-            ),
-            delta=delta,
-            prop=prop,
-            region=region,
-            sets=None if sets is None else sets.value,
-            interval=interval,
-            budget=budget,
-            ellipsoid=ellipsoid,
-            intersect=intersect,
-            fallback=not no_fallback,
-            policy=policy,
-            at=at,
-            const=const,
-            param=param,
-            domain=domain,
-            discount=discount,
-            terminal_reward=terminal_reward,
-            assume_support=assume_support,
-            coupled_gap=coupled_gap,
-            cost_range=parse_cost_range(cost_range),
-            cost_sd=cost_sd,
-            precision=precision,
-            time_limit=time_limit,
-            device=device.value,
-            threads=threads,
-            certificate=certificate,
-            output=output,
-            export=export,
-            overwrite=overwrite,
-            json=json,
-        )
-    )
+    require_device(asked.device)
+    run(asked)

@@ -9,7 +9,7 @@ from tightrope.cli.log_source import print_reading
 from tightrope.cli.model_source import load_model
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json
-from tightrope.cli.phases import phase_progress
+from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import Asked, read_properties
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
@@ -23,7 +23,7 @@ from tightrope.learning.outcome import ledger_facts
 from tightrope.model.parametric_mdp import ParametricMDP
 
 if TYPE_CHECKING:
-    from tightrope.cli.learn_run import Request
+    from tightrope.cli.learn import Request
 
 
 def asks_average(prop: str | None) -> bool:
@@ -67,7 +67,7 @@ def run_average(asked: Request) -> None:
     with phase_progress() as progress:
         progress("solve")
         found = learn_average_of(
-            loaded.model, one.what, one.file, one.options, reading.counts, asked.delta, asked.options()
+            loaded.model, one.what, one.file, one.options, reading.counts, asked.delta, asked.learn_options()
         )
     if asked.json:
         print_json(_answer(asked.model, found))

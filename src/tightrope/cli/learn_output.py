@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tightrope.cli.phases import PhaseProgress
+from tightrope.cli.progress import PhaseProgress
 from tightrope.errors import InputError
 from tightrope.formats.documents.result import CertificateFacts, ResultDocument
 from tightrope.formats.output_directory import OutputDirectory, claim

@@ -8,20 +8,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET, structs
 
 from tightrope.cli.learn_average import asks_average, run_average
 from tightrope.cli.learn_output import Outputs
-from tightrope.cli.learn_table import print_comparison, print_result
-from tightrope.cli.log_source import LogRequest, about_log, print_reading, read_facts
+from tightrope.cli.learn_table import options_that_hold, print_comparison, print_result
+from tightrope.cli.log_source import about_log, print_reading, read_facts
 from tightrope.cli.model_source import LoadedModel
-from tightrope.cli.nominal import options_that_hold
 from tightrope.cli.options import parse_constants, require_coupled
 from tightrope.cli.output import peak_memory, print_json, warn
-from tightrope.cli.phases import PhaseProgress, phase_progress
+from tightrope.cli.progress import PhaseProgress, phase_progress
 from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
@@ -31,93 +29,29 @@ from tightrope.formats.documents.coding import from_plain, to_plain
 from tightrope.formats.policy import Policy
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
-from tightrope.learning.options import COUPLED_GAP, LearnOptions, decide
+from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.outcome import ledger_facts, outcome_of, span_of
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.result_files import parse_exports
 from tightrope.learning.stages import EmptyRegion
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.model_fit import ModelFit
-from tightrope.region.region import RegionKind
-from tightrope.statistics.estimates import IntervalMethod, check_delta
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.ledger import Assumption
-from tightrope.uncertainty.sets import SetsKind
 
 if TYPE_CHECKING:
+    from tightrope.cli.learn import Request
     from tightrope.data.reading import Reading
     from tightrope.proof.certificate_file import CertificateFile
 
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
-ALL = "all"
-
-
-@dataclass(frozen=True)
-class Request:
-    """The options of the command."""
-
-    model: str
-    log: LogRequest
-    delta: float
-    prop: str | None
-    region: RegionKind | None
-    sets: str | None
-    interval: IntervalMethod | None
-    budget: Budget
-    ellipsoid: EllipsoidVersion
-    intersect: bool
-    fallback: bool
-    policy: str | None
-    at: str | None
-    const: list[str] | None
-    param: str | None
-    domain: str | None
-    discount: float | None
-    terminal_reward: str | None
-    assume_support: float | None
-    coupled_gap: float | None
-    cost_range: tuple[float, float] | None
-    cost_sd: float | None
-    precision: float
-    device: str
-    threads: int | None
-    time_limit: float | None
-    certificate: Path | None
-    output: Path | None
-    export: str | None
-    overwrite: bool
-    json: bool
-
-    @property
-    def compares(self) -> bool:
-        """Whether all kinds of sets are asked for."""
-        return self.sets == ALL
-
-    def options(self) -> LearnOptions:
-        return LearnOptions(
-            region=self.region,
-            sets=None if self.sets is None or self.compares else SetsKind(self.sets),
-            interval=self.interval,
-            budget=self.budget,
-            ellipsoid=self.ellipsoid,
-            intersect=self.intersect,
-            fallback=self.fallback,
-            precision=self.precision,
-            device=self.device,
-            threads=self.threads,
-            assume_support=self.assume_support,
-            seconds=float("inf") if self.time_limit is None else self.time_limit,
-            coupled_gap=COUPLED_GAP if self.coupled_gap is None else self.coupled_gap,
-            cost_range=self.cost_range,
-            cost_sd=self.cost_sd,
-        )
 
 
 def run(asked: Request) -> None:
     """Learn, write what is wanted, print the result."""
     check_delta(asked.delta)
-    require_coupled(asked.coupled_gap, asked.compares or asked.sets == SetsKind.COUPLED.value)
+    require_coupled(asked.coupled_gap, asked.is_coupled)
     if asked.compares and asked.certificate is not None:
         raise InputError("--certificate goes with one kind of sets, not with --sets all")
     if asked.certificate is not None and asked.ellipsoid is EllipsoidVersion.PAPER:
@@ -128,23 +62,14 @@ def run(asked: Request) -> None:
     if asks_average(asked.prop):
         run_average(asked)
         return
-    options = asked.options()
+    options = asked.learn_options()
     exports = parse_exports(asked.export)
     if exports and asked.output is None:
         raise InputError("--export writes the learned model into the output directory", hint="add -o DIR")
     outputs = Outputs.claimed(asked.output, asked.certificate, asked.overwrite)
     files = asked.log.files()
     constants = parse_constants(asked.const)
-    subject = load_subject(
-        asked.model,
-        constants,
-        asked.prop,
-        asked.param,
-        asked.domain,
-        asked.discount,
-        asked.terminal_reward,
-        temporal=True,
-    )
+    subject = load_subject(asked, temporal=True)
     if asked.certificate is not None:
         _refuse_quotients(subject, options)
     if subject.product is not None and exports:

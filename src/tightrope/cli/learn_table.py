@@ -13,6 +13,8 @@ from tightrope.learning.policies import maximises
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.monitoring.model_fit import GROWING
 from tightrope.numerics.text import bound_text, interval_text, text_above, text_below
+from tightrope.statistics.estimates import IntervalMethod
+from tightrope.statistics.ledger import Ledger
 
 BAR = 22
 """Characters of a bar: the table with it fits into 80 columns."""
@@ -226,3 +228,14 @@ def _number(value: float) -> str:
 
 def _seconds(result: LearningResult) -> str:
     return ", ".join(f"{phase} {seconds:.3g}" for phase, seconds in result.seconds.items())
+
+
+def options_that_hold(ledger: Ledger) -> str:
+    """The options to add where a method's assumption does not hold of the data, for data of any design.
+
+    `--interval` chooses the intervals of events, so it helps where these are what the region is made of; the
+    l1 region is made of balls that no interval changes.
+    """
+    anytime = f"--interval {IntervalMethod.BETA_BINOMIAL.value}"
+    methods = {method.value for method in IntervalMethod}
+    return anytime if ledger.method in methods else f"--region polytope {anytime}"

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import group, memory_text, peak_memory, print_facts, print_json, print_table
-from tightrope.cli.phases import phase_progress
+from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import read_properties
 from tightrope.cli.timed_model import TimedModel, load_timed
 from tightrope.errors import CannotCertify, InputError
 from tightrope.numerics.text import interval_text, text_above, text_below
 
 if TYPE_CHECKING:
+    from tightrope.cli.learn import Request
     from tightrope.formats.documents.answers import RateAnswer
     from tightrope.learning.rates import RateResult
-    from tightrope.region.region import RegionKind
 
 EMPTY = (
     "no rates of the domain explain the log at this confidence: the domain is too narrow, or the model is "
@@ -27,23 +24,7 @@ EMPTY = (
 )
 
 
-@dataclass(frozen=True)
-class TimedLearning:
-    """What is learned about: the model by its name and options, the log, the property."""
-
-    source: str
-    data: tuple[str, ...]
-    format: str | None
-    delta: float
-    prop: str | None
-    const: Sequence[str] | None
-    param: str | None
-    domain: str | None
-    precision: float
-    region: RegionKind | None = None
-
-
-def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None:
+def learn_timed(request: Request) -> None:
     """Learn, print, write."""
     from tightrope.answering.operators import Effort
     from tightrope.data.exposure import read_exposure
@@ -57,6 +38,7 @@ def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None
         raise InputError("no property is given", hint=hint)
     if not 0 < request.delta < 1:
         raise InputError(f"--delta is {request.delta}, not within (0, 1)")
+    output = request.output
     if output is not None and output.suffix != ".drn":
         raise InputError(
             "of a chain in continuous time the learned interval chain is written, as one file",
@@ -68,17 +50,17 @@ def learn_timed(request: TimedLearning, output: Path | None, json: bool) -> None
     properties = [(p, file) for file in asked.files for p in file.properties]
     if len(properties) != 1:
         raise InputError(f"learning goes with one property, not {len(properties)}")
-    loaded = load_timed(request.source, asked.model_constants(constants), request.param, request.domain)
+    loaded = load_timed(request.model, asked.model_constants(constants), request.param, request.domain)
     what, file = properties[0]
     with phase_progress() as progress:
         progress("data")
-        exposure = read_exposure(list(request.data), loaded.model.structure, request.format)
+        exposure = read_exposure(request.data, loaded.model.structure, request.reading.format)
         progress("solve")
         effort, options = Effort(request.precision), PropertyOptions(constants=constants)
         given = (exposure, request.delta, effort, options, request.region)
         result = learn_value(loaded.model, what, file, *given)
     answer = rate_answer(loaded, result)
-    if json:
+    if request.json:
         print_json(answer)
     else:
         _print(answer)

@@ -6,30 +6,23 @@ before anything is made of them.
 
 from __future__ import annotations
 
-import sys
 import textwrap
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import typer
 
-from tightrope.cli.output import group
+from tightrope.cli.progress import reading_progress
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.state_form import StateForm, StateNames
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
-    from tightrope.data.log_counts import ReadProgress
-    from tightrope.data.reading import Model, Progress, Reading
+    from tightrope.data.reading import Model, Reading
     from tightrope.formats.table.files import DataFile
 
 MINARI = "minari:"
-PATIENCE = 0.4
-"""Seconds before progress is shown."""
 
 SHOWN_FILES = 3
 WIDTH = 80
@@ -125,42 +118,6 @@ def print_reading(reading: Reading) -> None:
 
 def _print_line(line: str) -> None:
     typer.echo(textwrap.fill(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
-
-
-@contextmanager
-def reading_progress() -> Iterator[Progress | None]:
-    """A line on stderr with rows, bytes and the time left; silent where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.status import Status
-
-    begin = time.monotonic()
-    status = Status("reading", console=Console(stderr=True))
-    shown = 0.0
-
-    def show(progress: ReadProgress) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if now - begin < PATIENCE or now - shown < 0.1:
-            return
-        shown = now
-        status.update(progress_line(progress.rows, progress.bytes, progress.total_bytes, now - begin))
-        status.start()
-
-    try:
-        yield show
-    finally:
-        status.stop()
-
-
-def progress_line(rows: int, read: int, total: int, seconds: float) -> str:
-    """`reading: 1,200,000 rows, 30 of 120 MB, 12 s left`."""
-    line = f"reading: {group(rows)} rows, {read / 1e6:.0f} of {total / 1e6:.0f} MB"
-    if 0 < read <= total and seconds > 0:
-        line += f", {seconds * (total - read) / read:.0f} s left"
-    return line
 
 
 def _digest(file: DataFile) -> str:

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tightrope.cli.options import (
-    AssumeSupport,
-    At,
-    AtMost,
-    Avoid,
-    Const,
-    Cost,
-    Device,
-    DeviceName,
-    Discount,
-    Domain,
-    Model,
-    Param,
-    Prop,
-    TerminalReward,
-    Threads,
-    require_device,
-)
+from tightrope.cli import options
+from tightrope.cli.options import DeviceName, option, require_device
+from tightrope.cli.records import SubjectOptions, takes
 from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
 from tightrope.learning.online.exploration import Exploration, Explore, default_exploration
@@ -33,6 +17,9 @@ from tightrope.region.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
 from tightrope.uncertainty.sets import SetsKind
+
+if TYPE_CHECKING:
+    from tightrope.learning.options import LearnOptions
 
 MOST_EPISODES = 1_000_000
 """After which a run gives up that waits for a gap."""
@@ -46,152 +33,120 @@ class DriftAnswer(Enum):
     RESTART = "restart"
 
 
-def online(
-    model: Model,
-    episodes: Annotated[
-        int | None,
-        typer.Option("--episodes", metavar="N", min=1, help="Episodes altogether.", show_default=False),
-    ] = None,
+@dataclass(frozen=True, kw_only=True)
+class Request(SubjectOptions):
+    """The options of the command."""
+
+    episodes: Annotated[int | None, option("--episodes", "Episodes altogether.", "N", min=1)] = None
     explore: Annotated[
         Exploration | None,
-        typer.Option(
-            "--explore",
-            help="Who collects the episodes: designed with --until-gap, else optimistic, unless said.",
-            show_default=False,
+        option(
+            "--explore", "Who collects the episodes: designed with --until-gap, else optimistic, unless said."
         ),
-    ] = None,
+    ] = None
     until_gap: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--until-gap",
-            metavar="E|E%",
-            help="Stop when the robust policy's certified interval is this narrow (5%: of the value).",
-            show_default=False,
+            "Stop when the robust policy's certified interval is this narrow (5%: of the value).",
+            "E|E%",
         ),
-    ] = None,
+    ] = None
     max_episodes: Annotated[
         int | None,
-        typer.Option(
-            "--max-episodes",
-            metavar="N",
-            min=1,
-            help=f"With --until-gap: give up after so many ({MOST_EPISODES:,}).",
-            show_default=False,
-        ),
-    ] = None,
+        option("--max-episodes", f"With --until-gap: give up after so many ({MOST_EPISODES:,}).", "N", min=1),
+    ] = None
     data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data",
-            metavar="FILE",
-            help="Episodes to begin with, a file that 'tightrope sample' wrote.",
-            show_default=False,
-        ),
-    ] = None,
-    cost: Cost = None,
-    avoid: Avoid = None,
-    at_most: AtMost = None,
-    at: At = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="Same seed, same episodes.")] = 0,
+        Path | None, option("--data", "Episodes to begin with, a file that 'tightrope sample' wrote.", "FILE")
+    ] = None
+    cost: options.Cost = None
+    avoid: options.Avoid = None
+    at_most: options.AtMost = None
+    at: options.At = None
+    seed: Annotated[int, option("--seed", "Same seed, same episodes.", "S", min=0)] = 0
     delta: Annotated[
-        float,
-        typer.Option("--delta", metavar="D", help="All guarantees together may fail with this probability."),
-    ] = 0.001,
-    prop: Prop = None,
-    region: Annotated[
-        RegionKind | None,
-        typer.Option("--region", help="The confidence set of parameters.", show_default=False),
-    ] = None,
-    sets: Annotated[
-        SetsKind | None, typer.Option("--sets", help="What nature may pick from.", show_default=False)
-    ] = None,
+        float, option("--delta", "All guarantees together may fail with this probability.", "D")
+    ] = 0.001
+    region: Annotated[RegionKind | None, option("--region", "The confidence set of parameters.")] = None
+    sets: Annotated[SetsKind | None, option("--sets", "What nature may pick from.")] = None
     interval: Annotated[
         IntervalMethod | None,
-        typer.Option(
-            "--interval",
-            help="The intervals of events; only beta-binomial holds for adaptive data.",
-            show_default=False,
-        ),
-    ] = None,
-    budget: Annotated[Budget, typer.Option("--budget", help="How events share δ.")] = Budget.TIED,
+        option("--interval", "The intervals of events; only beta-binomial holds for adaptive data."),
+    ] = None
+    budget: Annotated[Budget, option("--budget", "How events share δ.")] = Budget.TIED
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="Keep the run here; the same command goes on where it stopped.",
-            show_default=False,
-        ),
-    ] = None,
-    const: Const = None,
-    param: Param = None,
-    domain: Domain = None,
-    discount: Discount = None,
-    terminal_reward: TerminalReward = None,
-    assume_support: AssumeSupport = None,
-    precision: Annotated[
-        float, typer.Option("--precision", metavar="EPS", help="How closely values are computed (relative).")
-    ] = 1e-6,
+        option("-o --output", "Keep the run here; the same command goes on where it stopped.", "DIR"),
+    ] = None
+    assume_support: options.AssumeSupport = None
+    precision: options.Precision = 1e-6
     cap: Annotated[
         int | None,
-        typer.Option(
-            "--cap",
-            metavar="STEPS",
-            min=1,
-            help="Steps after which an episode is cut off (1000, or a benchmark's own).",
-            show_default=False,
+        option(
+            "--cap", "Steps after which an episode is cut off (1000, or a benchmark's own).", "STEPS", min=1
         ),
-    ] = None,
-    env: Annotated[
-        str | None,
-        typer.Option(
-            "--env", metavar="MODULE:FACTORY", help="Step a Gymnasium environment.", show_default=False
-        ),
-    ] = None,
-    convert_obs: Annotated[
-        str | None,
-        typer.Option(
-            "--convert-obs", metavar="MODULE:FUNCTION", help="Its observations to states.", show_default=False
-        ),
-    ] = None,
-    actions: Annotated[
-        str | None,
-        typer.Option(
-            "--actions", metavar="A,B,…", help="The names of its actions 0, 1, ….", show_default=False
-        ),
-    ] = None,
+    ] = None
+    env: options.Env = None
+    convert_obs: options.ConvertObs = None
+    actions: options.Actions = None
     states: Annotated[
         StateForm | None,
-        typer.Option(
-            "--states",
-            help="With --env: 'index' says that observed numbers are the model's indices of states.",
-            show_default=False,
+        option(
+            "--states", "With --env: 'index' says that observed numbers are the model's indices of states."
         ),
-    ] = None,
+    ] = None
     on_drift: Annotated[
         DriftAnswer | None,
-        typer.Option(
-            "--on-drift",
-            help="Let a monitor run along, and say what follows when the data contradict the model.",
-            show_default=False,
+        option(
+            "--on-drift", "Let a monitor run along, and say what follows when the data contradict the model."
         ),
-    ] = None,
+    ] = None
     alpha: Annotated[
         float | None,
-        typer.Option(
-            "--alpha",
-            metavar="A",
-            help="With --on-drift: the probability that a false alarm is ever raised (0.001).",
-            show_default=False,
-        ),
-    ] = None,
-    device: Device = DeviceName.CPU,
-    threads: Threads = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object an update on stdout, nothing else.")
-    ] = False,
-) -> None:
+        option("--alpha", "With --on-drift: the probability that a false alarm is ever raised (0.001).", "A"),
+    ] = None
+    device: options.Device = DeviceName.CPU
+    threads: options.Threads = None
+    json: Annotated[bool, option("--json", "Print one JSON object an update on stdout, nothing else.")] = (
+        False
+    )
+
+    @property
+    def most_episodes(self) -> int:
+        """Episodes altogether, at most."""
+        return self.episodes or self.max_episodes or MOST_EPISODES
+
+    @property
+    def drift_answer(self) -> str | None:
+        """What follows when the data contradict the model, in the word of `tightrope.online`."""
+        return None if self.on_drift is None else self.on_drift.value
+
+    @property
+    def exploration(self) -> Explore:
+        """Who collects the episodes, and under which bounds."""
+        kind = self.explore or default_exploration(self.until_gap)
+        return Explore(kind, cost=self.cost, avoid=self.avoid, at_most=self.at_most)
+
+    def learn_options(self) -> LearnOptions:
+        """What is said about how to learn."""
+        from tightrope.learning.online.learner import ITERATIONS
+        from tightrope.learning.options import LearnOptions
+
+        return LearnOptions(
+            region=self.region,
+            sets=self.sets,
+            interval=self.interval,
+            budget=self.budget,
+            precision=self.precision,
+            device=self.device.value,
+            threads=self.threads,
+            assume_support=self.assume_support,
+            iterations=ITERATIONS,
+        )
+
+
+@takes(Request)
+def online(asked: Request) -> None:
     """Explore a model, and certify a robust policy again and again.
 
     A policy that the data so far suggest collects the episodes (--explore). As they grow, everything is
@@ -207,50 +162,14 @@ def online(
 
     Example: tightrope online model.prism --env plant:make --episodes 5000 --on-drift restart
     """
-    from tightrope.cli.online_run import Request, run
+    from tightrope.cli.online_run import run
 
-    require_device(device)
-    if (episodes is None) == (until_gap is None):
+    require_device(asked.device)
+    if (asked.episodes is None) == (asked.until_gap is None):
         raise InputError(
             "give either --episodes N or --until-gap E",
             hint="with --until-gap, --max-episodes N says when to give up",
         )
-    if max_episodes is not None and until_gap is None:
+    if asked.max_episodes is not None and asked.until_gap is None:
         raise InputError("--max-episodes goes with --until-gap; --episodes N is the number of episodes")
-    run(
-        Request(
-            model=model,
-            episodes=episodes or max_episodes or MOST_EPISODES,
-            explore=Explore(
-                explore or default_exploration(until_gap), cost=cost, avoid=avoid, at_most=at_most
-            ),
-            until_gap=until_gap,
-            data=data,
-            at=at,
-            seed=seed,
-            delta=delta,
-            prop=prop,
-            region=region,
-            sets=sets,
-            interval=interval,
-            budget=budget,
-            output=output,
-            const=const,
-            param=param,
-            domain=domain,
-            discount=discount,
-            terminal_reward=terminal_reward,
-            assume_support=assume_support,
-            precision=precision,
-            device=device.value,
-            threads=threads,
-            cap=cap,
-            env=env,
-            convert_obs=convert_obs,
-            actions=actions,
-            states=states,
-            on_drift=None if on_drift is None else on_drift.value,
-            alpha=alpha,
-            json=json,
-        )
-    )
+    run(asked)

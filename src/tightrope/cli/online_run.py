@@ -7,89 +7,34 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from tightrope.cli.nominal import options_that_hold
+from tightrope.cli.learn_table import options_that_hold
 from tightrope.cli.online_display import RunDisplay, print_run
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import peak_memory, print_json, warn
 from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import DEFAULT_CAP, Simulator
-from tightrope.data.state_form import StateForm
 from tightrope.data.stopping import deciding_steps, find_decided_states
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.manifest import file_digest
 from tightrope.learning.document import Setting, document
 from tightrope.learning.online.drift_guard import drift_answer
-from tightrope.learning.online.exploration import Explore
 from tightrope.learning.online.journal import LIVE, Journal, claim_run
-from tightrope.learning.online.learner import ITERATIONS, OnlineLearner
+from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, Truth
 from tightrope.learning.online.sources import EnvironmentEpisodes, SimulatedEpisodes, Source
 from tightrope.learning.online.update import CERTIFIED
-from tightrope.learning.options import LearnOptions
 from tightrope.learning.products import observed
 from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import RESULT, fill_results
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import text_above
-from tightrope.region.region import RegionKind
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.events import Budget
-from tightrope.uncertainty.sets import SetsKind
 
-
-@dataclass(frozen=True)
-class Request:
-    """The options of the command."""
-
-    model: str
-    episodes: int
-    explore: Explore
-    until_gap: str | None
-    data: Path | None
-    at: str | None
-    seed: int
-    delta: float
-    prop: str | None
-    region: RegionKind | None
-    sets: SetsKind | None
-    interval: IntervalMethod | None
-    budget: Budget
-    output: Path | None
-    const: list[str] | None
-    param: str | None
-    domain: str | None
-    discount: float | None
-    terminal_reward: str | None
-    assume_support: float | None
-    precision: float
-    device: str
-    threads: int | None
-    cap: int | None
-    env: str | None
-    convert_obs: str | None
-    actions: str | None
-    states: StateForm | None
-    on_drift: str | None
-    alpha: float | None
-    json: bool
-
-    def options(self) -> LearnOptions:
-        return LearnOptions(
-            region=self.region,
-            sets=self.sets,
-            interval=self.interval,
-            budget=self.budget,
-            precision=self.precision,
-            device=self.device,
-            threads=self.threads,
-            assume_support=self.assume_support,
-            iterations=ITERATIONS,
-        )
+if TYPE_CHECKING:
+    from tightrope.cli.online import Request
 
 
 def run(asked: Request) -> None:
@@ -98,16 +43,7 @@ def run(asked: Request) -> None:
         raise InputError("--convert-obs, --actions and --states go with --env")
     if asked.output is not None:
         claim_run(asked.output)
-    subject = load_subject(
-        asked.model,
-        parse_constants(asked.const),
-        asked.prop,
-        asked.param,
-        asked.domain,
-        asked.discount,
-        asked.terminal_reward,
-        temporal=True,
-    )
+    subject = load_subject(asked, temporal=True)
     if subject.product is not None and asked.env is not None:
         raise InputError(
             f"--env does not go with temporal formulas such as {subject.question.text}: what collects "
@@ -118,18 +54,18 @@ def run(asked: Request) -> None:
     learner = OnlineLearner(
         subject.problem,
         delta=asked.delta,
-        explore=replace(asked.explore, cap=cap),
+        explore=replace(asked.exploration, cap=cap),
         until_gap=asked.until_gap,
         planned_episodes=asked.episodes if asked.until_gap is None else None,
         data=None if asked.data is None else read_data(asked.data, subject.model).counts,
-        on_drift=drift_answer(asked.on_drift, asked.alpha),
-        **asked.options().words,
+        on_drift=drift_answer(asked.drift_answer, asked.alpha),
+        **asked.learn_options().words,
     )
     question = _question(asked, subject, learner, cap)
     records: list[dict[str, Any]] = []
     with nullcontext() if asked.output is None else Journal(asked.output, question) as journal:
-        whole = OnlineRun(learner, source, asked.episodes, truth, journal)
-        with RunDisplay(asked.episodes, wanted=not asked.json) as display:
+        whole = OnlineRun(learner, source, asked.most_episodes, truth, journal)
+        with RunDisplay(asked.most_episodes, wanted=not asked.json) as display:
             for record in whole.records():
                 records.append(record)
                 display.show(record)
@@ -196,10 +132,10 @@ def _question(asked: Request, subject: Subject, learner: OnlineLearner, cap: int
         "budget": asked.budget.value,
         "assumed support": asked.assume_support,
         "precision": asked.precision,
-        "exploration": asked.explore.kind.value,
-        "cost": asked.explore.price.text,
-        "states to avoid": asked.explore.avoid,
-        "allowed probability": asked.explore.at_most,
+        "exploration": asked.exploration.kind.value,
+        "cost": asked.exploration.price.text,
+        "states to avoid": asked.exploration.avoid,
+        "allowed probability": asked.exploration.at_most,
         "data to begin with": None if asked.data is None else file_digest(asked.data),
         "gap to reach": None if learner.target is None else learner.target.text,
         "seed": asked.seed,
@@ -209,7 +145,7 @@ def _question(asked: Request, subject: Subject, learner: OnlineLearner, cap: int
         "conversion of observations": asked.convert_obs,
         "actions": asked.actions,
         "states": asked.states.value if asked.states else None,
-        "answer to drift": asked.on_drift,
+        "answer to drift": asked.drift_answer,
         "alpha": None if learner.guard is None else learner.guard.monitor.alpha,
     }
 

@@ -1,6 +1,6 @@
 """The options that commands share, each written once: its name, help, and how its text is read.
 
-A command takes them as parameters:
+A command takes them as parameters, or as fields of a record (`tightrope.cli.records`):
 
     def info(model: Model, const: Const = None, domain: Domain = None, json: Json = False) -> None: ...
 """
@@ -11,10 +11,12 @@ import math
 import re
 from collections.abc import Sequence
 from enum import Enum
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
+from tightrope.data.state_form import StateNames
 from tightrope.errors import InputError, Location
 
 
@@ -25,14 +27,6 @@ class DeviceName(Enum):
     CUDA = "cuda"
 
 
-class StatesOption(Enum):
-    """How a log names states."""
-
-    INDEX = "index"
-    VARIABLES = "variables"
-    OWN = "own"
-
-
 class DesignOption(Enum):
     """How data were collected."""
 
@@ -41,287 +35,231 @@ class DesignOption(Enum):
     GENERATIVE = "generative"
 
 
+def option(names: str, help: str, metavar: str | None = None, **checks: Any) -> Any:
+    """An option by its names, such as "-o --output"; `checks` are those of typer, such as `min=1`."""
+    return typer.Option(*names.split(), help=help, metavar=metavar, **checks)
+
+
 MODEL_HELP = (
     "A PRISM file (.prism .nm .pm), a DRN file (.drn), explicit files (.tra, or their common base name), "
     "or a benchmark such as 'bench:betting(50)'."
 )
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, show_default=False)]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)]
 Const = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--const", metavar="n=50,k=2", help="Values for the model's undefined constants.", show_default=False
-    ),
+    list[str] | None, option("--const", "Values for the model's undefined constants.", "n=50,k=2")
 ]
 Cost = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--cost",
-        metavar="TEXT|FILE",
-        help="What designed data cost: 'episode=1,step=0.01', or a JSON file with prices per action.",
-        show_default=False,
+        "What designed data cost: 'episode=1,step=0.01', or a JSON file with prices per action.",
+        "TEXT|FILE",
     ),
 ]
 Avoid = Annotated[
     str | None,
-    typer.Option(
-        "--avoid",
-        metavar="FORMULA",
-        help="States that designed episodes rarely meet, such as '\"crash\"'.",
-        show_default=False,
-    ),
+    option("--avoid", "States that designed episodes rarely meet, such as '\"crash\"'.", "FORMULA"),
 ]
 AtMost = Annotated[
-    float | None,
-    typer.Option(
-        "--at-most",
-        metavar="P",
-        help="With --avoid: their certified probability in an episode.",
-        show_default=False,
-    ),
+    float | None, option("--at-most", "With --avoid: their certified probability in an episode.", "P")
 ]
-Delta = Annotated[
-    float, typer.Option("--delta", metavar="D", help="The guarantee may fail with this probability.")
-]
+Delta = Annotated[float, option("--delta", "The guarantee may fail with this probability.", "D")]
 Param = Annotated[
     str | None,
-    typer.Option(
-        "--param",
-        metavar="p=0.1:0.9,q=0:1",
-        help="The interval each parameter may lie in; [0,1] where none is given.",
-        show_default=False,
+    option(
+        "--param", "The interval each parameter may lie in; [0,1] where none is given.", "p=0.1:0.9,q=0:1"
     ),
 ]
 Domain = Annotated[
     str | None,
-    typer.Option(
-        "--domain",
-        metavar="'0.1<=p<=0.9, p+q<=1'",
-        help="The set the parameters may lie in, as linear constraints.",
-        show_default=False,
-    ),
+    option("--domain", "The set the parameters may lie in, as linear constraints.", "'0.1<=p<=0.9, p+q<=1'"),
 ]
 At = Annotated[
     str | None,
-    typer.Option(
-        "--at",
-        metavar="p=0.55,q=0.0004",
-        help="A point in parameter space; a benchmark knows its true one.",
-        show_default=False,
-    ),
+    option("--at", "A point in parameter space; a benchmark knows its true one.", "p=0.55,q=0.0004"),
 ]
 Prop = Annotated[
     str | None,
-    typer.Option(
-        "--prop",
-        metavar="PROPERTY",
-        help="What to compute, such as 'Pmax=? [ F \"goal\" ]'; a benchmark has a default.",
-        show_default=False,
+    option(
+        "--prop", "What to compute, such as 'Pmax=? [ F \"goal\" ]'; a benchmark has a default.", "PROPERTY"
     ),
 ]
-Discount = Annotated[
-    float | None,
-    typer.Option(
-        "--discount", metavar="GAMMA", help="Discount rewards: the meaning of 'C'.", show_default=False
-    ),
-]
+Discount = Annotated[float | None, option("--discount", "Discount rewards: the meaning of 'C'.", "GAMMA")]
 TerminalReward = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--terminal-reward",
-        metavar="NAME",
-        help="The reward structure whose state rewards are the values of target states.",
-        show_default=False,
+        "The reward structure whose state rewards are the values of target states.",
+        "NAME",
     ),
 ]
 LtlTranslator = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--ltl-translator",
-        metavar="COMMAND",
-        help="Let this command translate LTL: a formula on its standard input, or in place of {} among its "
+        "Let this command translate LTL: a formula on its standard input, or in place of {} among its "
         "arguments, a deterministic automaton in HOA on its standard output. It is believed.",
-        show_default=False,
+        "COMMAND",
     ),
 ]
 AssumeSupport = Annotated[
     float | None,
-    typer.Option(
-        "--assume-support",
-        metavar="EPS",
-        help="Nature cannot cut transitions: lower bounds of 0 become EPS.",
-        show_default=False,
-    ),
+    option("--assume-support", "Nature cannot cut transitions: lower bounds of 0 become EPS.", "EPS"),
 ]
 CostRange = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--cost-range",
-        metavar="LOW,HIGH",
-        help="Observed costs (a column 'cost') lie between these two numbers: parameters in rewards are "
+        "Observed costs (a column 'cost') lie between these two numbers: parameters in rewards are "
         "learned from them.",
-        show_default=False,
+        "LOW,HIGH",
     ),
 ]
 CostSd = Annotated[
     float | None,
-    typer.Option(
+    option(
         "--cost-sd",
-        metavar="S",
-        help="In place of --cost-range: a bound on the standard deviation of a cost, given state and action.",
-        show_default=False,
+        "In place of --cost-range: a bound on the standard deviation of a cost, given state and action.",
+        "S",
     ),
 ]
 CoupledGap = Annotated[
     float | None,
-    typer.Option(
+    option(
         "--coupled-gap",
-        metavar="SHARE",
-        help="With --sets coupled: stop when at most this share of the interval is without witnesses (0.02).",
-        show_default=False,
+        "With --sets coupled: stop when at most this share of the interval is without witnesses (0.02).",
+        "SHARE",
     ),
 ]
 Data = Annotated[
     list[str],
-    typer.Option(
+    option(
         "--data",
-        metavar="FILE|DIR|'*.csv'|s3://…|-",
-        help="Logs of steps or tables of counts: .csv, .jsonl (also .gz, .zst), .parquet, .arrow; patterns, "
+        "Logs of steps or tables of counts: .csv, .jsonl (also .gz, .zst), .parquet, .arrow; patterns, "
         "directories, object stores, - for standard input, or minari:NAME; read in the order given.",
-        show_default=False,
+        "FILE|DIR|'*.csv'|s3://…|-",
     ),
 ]
 States = Annotated[
-    StatesOption | None,
-    typer.Option(
+    StateNames | None,
+    option(
         "--states",
-        help="How the log names states, where its columns leave that open: by the model's index, its "
+        "How the log names states, where its columns leave that open: by the model's index, its "
         "variables, or its author's own names.",
-        show_default=False,
     ),
 ]
 Columns = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--columns",
-        metavar='"wear=level, wear\'=next_level, action=cmd"',
-        help="Which column is what; 'step=' uses none, 'next_state=' takes the next row's state.",
-        show_default=False,
+        "Which column is what; 'step=' uses none, 'next_state=' takes the next row's state.",
+        '"wear=level, wear\'=next_level, action=cmd"',
     ),
 ]
 Map = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--map",
-        metavar="'action: 0=repair, 1=run'",
-        help="What values mean in the model: names, or other units ('wear: *10').",
-        show_default=False,
+        "What values mean in the model: names, or other units ('wear: *10').",
+        "'action: 0=repair, 1=run'",
     ),
 ]
 Design = Annotated[
     DesignOption | None,
-    typer.Option(
+    option(
         "--design",
-        help="How the data were collected: under a policy fixed in advance (fixed), with draws per choice "
+        "How the data were collected: under a policy fixed in advance (fixed), with draws per choice "
         "fixed in advance (generative), or neither (adaptive, assumed where nothing is said).",
-        show_default=False,
     ),
 ]
 PlannedEpisodes = Annotated[
     int | None,
-    typer.Option(
-        "--planned-episodes",
-        metavar="N",
-        min=1,
-        help="How many episodes were planned before the first one.",
-        show_default=False,
-    ),
+    option("--planned-episodes", "How many episodes were planned before the first one.", "N", min=1),
 ]
 Since = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--since",
-        metavar="EVENT",
-        help="Leave out the events before this one: after a change, numbered as 'watch' prints them.",
-        show_default=False,
+        "Leave out the events before this one: after a change, numbered as 'watch' prints them.",
+        "EVENT",
     ),
 ]
-Window = Annotated[
-    int | None,
-    typer.Option(
-        "--window", metavar="N", min=1, help="Leave out all but the last N events.", show_default=False
-    ),
-]
+Window = Annotated[int | None, option("--window", "Leave out all but the last N events.", "N", min=1)]
 ChosenAt = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--chosen-at",
-        metavar="EVENT",
-        help="With --since and --window: how many events had been seen when that was decided, e.g. that of "
+        "With --since and --window: how many events had been seen when that was decided, e.g. that of "
         "an alarm; 0: it was planned. Else the confidence is nominal.",
-        show_default=False,
+        "EVENT",
     ),
 ]
 DataFormatName = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--data-format",
-        metavar="csv|jsonl|parquet|arrow",
-        help="What the data are where names do not say it, also csv.gz and the like.",
-        show_default=False,
+        "What the data are where names do not say it, also csv.gz and the like.",
+        "csv|jsonl|parquet|arrow",
     ),
 ]
 SkipInvalid = Annotated[
     bool,
-    typer.Option(
+    option(
         "--skip-invalid",
-        help="Drop rows that cannot be read or that the model excludes, and count them; the confidence is "
+        "Drop rows that cannot be read or that the model excludes, and count them; the confidence is "
         "then nominal.",
     ),
 ]
 EngineName = Annotated[
     str,
-    typer.Option(
+    option(
         "--engine",
-        metavar="local|dask|dask://HOST:PORT",
-        help="Where the log is counted: by this machine's cores, or by the workers of a Dask cluster, which "
+        "Where the log is counted: by this machine's cores, or by the workers of a Dask cluster, which "
         "must see the same files.",
+        "local|dask|dask://HOST:PORT",
     ),
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--scheduler",
-        metavar="HOST:PORT",
-        help="With --engine dask: a scheduler that is running; else workers start on this machine.",
-        show_default=False,
+        "With --engine dask: a scheduler that is running; else workers start on this machine.",
+        "HOST:PORT",
     ),
 ]
 Device = Annotated[
     DeviceName,
-    typer.Option(
+    option(
         "--device",
-        help="Where values are computed: the CPU, or a GPU (needs tightrope[gpu]), as in --device cuda.",
+        "Where values are computed: the CPU, or a GPU (needs tightrope[gpu]), as in --device cuda.",
     ),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--threads",
-        metavar="N",
-        help="Threads that compute values on the CPU: one per core, at most 8, unless given. The same number "
+        "Threads that compute values on the CPU: one per core, at most 8, unless given. The same number "
         "gives the same digits.",
-        show_default=False,
+        "N",
     ),
 ]
+Precision = Annotated[float, option("--precision", "How closely values are computed (relative).", "EPS")]
+TimeLimit = Annotated[float | None, option("--time-limit", "Stop refining after so long.", "SECONDS")]
+CertificateFile = Annotated[
+    Path | None, option("--certificate", "Write a certificate for 'tightrope verify'.", "FILE")
+]
+Env = Annotated[str | None, option("--env", "Step a Gymnasium environment.", "MODULE:FACTORY")]
+ConvertObs = Annotated[str | None, option("--convert-obs", "Its observations to states.", "MODULE:FUNCTION")]
+Actions = Annotated[str | None, option("--actions", "The names of its actions 0, 1, ….", "A,B,…")]
 Overwrite = Annotated[
     bool,
-    typer.Option(
+    option(
         "--overwrite",
-        help="Replace files that exist and that tightrope did not write, too; directories stay protected.",
+        "Replace files that exist and that tightrope did not write, too; directories stay protected.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, nothing else.")]
+Json = Annotated[bool, option("--json", "Print one JSON object on stdout, nothing else.")]
 
 
 def require_coupled(gap: float | None, is_coupled: bool) -> None:

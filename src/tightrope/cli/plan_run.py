@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from tightrope.cli.log_source import LogRequest, about_log, print_reading
-from tightrope.cli.options import parse_constants, require_coupled
+from tightrope.cli.log_source import about_log, print_reading
+from tightrope.cli.options import require_coupled
 from tightrope.cli.output import print_facts, print_json, print_table, warn
-from tightrope.cli.phases import phase_progress
+from tightrope.cli.progress import phase_progress
 from tightrope.cli.subject import load_subject
 from tightrope.errors import CannotCertify
 from tightrope.formats.documents.files import SignatureDraws
@@ -27,31 +26,13 @@ from tightrope.numerics.text import interval_text, text_above
 from tightrope.statistics.estimates import check_delta
 from tightrope.uncertainty.sets import SetsKind
 
+if TYPE_CHECKING:
+    from tightrope.cli.plan import Request
+
 MOST_ROWS = 8
 """Signatures that are listed, those with most draws."""
 MOST_TEXT = 40
 """Characters of an expression that are shown."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """The options of the command; `words` go to `plan` as they are."""
-
-    model: str
-    log: LogRequest
-    prop: str | None
-    const: list[str] | None
-    param: str | None
-    domain: str | None
-    discount: float | None
-    terminal_reward: str | None
-    delta: float
-    gap: str | None
-    policy: str | None
-    within_cap: int | None
-    words: dict[str, Any]
-    output: Path | None
-    json: bool
 
 
 def run(asked: Request) -> None:
@@ -62,21 +43,14 @@ def run(asked: Request) -> None:
     require_coupled(words.get("coupled_gap"), words.get("sets") is SetsKind.COUPLED)
     Target.of(asked.gap, words.get("optimality"), words.get("above"), words.get("budget"))
     claimed = None if asked.output is None else claim_plan(asked.output)
-    files = asked.log.files()
-    subject = load_subject(
-        asked.model,
-        parse_constants(asked.const),
-        asked.prop,
-        asked.param,
-        asked.domain,
-        asked.discount,
-        asked.terminal_reward,
-    )
+    log = asked.reading.request(asked.data)
+    files = log.files()
+    subject = load_subject(asked)
     given = None if asked.policy is None else read_policy(asked.policy, subject.model.structure)
     cap = asked.within_cap
     if cap is None and subject.loaded.benchmark is not None:
         cap = subject.loaded.benchmark.episode_cap
-    reading = asked.log.read(subject.model, files)
+    reading = log.read(subject.model, files)
     with phase_progress() as progress:
         found = plan(
             subject.problem,
@@ -91,7 +65,7 @@ def run(asked: Request) -> None:
     for missing in reading.counts.design.censored:
         warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
     document = plan_document(found, asked.model)
-    document.data = about_log(asked.log, files, reading)
+    document.data = about_log(log, files, reading)
     document.seconds = round(time.perf_counter() - begin, 6)
     if asked.output is not None:
         document.output = str(asked.output)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli.options import Json, Overwrite
+from tightrope.cli.options import Json, Overwrite, option
 from tightrope.cli.output import print_json
 
 
@@ -17,51 +17,25 @@ def report(
         typer.Argument(
             metavar="RESULT",
             help="A directory written by learn -o or plan -o, or its result.json or plan.json.",
-            show_default=False,
         ),
     ],
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="The page; report.html beside the result by default.",
-            show_default=False,
-        ),
+        Path | None, option("-o --output", "The page; report.html beside the result by default.", "FILE")
     ] = None,
     beside: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--with",
-            metavar="RESULT",
-            help="Another result on the same model, to compare regions and values; repeatable.",
-            show_default=False,
+        option(
+            "--with", "Another result on the same model, to compare regions and values; repeatable.", "RESULT"
         ),
     ] = None,
     certificate: Annotated[
-        Path | None,
-        typer.Option(
-            "--certificate",
-            metavar="FILE",
-            help="The certificate of the result, whose digest is shown.",
-            show_default=False,
-        ),
+        Path | None, option("--certificate", "The certificate of the result, whose digest is shown.", "FILE")
     ] = None,
     figures: Annotated[
-        Path | None,
-        typer.Option(
-            "--figures", metavar="DIR", help="Also write every figure as PDF, for papers.", show_default=False
-        ),
+        Path | None, option("--figures", "Also write every figure as PDF, for papers.", "DIR")
     ] = None,
     picture: Annotated[
-        Path | None,
-        typer.Option(
-            "--picture",
-            metavar="FILE",
-            help="Also write one picture of the result (.png, .pdf or .svg).",
-            show_default=False,
-        ),
+        Path | None, option("--picture", "Also write one picture of the result (.png, .pdf or .svg).", "FILE")
     ] = None,
     overwrite: Overwrite = False,
     json: Json = False,

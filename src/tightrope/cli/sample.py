@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from tightrope.cli import options
 from tightrope.cli.model_source import LoadedModel, load_model
-from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param, Prop, parse_constants
+from tightrope.cli.options import option, parse_constants
 from tightrope.cli.output import group, print_facts, print_json, warn
 from tightrope.cli.questions import read_properties
+from tightrope.cli.records import ModelOptions, refuse_options, takes
 from tightrope.cli.sample_setting import (
     DEFAULT_CAP,
     UNIFORM,
@@ -22,8 +22,7 @@ from tightrope.cli.sample_setting import (
     setting_of,
     simulator_at,
 )
-from tightrope.cli.sample_timed import TimedSample, sample_timed
-from tightrope.cli.timed_model import refuse_options
+from tightrope.cli.sample_timed import sample_timed
 from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
 from tightrope.loading import is_continuous
@@ -37,114 +36,94 @@ if TYPE_CHECKING:
     from tightrope.formats.policy import Policy
 
 
-def sample(
-    model: Model,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="A .parquet or .csv file.", show_default=False),
-    ] = None,
-    episodes: Annotated[
-        int | None, typer.Option("--episodes", metavar="N", min=1, help="Number of trajectories.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="Same seed, same data.")] = 0,
-    at: At = None,
-    prop: Prop = None,
-    const: Const = None,
-    param: Param = None,
-    domain: Domain = None,
+@dataclass(frozen=True, kw_only=True)
+class Request(ModelOptions):
+    """The options of the command."""
+
+    output: Annotated[Path | None, option("-o --output", "A .parquet or .csv file.", "FILE")] = None
+    episodes: Annotated[int | None, option("--episodes", "Number of trajectories.", "N", min=1)] = None
+    seed: Annotated[int, option("--seed", "Same seed, same data.", "S", min=0)] = 0
+    at: options.At = None
+    prop: options.Prop = None
     policy: Annotated[
         str,
-        typer.Option(
+        option(
             "--policy",
-            metavar="FILE|PLAN|uniform",
-            help="Which choices to take; of a plan's directory, one of its policies per episode.",
+            "Which choices to take; of a plan's directory, one of its policies per episode.",
+            "FILE|PLAN|uniform",
         ),
-    ] = UNIFORM,
+    ] = UNIFORM
     bet_on: Annotated[
         list[Path] | None,
-        typer.Option(
+        option(
             "--bet-on",
-            metavar="FILE",
-            help="A policy that 'learn --region slab' shall bet on, recorded before the data come.",
-            show_default=False,
+            "A policy that 'learn --region slab' shall bet on, recorded before the data come.",
+            "FILE",
         ),
-    ] = None,
+    ] = None
     cap: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--cap",
-            metavar="STEPS",
+            f"Steps after which an episode is cut off ({DEFAULT_CAP}, or a benchmark's own).",
+            "STEPS",
             min=1,
-            help=f"Steps after which an episode is cut off ({DEFAULT_CAP}, or a benchmark's own).",
-            show_default=False,
         ),
-    ] = None,
+    ] = None
     watched: Annotated[
-        float | None,
-        typer.Option(
-            "--time",
-            metavar="T",
-            help="In continuous time: for how long each episode is watched.",
-            show_default=False,
-        ),
-    ] = None,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="One row per step instead of one row per counted transition.")
-    ] = False,
+        float | None, option("--time", "In continuous time: for how long each episode is watched.", "T")
+    ] = None
+    raw: Annotated[bool, option("--raw", "One row per step instead of one row per counted transition.")] = (
+        False
+    )
     costs: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--costs",
-            metavar="exact|two-point:A,B|uniform:W|normal:S",
-            help="With --raw: a column 'cost' with the reward of each step, and noise around it.",
-            show_default=False,
+            "With --raw: a column 'cost' with the reward of each step, and noise around it.",
+            "exact|two-point:A,B|uniform:W|normal:S",
         ),
-    ] = None,
+    ] = None
     generative: Annotated[
-        int | None,
-        typer.Option("--generative", metavar="N", min=1, help="N draws from every choice, no trajectories."),
-    ] = None,
+        int | None, option("--generative", "N draws from every choice, no trajectories.", "N", min=1)
+    ] = None
     draws: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--draws",
-            metavar="FILE",
-            help="As many draws of each choice as this table says ('plan --generative' writes one).",
-            show_default=False,
+            "As many draws of each choice as this table says ('plan --generative' writes one).",
+            "FILE",
         ),
-    ] = None,
+    ] = None
     states: Annotated[
         StateForm | None,
-        typer.Option(
+        option(
             "--states",
-            help="Write states by index (the default) or by the model's variables; with --env, 'index' also "
+            "Write states by index (the default) or by the model's variables; with --env, 'index' also "
             "says that observed numbers are indices of states.",
-            show_default=False,
         ),
-    ] = None,
-    env: Annotated[
-        str | None,
-        typer.Option("--env", metavar="MODULE:FACTORY", help="Step a Gymnasium environment instead."),
-    ] = None,
-    convert_obs: Annotated[
-        str | None,
-        typer.Option("--convert-obs", metavar="MODULE:FUNCTION", help="Its observations to states."),
-    ] = None,
-    actions: Annotated[
-        str | None, typer.Option("--actions", metavar="A,B,…", help="The names of its actions 0, 1, ….")
-    ] = None,
+    ] = None
+    env: options.Env = None
+    convert_obs: options.ConvertObs = None
+    actions: options.Actions = None
     append: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--append",
-            metavar="FILE",
-            help="Put the episodes after those of this file; both together are written to -o, or back to it.",
-            show_default=False,
+            "Put the episodes after those of this file; both together are written to -o, or back to it.",
+            "FILE",
         ),
-    ] = None,
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
+    ] = None
+    overwrite: options.Overwrite = False
+    json: options.Json = False
+
+
+NOT_TIMED = "prop bet_on raw generative draws states env convert_obs actions append"
+"""Options that do not go with chains in continuous time."""
+
+
+@takes(Request)
+def sample(asked: Request) -> None:
     """Simulate a model at a point and write what was seen.
 
     An episode ends as soon as the property is decided, in an absorbing state, or at the cap. The file
@@ -152,25 +131,18 @@ def sample(
 
     Example: tightrope sample 'bench:betting(50)' --episodes 100000 --seed 1 -o data.parquet
     """
-    if is_continuous(model):
-        given: dict[str, object] = {
-            "--prop": prop,
-            "--bet-on": bet_on,
-            "--raw": raw,
-            "--generative": generative,
-            "--draws": draws,
-        }
-        given |= {"--states": states, "--env": env, "--convert-obs": convert_obs, "--actions": actions}
-        refuse_options({**given, "--append": append, "--policy": None if policy == UNIFORM else policy})
-        if output is None or episodes is None or watched is None:
+    if is_continuous(asked.model):
+        refuse_options(asked, NOT_TIMED)
+        if asked.policy != UNIFORM:
+            refuse_options(asked, "policy")
+        if asked.output is None or asked.episodes is None or asked.watched is None:
             raise InputError(
                 "a chain in continuous time is sampled with --episodes N, --time T and -o FILE",
                 hint="such as --episodes 100 --time 50 -o log.csv",
             )
-        asked_for = TimedSample(model, const, param, domain, at, episodes, seed, watched, cap)
-        sample_timed(asked_for, output, overwrite, json)
+        sample_timed(asked, asked.output, asked.episodes, asked.watched)
         return
-    if watched is not None:
+    if asked.watched is not None:
         raise InputError(
             "--time is about chains in continuous time", hint="--cap bounds the steps of an episode"
         )
@@ -181,79 +153,97 @@ def sample(
     from tightrope.formats.table.data_table import is_parquet
     from tightrope.formats.written_by import DATA
 
-    output = output or append
+    output = asked.output or asked.append
     if output is None:
         raise InputError("no file is named to write to", hint="add -o FILE, such as -o data.parquet")
     is_parquet(output)
-    claimed = claim_file(output, DATA, overwrite)
-    if append is not None and (episodes is None or raw or env is not None or bet_on):
+    claimed = claim_file(output, DATA, asked.overwrite)
+    if asked.append is not None and (
+        asked.episodes is None or asked.raw or asked.env is not None or asked.bet_on
+    ):
         raise InputError("--append goes with --episodes alone: not with --raw, --env or --bet-on")
-    if sum(given is not None for given in (episodes, generative, draws)) != 1:
+    if sum(given is not None for given in (asked.episodes, asked.generative, asked.draws)) != 1:
         raise InputError("give one of --episodes N, --generative N and --draws FILE")
-    if raw and (episodes is None or env is not None):
+    if asked.raw and (asked.episodes is None or asked.env is not None):
         raise InputError(
             "--raw goes with simulated trajectories only, not with --generative, --draws or --env"
         )
-    if costs is not None and not raw:
+    if asked.costs is not None and not asked.raw:
         raise InputError("--costs goes with --raw: a cost belongs to a step", hint="add --raw")
-    if env is not None and episodes is None:
+    if asked.env is not None and asked.episodes is None:
         raise InputError("--env goes with --episodes, not with --generative or --draws")
-    constants = parse_constants(const)
-    asked = read_properties([] if prop is None else [prop])
-    loaded = load_model(model, asked.model_constants(constants), param, domain)
-    mixture = None if policy == UNIFORM else _read_mixture(policy, loaded)
-    if mixture is not None and (raw or env is not None or episodes is None):
+    constants = parse_constants(asked.const)
+    properties = read_properties([] if asked.prop is None else [asked.prop])
+    loaded = load_model(asked.model, properties.model_constants(constants), asked.param, asked.domain)
+    mixture = None if asked.policy == UNIFORM else _read_mixture(asked.policy, loaded)
+    if mixture is not None and (asked.raw or asked.env is not None or asked.episodes is None):
         raise InputError(
             "--policy names a plan, one of whose policies is drawn per simulated episode: that goes with "
             "--episodes, without --raw and --env",
-            hint=f"name one policy, such as {policy}/exploration-policy.json",
+            hint=f"name one policy, such as {asked.policy}/exploration-policy.json",
         )
-    setting = setting_of(loaded, asked, constants, cap, UNIFORM if mixture is not None else policy)
-    planned = None if draws is None else _read_draws(draws, loaded)
-    extra = {"source": model, "seed": seed, "policy": policy, "cap": setting.cap, "property": setting.text}
+    setting = setting_of(
+        loaded, properties, constants, asked.cap, UNIFORM if mixture is not None else asked.policy
+    )
+    planned = None if asked.draws is None else _read_draws(asked.draws, loaded)
+    extra = {
+        "source": asked.model,
+        "seed": asked.seed,
+        "policy": asked.policy,
+        "cap": setting.cap,
+        "property": setting.text,
+    }
     if setting.policy is not None:
         extra["policy_sha256"] = setting.policy.digest
-    _refuse_controller(setting, append, env)
+    _refuse_controller(setting, asked.append, asked.env)
     begin = time.perf_counter()
-    written = states or StateForm.INDEX
-    if env is not None:
-        shown = _Shown(env, convert_obs, actions, states)
-        counts = _plan_bets(_step_environment(loaded, setting, shown, episodes, seed), loaded, bet_on)
+    written = asked.states or StateForm.INDEX
+    if asked.env is not None:
+        shown = _Shown(asked.env, asked.convert_obs, asked.actions, asked.states)
+        counts = _plan_bets(
+            _step_environment(loaded, setting, shown, asked.episodes, asked.seed), loaded, asked.bet_on
+        )
         claimed.check()
-        write_counts(output, counts, loaded.model.structure, states=written, extra={**extra, "env": env})
+        write_counts(
+            output, counts, loaded.model.structure, states=written, extra={**extra, "env": asked.env}
+        )
     else:
-        simulator, point = simulator_at(loaded, setting, at)
+        simulator, point = simulator_at(loaded, setting, asked.at)
         extra["at"] = point
         walker: Simulator | SteeredSimulator | MixedEpisodes = simulator
         if mixture is not None:
             assert isinstance(simulator, Simulator)
             walker = MixedEpisodes(simulator, *mixture)
         if planned is not None:
-            counts = simulator.generative(planned.per_choice, seed)
+            counts = simulator.generative(planned.per_choice, asked.seed)
             counts = replace(counts, design=replace(counts.design, planned_from=planned.planned_from))
-            extra["draws"] = str(draws)
-        elif episodes is None:
-            counts = simulator.generative(generative or 0, seed)
-        elif append is not None:
-            counts = _append(append, loaded, walker, episodes, seed)
-            extra["appended_to"] = str(append)
+            extra["draws"] = str(asked.draws)
+        elif asked.episodes is None:
+            counts = simulator.generative(asked.generative or 0, asked.seed)
+        elif asked.append is not None:
+            counts = _append(asked.append, loaded, walker, asked.episodes, asked.seed)
+            extra["appended_to"] = str(asked.append)
         else:
-            counts = walker.episodes(episodes, seed)
+            counts = walker.episodes(asked.episodes, asked.seed)
             origin = setting.policy if mixture is None else mixture[1][0]
             if origin is not None:  # whoever chose it may have looked at data
                 counts = replace(counts, design=replace(counts.design, planned_from=origin.digest))
-        counts = _plan_bets(counts, loaded, bet_on)
+        counts = _plan_bets(counts, loaded, asked.bet_on)
         claimed.check()
         structure = loaded.model.structure
-        if raw and episodes is not None:
-            blocks = simulator.trajectories(episodes, seed)
-            drawn = None if costs is None else cost_source(costs, loaded, asked, constants, at, seed)
-            if costs is not None:
-                extra["costs"] = costs
+        if asked.raw and asked.episodes is not None:
+            blocks = simulator.trajectories(asked.episodes, asked.seed)
+            drawn = (
+                None
+                if asked.costs is None
+                else cost_source(asked.costs, loaded, properties, constants, asked.at, asked.seed)
+            )
+            if asked.costs is not None:
+                extra["costs"] = asked.costs
             write_trajectories(output, blocks, counts, structure, states=written, extra=extra, costs=drawn)
         else:
             write_counts(output, counts, structure, states=written, extra=extra)
-    _report(model, output, counts, time.perf_counter() - begin, setting, json)
+    _report(asked.model, output, counts, time.perf_counter() - begin, setting, asked.json)
 
 
 def _refuse_controller(setting: Setting, append: Path | None, env: str | None) -> None:

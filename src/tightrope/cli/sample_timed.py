@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,29 +11,15 @@ from tightrope.cli.timed_model import load_timed
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
+    from tightrope.cli.sample import Request
     from tightrope.model.structure import Structure
 
 DEFAULT_CAP = 1_000_000
 """Jumps after which an episode is cut off, where --cap does not say otherwise."""
 
 
-@dataclass(frozen=True)
-class TimedSample:
-    """What is simulated: the model by its name and options, where, how often and how long."""
-
-    source: str
-    const: Sequence[str] | None
-    param: str | None
-    domain: str | None
-    at: str | None
-    episodes: int
-    seed: int
-    time: float
-    cap: int | None
-
-
-def sample_timed(asked: TimedSample, output: Path, overwrite: bool, json: bool) -> None:
-    """Simulate and write."""
+def sample_timed(asked: Request, output: Path, episodes: int, duration: float) -> None:
+    """Simulate so many episodes of this duration, and write their jumps."""
     from tightrope.data.timed_simulator import simulate_times
     from tightrope.formats.documents.answers import SampleAnswer
     from tightrope.formats.output_file import claim_file
@@ -45,15 +29,15 @@ def sample_timed(asked: TimedSample, output: Path, overwrite: bool, json: bool) 
     from tightrope.studies.instance import decimal_text
 
     is_parquet(output)
-    if not 0 < asked.time < float("inf"):
-        raise InputError(f"--time is {asked.time}, not a positive time")
-    claimed = claim_file(output, DATA, overwrite)
-    loaded = load_timed(asked.source, asked.const, asked.param, asked.domain, quiet=True)
+    if not 0 < duration < float("inf"):
+        raise InputError(f"--time is {duration}, not a positive time")
+    claimed = claim_file(output, DATA, asked.overwrite)
+    loaded = load_timed(asked.model, asked.const, asked.param, asked.domain, quiet=True)
     point = loaded.point(asked.at)
     chain = loaded.model.instantiate(point)
     begin = time.perf_counter()
     cap = DEFAULT_CAP if asked.cap is None else asked.cap
-    rows = simulate_times(chain, asked.episodes, asked.seed, asked.time, cap)
+    rows = simulate_times(chain, episodes, asked.seed, duration, cap)
     types, columns = _state_columns(loaded.model.structure)
     table = {
         "episode": rows.episode,
@@ -63,19 +47,19 @@ def sample_timed(asked: TimedSample, output: Path, overwrite: bool, json: bool) 
     names = loaded.model.parameters.names
     metadata = {
         "rows": "times",
-        "source": asked.source,
+        "source": asked.model,
         "seed": asked.seed,
-        "time": asked.time,
+        "time": duration,
         "cap": cap,
         "at": {name: decimal_text(value) for name, value in zip(names, point, strict=True)},
     }
     claimed.check()
     write_table(output, {"episode": int, "time": float, **types}, [table], metadata)
     seconds = time.perf_counter() - begin
-    if json:
+    if asked.json:
         print_json(
             SampleAnswer(
-                episodes=asked.episodes,
+                episodes=episodes,
                 steps=rows.jumps,
                 seconds=round(seconds, 6),
                 design="trajectories",
@@ -87,12 +71,12 @@ def sample_timed(asked: TimedSample, output: Path, overwrite: bool, json: bool) 
         )
         return
     facts = [
-        ("episodes", f"{group(asked.episodes)}, each watched for {asked.time:g}"),
+        ("episodes", f"{group(episodes)}, each watched for {duration:g}"),
         ("jumps", group(rows.jumps)),
         ("file", str(output)),
         ("seconds", f"{seconds:.3g}"),
     ]
-    print_facts(asked.source, facts)
+    print_facts(asked.model, facts)
 
 
 def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, Any]]:

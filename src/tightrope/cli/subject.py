@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tightrope.answering.product_problem import ProductProblem, is_temporal, product_problem
 from tightrope.cli.model_source import LoadedModel, load_model
+from tightrope.cli.options import parse_constants
 from tightrope.cli.output import warn
 from tightrope.cli.questions import read_properties
+from tightrope.cli.records import SubjectOptions
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.properties.question import Question
@@ -42,22 +43,14 @@ class Subject:
         return {n: decimal_text(v) for n, v in zip(self.model.parameters.names, point, strict=True)}
 
 
-def load_subject(
-    source: str,
-    constants: Mapping[str, str],
-    prop: str | None,
-    param: str | None,
-    domain: str | None,
-    discount: float | None,
-    terminal_reward: str | None,
-    temporal: bool = False,
-) -> Subject:
+def load_subject(asked: SubjectOptions, temporal: bool = False) -> Subject:
     """Load the model and the question; refuse models without parameters and questions without a value.
 
     `temporal`: formulas of LTL are wanted as well."""
-    properties = read_properties([] if prop is None else [prop])
-    loaded = load_model(source, properties.model_constants(constants), param, domain)
-    parts = properties.parts(loaded, constants, discount, terminal_reward)
+    constants = parse_constants(asked.const)
+    properties = read_properties([] if asked.prop is None else [asked.prop])
+    loaded = load_model(asked.model, properties.model_constants(constants), asked.param, asked.domain)
+    parts = properties.parts(loaded, constants, asked.discount, asked.terminal_reward)
     if len(parts) != 1:
         raise InputError(f"learning goes with one property, not {len(parts)}")
     one, product = parts[0], None
@@ -74,7 +67,7 @@ def load_subject(
         )
     if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
         raise InputError(
-            f"{source} has no parameters: there is nothing to learn about it",
+            f"{asked.model} has no parameters: there is nothing to learn about it",
             hint="'tightrope check' computes the values of such a model",
         )
-    return Subject(source, loaded, loaded.model, question, product)
+    return Subject(asked.model, loaded, loaded.model, question, product)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -74,10 +74,3 @@ def load_embedded(request: ModelRequest, at: str | None, files: Sequence[Propert
     timed = TimedModel(request.source, read.model, 0.0)
     chain = embed(read.model.instantiate(timed.point(at)))
     return LoadedModel(chain, time.perf_counter() - begin, None)
-
-
-def refuse_options(given: Mapping[str, object], why: str = "it does not go with continuous time") -> None:
-    """Options that make no sense for these models, in words."""
-    for option, value in given.items():
-        if value is not None and value is not False:
-            raise InputError(f"{option}: {why}", hint=f"leave {option} out")

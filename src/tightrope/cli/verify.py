@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,27 +15,10 @@ from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import Loaded, load
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.verdict import Verdict
-from tightrope.cli.options import (
-    MODEL_HELP,
-    At,
-    Columns,
-    Const,
-    DataFormatName,
-    Design,
-    Discount,
-    Domain,
-    Json,
-    LtlTranslator,
-    Map,
-    Param,
-    PlannedEpisodes,
-    Prop,
-    SkipInvalid,
-    States,
-    TerminalReward,
-    parse_constants,
-)
+from tightrope.cli import options
+from tightrope.cli.options import option
 from tightrope.cli.output import print_json, print_table
+from tightrope.cli.records import DesignedLogOptions, list_given, takes
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.documents.answers import CheckedFacts, VerifyAnswer
 from tightrope.formats.documents.outcome import Span
@@ -42,45 +26,37 @@ from tightrope.numerics.text import interval_text
 from tightrope.proof.verification import compare, readings, tied
 
 
-def verify(
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The options of the command."""
+
     certificate: Annotated[
-        Path,
-        typer.Argument(metavar="CERTIFICATE", help="A file written by --certificate.", show_default=False),
-    ],
+        Path, typer.Argument(metavar="CERTIFICATE", help="A file written by --certificate.")
+    ]
     model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", metavar="MODEL", help=f"Is it about this model? {MODEL_HELP}", show_default=False
-        ),
-    ] = None,
-    prop: Prop = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option("--data", metavar="FILE", help="Is it about these data?", show_default=False),
-    ] = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option("--policy", metavar="FILE", help="Is it about this policy?", show_default=False),
-    ] = None,
-    at: At = None,
-    const: Const = None,
-    param: Param = None,
-    domain: Domain = None,
-    discount: Discount = None,
-    terminal_reward: TerminalReward = None,
-    ltl_translator: LtlTranslator = None,
-    states: States = None,
-    columns: Columns = None,
-    value_maps: Map = None,
-    design: Design = None,
-    planned_episodes: PlannedEpisodes = None,
-    data_format: DataFormatName = None,
-    skip_invalid: SkipInvalid = False,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Check in exact rationals; for small models.")
-    ] = False,
-    json: Json = False,
-) -> None:
+        str | None, option("--model", f"Is it about this model? {options.MODEL_HELP}", "MODEL")
+    ] = None
+    prop: options.Prop = None
+    data: Annotated[list[str] | None, option("--data", "Is it about these data?", "FILE")] = None
+    policy: Annotated[Path | None, option("--policy", "Is it about this policy?", "FILE")] = None
+    at: options.At = None
+    const: options.Const = None
+    param: options.Param = None
+    domain: options.Domain = None
+    discount: options.Discount = None
+    terminal_reward: options.TerminalReward = None
+    ltl_translator: options.LtlTranslator = None
+    exact: Annotated[bool, option("--exact", "Check in exact rationals; for small models.")] = False
+    json: options.Json = False
+    reading: DesignedLogOptions
+
+
+MODEL_WORDS = "prop data policy at const param domain discount terminal_reward ltl_translator"
+"""Options that say something about the user's own model."""
+
+
+@takes(Request)
+def verify(asked: Request) -> None:
     """Re-check a certificate, by a program that shares no code with the solver or with learning.
 
     Of a value, every inequality behind the bounds is checked again. Of a learned result, also the way from
@@ -93,68 +69,31 @@ def verify(
     Example: tightrope verify betting.cert --model 'bench:betting(50)' --data data.parquet
     """
     begin = time.perf_counter()
-    rest = {
-        "--prop": prop,
-        "--data": data,
-        "--policy": policy,
-        "--at": at,
-        "--const": const,
-        "--param": param,
-        "--domain": domain,
-        "--discount": discount,
-        "--terminal-reward": terminal_reward,
-        "--ltl-translator": ltl_translator,
-    }
-    if model is None and (given := [name for name, value in rest.items() if value is not None]):
+    if asked.model is None and (given := list_given(asked, MODEL_WORDS)):
         raise InputError(f"{given[0]} goes with --model: it says something about a model of yours")
-    reading = {
-        "--states": states,
-        "--columns": columns,
-        "--map": value_maps,
-        "--design": design,
-        "--planned-episodes": planned_episodes,
-        "--data-format": data_format,
-        "--skip-invalid": skip_invalid or None,
-    }
-    if data is None and (given := [name for name, value in reading.items() if value is not None]):
+    if asked.data is None and (given := list_given(asked.reading)):
         raise InputError(f"{given[0]} goes with --data: it says how data are read")
-    loaded = load(certificate)
+    loaded = load(asked.certificate)
     bound, words = None, tuple[str, ...]()
-    if model is not None:
-        from tightrope.cli.log_source import LogRequest
-        from tightrope.cli.verify_own import Sources, own_problem
-        from tightrope.data.read_options import ReadOptions
+    if asked.model is not None:
+        from tightrope.cli.verify_own import own_problem
 
-        log = None
-        if data is not None:
-            options = ReadOptions(
-                states=None if states is None else states.value,
-                columns=columns,
-                maps=value_maps,
-                design=None if design is None else design.value,
-                planned_episodes=planned_episodes,
-                skip_invalid=skip_invalid,
-                format=data_format,
-            )
-            log = LogRequest(tuple(data), options)
-        known = parse_constants(const)
-        sources = Sources(model, prop, at, param, domain, discount, terminal_reward, known, ltl_translator)
-        law = loaded.certificate.problem.law
-        own = own_problem(sources, log, policy, law == "point")
+        at_point = loaded.certificate.problem.law == "point"
+        own = own_problem(asked, asked.model, at_point)
         bound, trouble = compare(loaded.certificate, own)
         words = readings(loaded.certificate, own)
         if trouble is not None:
-            if json:
+            if asked.json:
                 print_json(_about_something_else(bound, trouble, loaded, time.perf_counter() - begin))
             raise CannotCertify(trouble)
-    verdict = check(loaded.certificate, RATIONAL if exact else LONGDOUBLE)
+    verdict = check(loaded.certificate, RATIONAL if asked.exact else LONGDOUBLE)
     verdict = verdict if bound is None else tied(verdict, bound, words)
-    if json:
+    if asked.json:
         print_json(_answer(verdict, loaded, time.perf_counter() - begin))
     else:
-        _print(certificate, verdict, loaded)
+        _print(asked.certificate, verdict, loaded)
     if not verdict.valid:
-        raise CannotCertify(f"{certificate} does not prove its claim")
+        raise CannotCertify(f"{asked.certificate} does not prove its claim")
 
 
 def _answer(verdict: Verdict, loaded: Loaded, seconds: float) -> VerifyAnswer:

@@ -7,20 +7,13 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli.options import Json
+from tightrope.cli.options import Json, option
 from tightrope.cli.output import print_json, say
 
 
 def warmup(
     jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            metavar="N",
-            min=1,
-            help="Processes at once; one per core by default.",
-            show_default=False,
-        ),
+        int | None, option("--jobs", "Processes at once; one per core by default.", "N", min=1)
     ] = None,
     json: Json = False,
 ) -> None:

@@ -2,96 +2,79 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from tightrope.cli.options import (
-    MODEL_HELP,
-    Columns,
-    Const,
-    DataFormatName,
-    Domain,
-    Json,
-    Map,
-    Param,
-    SkipInvalid,
-    States,
-    TerminalReward,
-)
+from tightrope.cli import options
+from tightrope.cli.options import option
+from tightrope.cli.records import LogOptions, ModelOptions, takes
+from tightrope.errors import InputError
 
 
-def watch(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, show_default=False)],
+@dataclass(frozen=True, kw_only=True)
+class Request(ModelOptions):
+    """The options of the command."""
+
     data: Annotated[
         list[str],
-        typer.Option(
-            "--data",
-            "-d",
-            metavar="LOG",
-            help="Files, patterns or directories, read in the order given; - takes JSON lines from "
+        option(
+            "--data -d",
+            "Files, patterns or directories, read in the order given; - takes JSON lines from "
             "standard input as they come.",
-            show_default=False,
+            "LOG",
         ),
-    ],
-    alpha: Annotated[
-        float, typer.Option("--alpha", metavar="A", help="The probability that a false alarm is ever raised.")
-    ] = 0.001,
+    ]
+    alpha: Annotated[float, option("--alpha", "The probability that a false alarm is ever raised.", "A")] = (
+        0.001
+    )
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on while files grow or are added, until interrupted.")
-    ] = False,
+        bool, option("--follow -f", "Go on while files grow or are added, until interrupted.")
+    ] = False
     every: Annotated[
         int,
-        typer.Option(
+        option(
             "--every",
-            metavar="N",
-            help="Report after so many events; 0: in the end, and while following what is new.",
+            "Report after so many events; 0: in the end, and while following what is new.",
+            "N",
             min=0,
         ),
-    ] = 0,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop at the first alarm.")] = False,
+    ] = 0
+    stop: Annotated[bool, option("--stop", "Stop at the first alarm.")] = False
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--checkpoint",
-            metavar="FILE",
-            help="Keep what is known here after every report, and go on from it where it exists.",
-            show_default=False,
+            "Keep what is known here after every report, and go on from it where it exists.",
+            "FILE",
         ),
-    ] = None,
+    ] = None
     result: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--result",
-            metavar="DIR",
-            help="Watch as well whether returns agree with what this result promises of its policy.",
-            show_default=False,
+            "Watch as well whether returns agree with what this result promises of its policy.",
+            "DIR",
         ),
-    ] = None,
+    ] = None
     policy: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--policy",
-            metavar="FILE",
-            help="The policy that the result was given ('learn --policy'), in place of its own.",
-            show_default=False,
+            "The policy that the result was given ('learn --policy'), in place of its own.",
+            "FILE",
         ),
-    ] = None,
+    ] = None
     strict: Annotated[
-        bool, typer.Option("--strict", help="A transition that the model excludes is an error, no alarm.")
-    ] = False,
-    const: Const = None,
-    param: Param = None,
-    domain: Domain = None,
-    terminal_reward: TerminalReward = None,
-    states: States = None,
-    columns: Columns = None,
-    value_maps: Map = None,
-    data_format: DataFormatName = None,
-    skip_invalid: SkipInvalid = False,
-    json: Json = False,
-) -> None:
+        bool, option("--strict", "A transition that the model excludes is an error, no alarm.")
+    ] = False
+    terminal_reward: options.TerminalReward = None
+    json: options.Json = False
+    reading: LogOptions
+
+
+@takes(Request)
+def watch(asked: Request) -> None:
     """Say whether data still fit a model, while they come in, and what has changed where they do not.
 
     The evidence is an e-value: under the model, whatever its parameters are and whatever policy collects the
@@ -106,24 +89,11 @@ def watch(
 
     Example: tightrope watch model.prism --data runs/ --follow --every 10000 --checkpoint watch.npz
     """
-    from tightrope.cli.watch_promise import PromiseRequest
-    from tightrope.cli.watch_run import WatchRequest, run
-    from tightrope.data.read_options import ReadOptions
-    from tightrope.errors import InputError
+    from tightrope.cli.watch_run import run
 
-    options = ReadOptions(
-        states=None if states is None else states.value,
-        columns=columns,
-        maps=value_maps,
-        skip_invalid=skip_invalid,
-        format=data_format,
-    )
-    if result is None and (policy is not None or terminal_reward is not None):
+    if asked.result is None and (asked.policy is not None or asked.terminal_reward is not None):
         raise InputError(
             "--policy and --terminal-reward say whose returns are watched, but there is no promise",
             hint="add --result DIR, a result of 'tightrope learn … -o DIR'",
         )
-    promise = None if result is None else PromiseRequest(result, policy, const, terminal_reward)
-    subject = (model, const, param, domain)
-    places = tuple(data)
-    run(WatchRequest(subject, places, options, alpha, follow, every, stop, checkpoint, strict, json, promise))
+    run(asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.options import parse_constants
@@ -16,15 +17,8 @@ from tightrope.numerics.text import bound_text
 from tightrope.prism.properties.question import Question
 from tightrope.report.saved import SavedResult, load_result
 
-
-@dataclass(frozen=True)
-class PromiseRequest:
-    """The options that say which promise: a result, and the policy if it is not the result's own."""
-
-    result: Path
-    policy: str | None
-    const: list[str] | None
-    terminal_reward: str | None
+if TYPE_CHECKING:
+    from tightrope.cli.watch import Request
 
 
 @dataclass(frozen=True)
@@ -36,11 +30,11 @@ class Promised:
     nominal: bool
 
 
-def read_promise(asked: PromiseRequest, loaded: LoadedModel) -> Promised:
+def read_promise(asked: Request, directory: Path, loaded: LoadedModel) -> Promised:
     """The promise that a result makes about its robust policy, or about the policy that it was given."""
     model = loaded.model
     assert isinstance(model, ParametricMDP)
-    result = load_result(asked.result, model=model)
+    result = load_result(directory, model=model)
     document = result.document
     span, name = result.interval, "the robust policy"
     policy = result.policy if asked.policy is None else read_policy(asked.policy, model.structure)
@@ -67,7 +61,7 @@ def read_promise(asked: PromiseRequest, loaded: LoadedModel) -> Promised:
     return Promised(promise, words, not result.ledger.holds)
 
 
-def _question(asked: PromiseRequest, loaded: LoadedModel, result: SavedResult) -> Question:
+def _question(asked: Request, loaded: LoadedModel, result: SavedResult) -> Question:
     """The result's property on the model."""
     document = result.document
     own = loaded.benchmark is not None and loaded.benchmark.property_text == document.question

@@ -6,17 +6,15 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from tightrope.cli.model_source import load_model
 from tightrope.cli.output import print_json
-from tightrope.cli.watch_promise import Promised, PromiseRequest, read_promise
+from tightrope.cli.watch_promise import Promised, read_promise
 from tightrope.cli.watch_words import describe_dropped, print_suspects, returns_verdict, verdict
 from tightrope.data.event_stream import Events, Excluded, split_at_excluded
-from tightrope.data.read_options import ReadOptions
 from tightrope.errors import InputError
 from tightrope.formats.atomic import check_target
 from tightrope.formats.documents.outcome import MovedFacts, SeenFacts, SuspectFacts
@@ -28,6 +26,9 @@ from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import PromiseWatch
 from tightrope.monitoring.suspects import Suspect
 
+if TYPE_CHECKING:
+    from tightrope.cli.watch import Request
+
 ALARM = 1
 PAUSE = 0.5
 """Seconds between looks at a log that grows."""
@@ -35,42 +36,27 @@ PAUSE = 0.5
 SHOWN = 5
 
 
-@dataclass(frozen=True)
-class WatchRequest:
-    """The options of the command."""
-
-    subject: tuple[str, list[str] | None, str | None, str | None]
-    places: tuple[str, ...]
-    options: ReadOptions
-    alpha: float
-    follow: bool
-    every: int
-    stop: bool
-    checkpoint: Path | None
-    strict: bool
-    json: bool
-    promise: PromiseRequest | None = None
-
-
 class AlarmRaised(Exception):
     """The first alarm, where the user wants to stop there."""
 
 
-def run(asked: WatchRequest) -> None:
+def run(asked: Request) -> None:
     """Watch the log; leaves with code 1 where there is an alarm."""
-    asked.options.check()
-    loaded = load_model(*asked.subject)
+    request = asked.reading.request(asked.data)
+    places, options = request.places, request.options
+    options.check()
+    loaded = load_model(asked.model, asked.const, asked.param, asked.domain)
     model = loaded.model
     if not isinstance(model, ParametricMDP):
         raise InputError(
             "watch needs a model with parameters",
             hint="declare what is not known as an undefined constant: const double p;",
         )
-    promised = None if asked.promise is None else read_promise(asked.promise, loaded)
+    promised = None if asked.result is None else read_promise(asked, asked.result, loaded)
     monitor = Monitor(model, alpha=asked.alpha if promised is None else 0.5 * asked.alpha)
     returns = None if promised is None else PromiseWatch(model.structure, promised.promise, 0.5 * asked.alpha)
-    log = Following(asked.places, model.structure, asked.options, asked.strict, promised is not None)
-    if "-" in asked.places and (len(asked.places) > 1 or asked.checkpoint is not None):
+    log = Following(places, model.structure, options, asked.strict, promised is not None)
+    if "-" in places and (len(places) > 1 or asked.checkpoint is not None):
         raise InputError("standard input stands alone: it can neither be joined with files nor read again")
     if asked.checkpoint is not None:
         check_target(asked.checkpoint)
@@ -100,7 +86,7 @@ class _Watching:
 
     def __init__(
         self,
-        asked: WatchRequest,
+        asked: Request,
         monitor: Monitor,
         log: Following,
         promised: Promised | None = None,

@@ -35,8 +35,7 @@ from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
 from tightrope.learning.learn import learn
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.run import OnlineRun, Truth
-from tightrope.learning.online.sources import SimulatedEpisodes
+from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
 from tightrope.problem import Problem
 from tightrope.studies.suite import load, parse_bench, question
 

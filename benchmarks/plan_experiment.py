@@ -42,8 +42,7 @@ from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
 from tightrope.learning.online.exploration import Explore
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.run import OnlineRun, Truth
-from tightrope.learning.online.sources import SimulatedEpisodes
+from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
 from tightrope.solver.solve import solve
 
 DELTA = 0.001

@@ -9,8 +9,7 @@ from learning_cases import Case, case
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.run import Truth
-from tightrope.learning.online.sources import SimulatedEpisodes
+from tightrope.learning.online.run import SimulatedEpisodes, Truth
 from tightrope.model.builder import build_from_function
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -26,8 +26,7 @@ from tightrope.proof.verification import Own, compare
 from tightrope.statistics.bet_schedule import schedule
 from tightrope.statistics.bets import Ends
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.scales import scales
-from tightrope.statistics.slab import Levels
+from tightrope.statistics.slab import Levels, scales
 
 PLAIN, PRODUCTS = "betting(3)", "glider(3,3)"
 KINDS = {

@@ -24,8 +24,7 @@ from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.proof.problem import to_domain
 from tightrope.statistics.confidence_sequence import beta_binomial
 from tightrope.statistics.equalities import solve_equalities
-from tightrope.statistics.intervals import clopper_pearson, hoeffding
-from tightrope.statistics.weissman import weissman_radius
+from tightrope.statistics.intervals import clopper_pearson, hoeffding, weissman_radius
 
 METHODS = {"clopper-pearson": clopper_pearson, "hoeffding": hoeffding, "beta-binomial": beta_binomial}
 

@@ -16,8 +16,7 @@ from tightrope.data.environments import SteppedEnvironment
 from tightrope.formats.policy import read_policy
 from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.run import OnlineRun
-from tightrope.learning.online.sources import EnvironmentEpisodes
+from tightrope.learning.online.run import EnvironmentEpisodes, OnlineRun
 from tightrope.prism.load import load_prism
 from tightrope.problem import Problem
 

@@ -18,8 +18,7 @@ from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
 from tightrope.learning.online.exploration import Exploration, GapTarget
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.run import OnlineRun
-from tightrope.learning.online.sources import SimulatedEpisodes
+from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes
 from tightrope.learning.result import Interval
 from tightrope.problem import Problem
 

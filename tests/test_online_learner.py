@@ -19,8 +19,7 @@ from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
 from tightrope.learning.learn import learn
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.run import OnlineRun, Truth
-from tightrope.learning.online.sources import SimulatedEpisodes
+from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
 from tightrope.learning.options import WITHOUT_REGION, LearnOptions
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem

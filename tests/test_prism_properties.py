@@ -16,7 +16,7 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Definitions
 from tightrope.prism.parse.parser import parse_model, parse_properties
-from tightrope.prism.properties.resolve import PropertyOptions, ask, constants_for_model, pick, resolve
+from tightrope.prism.properties.resolve import PropertyOptions, ask, pick, resolve
 
 MAX, MIN = Direction.MAX, Direction.MIN
 X = np.array([0, 1, 2, 3, 1], dtype=np.int32)
@@ -230,7 +230,6 @@ def test_property_constants_come_from_const() -> None:
     given = {"k": "7", "u": "1/3", "N": "4"}
     question = resolve(file.properties[0], file, CHAIN, PropertyOptions(constants=given))
     assert (question.objective.upper_steps, question.threshold) == (7, Fraction(1, 3))
-    assert constants_for_model(given, file) == {"N": "4"}
 
 
 def test_properties_are_picked_by_name_or_number() -> None:

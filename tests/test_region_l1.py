@@ -15,8 +15,8 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.region.bounds import expression_bounds
 from tightrope.region.build import l1_region
 from tightrope.region.region import RegionKind
+from tightrope.statistics.intervals import weissman_radius
 from tightrope.statistics.ledger import Assumption
-from tightrope.statistics.weissman import weissman_radius
 
 F = Fraction
 P, Q = Polynomial.variable(0), Polynomial.variable(1)

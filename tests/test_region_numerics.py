@@ -13,7 +13,7 @@ from region_reference import exact_vertices
 from tightrope.errors import InputError
 from tightrope.numerics.cone_program import ConeProgram
 from tightrope.numerics.linear_program import LinearProgram, LinearStatus, dual_bounds, proves_empty
-from tightrope.numerics.rounding import down, largest_over_box, outward, product, sum_bounds, up
+from tightrope.numerics.rounding import down, largest_over_box, outward, product, up
 
 F = Fraction
 SMALL = st.floats(-4, 4, allow_subnormal=False)
@@ -24,17 +24,13 @@ def exact_dot(a: np.ndarray, x: np.ndarray) -> Fraction:
 
 
 @given(st.lists(st.tuples(SMALL, SMALL), min_size=1, max_size=12))
-def test_products_and_sums_lie_within_their_error(pairs: list[tuple[float, float]]) -> None:
+def test_products_lie_within_their_error(pairs: list[tuple[float, float]]) -> None:
     left = np.array([[a for a, _ in pairs]])
     right = np.array([[b] for _, b in pairs])
     value, error = product(left, right)
     low, high = outward(value, error)
     exact = exact_dot(left[0], right[:, 0])
     assert F(float(low[0, 0])) <= exact <= F(float(high[0, 0]))
-    terms = np.array([a for a, _ in pairs])
-    total = sum((F(float(t)) for t in terms), F(0))
-    below, above = sum_bounds(terms, np.zeros(len(terms)))
-    assert F(below) <= total <= F(above)
     assert down(1.0) < 1.0 < up(1.0)
 
 

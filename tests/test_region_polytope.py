@@ -15,8 +15,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
 from tightrope.region.bounds import expression_bounds, parameter_box
-from tightrope.region.build import polytope_region
-from tightrope.region.conflict import irreducible
+from tightrope.region.build import irreducible, polytope_region
 from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.region.lazy_program import bound_by_programs
 from tightrope.region.polytope import Polytope

@@ -29,8 +29,8 @@ from tightrope.model.ranges import ranges_over_box
 from tightrope.proof.certificate_file import save_certificate
 from tightrope.proof.problem import to_problem
 from tightrope.proof.solved import to_certificate
-from tightrope.report.before import ranges_before_data
 from tightrope.report.draw_regions import pairs_of
+from tightrope.report.draw_widths import ranges_before_data
 from tightrope.report.policy_map import MOST_BINS, PolicyMap, Variable, read_policy_map
 from tightrope.report.question_words import question_sentence
 from tightrope.report.regions import regions_beside

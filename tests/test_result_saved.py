@@ -19,7 +19,7 @@ import tightrope as tr
 from cases.coins import counted, two_coins
 from report_cases import STORED
 from tightrope.formats.documents.coding import to_text
-from tightrope.report.small_figure import small_figure
+from tightrope.report.plotting import small_figure
 
 PROPERTY = 'Pmax=? [ F "won" ]'
 

@@ -22,14 +22,13 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.betting import GRID, Table, shorten, with_the_domains_help
 from tightrope.region.bounds import expression_bounds
 from tightrope.region.build import slab_region
-from tightrope.region.slab_rows import line_below, row_of
+from tightrope.region.slab import line_below, row_of
 from tightrope.statistics.bet_schedule import schedule
 from tightrope.statistics.bets import Ends
 from tightrope.statistics.coordinates import Coordinates, _substitute
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.scales import allowance, best_shares, scales
-from tightrope.statistics.slab import Levels, place_bets
+from tightrope.statistics.slab import Levels, allowance, best_shares, place_bets, scales
 
 PRODUCTS, PLAIN = "glider(5,5)", "betting(4)"
 EPISODES = 2000

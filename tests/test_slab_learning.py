@@ -25,7 +25,7 @@ from tightrope.learning.options import LearnOptions
 from tightrope.problem import Problem
 from tightrope.proof.learned import certificate_of
 from tightrope.statistics.bet_schedule import count_planned_episodes, schedule
-from tightrope.statistics.scales import scales
+from tightrope.statistics.slab import scales
 
 NAME, DELTA = "betting(8)", 0.01
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.statistics.confidence_sequence import beta_binomial
-from tightrope.statistics.intervals import clopper_pearson, hoeffding
-from tightrope.statistics.weissman import weissman_radius
+from tightrope.statistics.intervals import clopper_pearson, hoeffding, weissman_radius
 
 
 def at_least(k: int, n: int, p: Fraction) -> Fraction:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from size_table import infer_optima, sizes_table
+
 from tightrope.studies.families import FAMILIES
-from tightrope.studies.overview import infer_optima, sizes_table
 from tightrope.studies.published import NOTES
 from tightrope.studies.suite import parse_bench
 

@@ -16,14 +16,14 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.solver.solve import solve
 from tightrope.solver.solve_sets import solve_sets
-from tightrope.uncertainty.correspondence import (
+from tightrope.uncertainty.sets import expression, rectangular
+from uncertain_as_parametric import (
     domain_region,
     from_halfspaces,
     from_intervals,
     from_vertices,
     is_rectangular,
 )
-from tightrope.uncertainty.sets import expression, rectangular
 
 F = Fraction
 MIN, MAX = Direction.MIN, Direction.MAX

@@ -170,13 +170,13 @@ def is_markov_automaton(source: str) -> bool:
     path = Path(source)
     if source.startswith(BENCHMARK) or plain_suffix(path) != ".drn" or not path.is_file():
         return False
-    from tightrope.formats.drn.read_automaton import is_automaton
+    from tightrope.formats.drn.read import is_automaton
 
     return is_automaton(path)
 
 
 def _read_automaton(request: ModelRequest, path: Path) -> MarkovAutomaton:
-    from tightrope.formats.drn.read_automaton import read_automaton_drn
+    from tightrope.formats.drn.read import read_automaton_drn
 
     if not request.untimed:
         raise InputError(

@@ -32,7 +32,7 @@ from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Filter, Multi, Property, PropertyFile, ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Expression
 from tightrope.prism.properties.resolve import PropertyOptions, pick
-from tightrope.prism.properties.timeless import refuse_time
+from tightrope.prism.properties.shape import refuse_time
 from tightrope.problem import Model, constant_texts, require_model
 from tightrope.solver.solution import width
 from tightrope.solver.solve import Limits

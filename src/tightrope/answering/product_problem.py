@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tightrope.answering.temporal import Reachability, Translator, reach_by_progression, sought_formula
-from tightrope.automata.hoa_write import hoa_text
+from tightrope.automata.external import hoa_text
 from tightrope.automata.lifting import every_transition, first_copy, lift_model, lift_reward
 from tightrope.automata.product import Letters, Product, product_of
 from tightrope.automata.strategy import controller_rows

@@ -47,7 +47,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.prism.properties.question import Question
 from tightrope.prism.properties.resolve import resolve
-from tightrope.prism.properties.timeless import refuse_time
+from tightrope.prism.properties.shape import refuse_time
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.workspace import Workspace
 

@@ -24,8 +24,7 @@ from tightrope.learning.document import Setting, document
 from tightrope.learning.online.drift_guard import drift_answer
 from tightrope.learning.online.journal import LIVE, Journal, claim_run
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.run import OnlineRun, Truth
-from tightrope.learning.online.sources import EnvironmentEpisodes, SimulatedEpisodes, Source
+from tightrope.learning.online.run import EnvironmentEpisodes, OnlineRun, SimulatedEpisodes, Source, Truth
 from tightrope.learning.online.update import CERTIFIED
 from tightrope.learning.products import observed
 from tightrope.learning.result import LearningResult

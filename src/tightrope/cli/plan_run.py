@@ -18,8 +18,7 @@ from tightrope.formats.documents.files import SignatureDraws
 from tightrope.formats.documents.plan import LABEL
 from tightrope.formats.policy import read_policy
 from tightrope.learning.plan.answer import GIVEN, Plan, PlanStatus, Strategy, round_forecast
-from tightrope.learning.plan.document import DRAWS_FILE, POLICY_FILE, plan_document
-from tightrope.learning.plan.files import claim_plan, write_plan
+from tightrope.learning.plan.document import DRAWS_FILE, POLICY_FILE, claim_plan, plan_document, write_plan
 from tightrope.learning.plan.plan import plan
 from tightrope.learning.plan.target import Aim, Target
 from tightrope.numerics.text import interval_text, text_above

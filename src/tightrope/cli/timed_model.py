@@ -64,7 +64,7 @@ def load_timed(
 def load_embedded(request: ModelRequest, at: str | None, files: Sequence[PropertyFile]) -> LoadedModel:
     """The jumps of a chain at a point, which certificates are about; what speaks of time is refused."""
     from tightrope.continuous.discrete import embed
-    from tightrope.prism.properties.timeless import EMBEDDED, refuse_time
+    from tightrope.prism.properties.shape import EMBEDDED, refuse_time
 
     for file in files:
         refuse_time(file, EMBEDDED)

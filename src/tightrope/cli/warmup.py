@@ -1,14 +1,159 @@
-"""`tightrope warmup`: compile all kernels ahead, on all cores."""
+"""`tightrope warmup`: compile all kernels ahead, on all cores.
+
+It runs small examples of every command, each in its own process. They go through the commands themselves, so
+that every kernel is compiled for the very types of arrays that it meets later. The first one alone comes
+before the others: it has the kernels that all of them share.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import tempfile
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tightrope.cli.options import Json, option
 from tightrope.cli.output import print_json, say
+from tightrope.errors import CannotCertify
+
+ACYCLIC, CYCLIC, JOINT, CAPPED = (
+    "bench:rover(4,4)",
+    "bench:aircraft(4,4)",
+    "bench:parallel(2)",
+    "bench:glider(3,3)",
+)
+FILES = {
+    "walk.prism": """mdp
+module walk
+  s : [0..3] init 0;
+  [go] s=0 -> [0.2,0.6] : (s'=1) + [0.3,0.7] : (s'=0) + [0.05,0.2] : (s'=2);
+  [go] s=1 -> [0.5,0.8] : (s'=3) + [0.2,0.5] : (s'=0);
+  [no] s<2 -> 0.5 : (s'=0) + 0.5 : (s'=2);
+endmodule
+rewards "cost" [go] true : 1; [no] true : 2; endrewards
+label "goal" = s=3;
+""",
+    "deep.prism": """mdp
+module line
+  x : [0..900] init 0;
+  [go] x<900 -> 0.5 : (x'=x+1) + 0.5 : (x'=x);
+  [on] x<900 -> (x'=x+1);
+endmodule
+module beside
+  y : [0..1] init 0;
+  [go] true -> 0.9 : (y'=1-y) + 0.1 : (y'=y);
+endmodule
+label "goal" = x=900;
+""",
+    "rates.prism": """ctmc
+module machine
+  s : [0..2] init 0;
+  [] s=0 -> 2 : (s'=1);
+  [] s=1 -> 1 : (s'=0) + 0.5 : (s'=2);
+endmodule
+label "goal" = s=2;
+""",
+}
+"""Models with cycles under intervals, deep and narrow ones, in continuous time."""
+
+Examples = tuple[tuple[str, ...], ...]
+EXAMPLES: dict[str, Examples] = {
+    "learning": (
+        ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
+        ("learn", ACYCLIC, "--data", "data.parquet", "-o", "out"),
+    ),
+    "cyclic models": (
+        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ F "goal" ]', "--certificate", "c"),
+        ("check", "walk.prism", "--prop", 'Pminmax=? [ F "goal" ]'),
+        ("check", "walk.prism", "--prop", 'R{"cost"}minmax=? [ F "goal" ]'),
+        ("check", "walk.prism", "--prop", 'R{"cost"}maxmin=? [ C<=5 ]'),
+        ("verify", "c"),
+    ),
+    "rectangular sets and certificates": (
+        ("sample", JOINT, "--episodes", "200", "-o", "data.parquet"),
+        ("learn", JOINT, "--data", "data.parquet", "--certificate", "c", "--sets", "rectangular"),
+        ("verify", "c"),
+    ),
+    "other sets": (
+        ("sample", CYCLIC, "--episodes", "200", "--raw", "-o", "data.csv"),
+        ("watch", CYCLIC, "--data", "data.csv"),
+        (
+            "learn",
+            CYCLIC,
+            "--data",
+            "data.csv",
+            "--region",
+            "polytope",
+            "--sets",
+            "all",
+            "--time-limit",
+            "60",
+        ),
+    ),
+    "plans": (
+        ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
+        ("plan", ACYCLIC, "--data", "data.parquet", "--gap", "5%"),
+        ("sample", ACYCLIC, "--generative", "2", "-o", "draws.parquet"),
+        ("sample", CAPPED, "--episodes", "50", "-o", "capped.parquet"),
+        ("plan", CAPPED, "--data", "capped.parquet", "--budget", "100"),
+    ),
+    "deep models": (("check", "deep.prism", "--prop", 'Pmin=? [ F "goal" ]'),),
+    "formulas": (
+        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ G F "goal" ]'),
+        ("check", "walk.prism", "--prop", 'Pminmax=? [ G F "goal" ]'),
+        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ F P>0.1 [ X "goal" ] ]'),
+    ),
+    "continuous time": (("check", "rates.prism", "--prop", 'P=? [ F<=2 "goal" ]'),),
+    "online": (
+        ("online", ACYCLIC, "--episodes", "20", "--sets", "expression"),
+        ("online", CYCLIC, "--episodes", "20", "--sets", "tied", "--region", "polytope"),
+    ),
+}
+"""Neighbours have few kernels in common: what two processes compile at the same time is compiled twice."""
+
+
+def warm_up(jobs: int | None = None) -> Iterator[tuple[str, int, int, int]]:
+    """Run all examples; after each its name, how many are done, how many there are, and kernels compiled."""
+    names = list(EXAMPLES)
+    workers = jobs or len(os.sched_getaffinity(0))
+    with ProcessPoolExecutor(min(workers, len(names)), mp_context=get_context("spawn")) as pool:
+        yield names[0], 1, len(names), pool.submit(run_example, names[0]).result()
+        waiting = {pool.submit(run_example, name): name for name in names[1:]}
+        for done, future in enumerate(as_completed(waiting), start=2):
+            yield waiting[future], done, len(names), future.result()
+
+
+def run_example(name: str) -> int:
+    """Run one example in a directory of its own; the number of kernels that were compiled."""
+    from numba.core import event
+
+    from tightrope.cli.app import run
+
+    before = os.getcwd()
+    said = io.StringIO()
+    with event.install_recorder("numba:compile") as compiled, tempfile.TemporaryDirectory() as folder:
+        try:
+            os.chdir(folder)
+            for file, text in FILES.items():
+                Path(file).write_text(text, encoding="utf-8")
+            for command in EXAMPLES[name]:
+                with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                    code = run(command)
+                if code not in (0, 1):
+                    raise CannotCertify(
+                        f"the example 'tightrope {' '.join(command)}' failed: {said.getvalue()}"
+                    )
+        finally:
+            os.chdir(before)
+    return sum(entry.is_start for _, entry in compiled.buffer)
 
 
 def warmup(
@@ -25,8 +170,6 @@ def warmup(
 
     Example: tightrope warmup
     """
-    from tightrope.cli.warmup_run import warm_up
-
     begin = time.perf_counter()
     compiled = 0
     for name, done, total, kernels in warm_up(jobs):

@@ -28,8 +28,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.coupled.affine import affine_at
 from tightrope.coupled.chain import Chain
+from tightrope.coupled.frame import affine_at
 from tightrope.coupled.linear_systems import ErrorSystem, solve_polynomials
 from tightrope.coupled.rows import Affine, Polynomials, apply_rows, error_rows
 from tightrope.numerics.arrays import BoolArray, FloatArray

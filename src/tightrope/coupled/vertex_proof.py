@@ -28,10 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tightrope.coupled.affine import affine_at
 from tightrope.coupled.chain import Chain
 from tightrope.coupled.extremes import MOST_PAIRED
-from tightrope.coupled.frame import Frame
+from tightrope.coupled.frame import Frame, affine_at
 from tightrope.coupled.linear_systems import ErrorSystem
 from tightrope.coupled.rows import Affine, visits
 from tightrope.coupled.taylor import TaylorModel, expand

@@ -3,6 +3,21 @@
 Parts whose first row number is known beforehand (Parquet) are spread over threads; kernels and Arrow
 release the interpreter. Text files follow each other, for their rows can only be numbered after those
 before.
+
+What is missing from a log (`describe_missing`) may have been left out because of how it came out. An outcome
+that is not in the data is a visit with an unknown outcome. Where whether it is there depends on what it was,
+the outcomes that are there are no draws from the model any more, and no confidence statement holds for them;
+nobody but who collected the data can know that it does not. So the following make the confidence nominal:
+
+* rows that were dropped because they could not be read or explained;
+* steps that are missing within an episode or at its beginning;
+* actions whose outcome the log does not have, where the model allows more than one;
+* episodes that stop without a word of their end, in a log that marks ends, unless they stop in a state that
+  nothing leaves or all at the same length, the longest of all: a cap.
+
+No loss is: an episode that was truncated after complete steps, the end of a log (but for its very last
+action, where visits were fixed in advance, or where more data follow: `SamplingDesign.open_end`), and an
+action without alternatives in its outcome.
 """
 
 from __future__ import annotations
@@ -10,18 +25,27 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tightrope.data.accumulator import BatchAccumulator
 from tightrope.data.batches import Batches, batch_ends
-from tightrope.data.censoring import censored
 from tightrope.data.column_names import COST, EPISODE, STEP, TIME
 from tightrope.data.costs import CostSums
 from tightrope.data.counting import count_part
 from tightrope.data.design import SamplingDesign
-from tightrope.data.follow import EPISODES, GAPS, START_HIGH, START_LOW
+from tightrope.data.follow import (
+    EPISODES,
+    GAPS,
+    LONGEST,
+    MISSING,
+    OPEN_ENDS,
+    OPEN_LONGEST,
+    OPEN_SHORTEST,
+    START_HIGH,
+    START_LOW,
+)
 from tightrope.data.intake import Intake
 from tightrope.data.likely import likely_reading
 from tightrope.data.partial import Joined, Partial
@@ -30,6 +54,34 @@ from tightrope.data.sorting import count_sorted, times_fall
 from tightrope.errors import InputError, Location
 from tightrope.formats.table.data_table import DataTable
 from tightrope.numerics.arrays import OffsetArray
+
+
+def describe_missing(
+    dropped: Mapping[str, int], notes: OffsetArray, lost: int, late_starts: int = 0
+) -> tuple[str, ...]:
+    """What is missing, one phrase each; nothing where nothing is."""
+    found = []
+    if dropped:
+        rows = sum(dropped.values())
+        reasons = ", ".join(f"{times} {reason}" for reason, times in sorted(dropped.items()))
+        found.append(f"{rows:,} {_plural(rows, 'row was', 'rows were')} dropped ({reasons})")
+    if notes[GAPS]:
+        steps = int(notes[MISSING])
+        found.append(f"{steps:,} {_plural(steps, 'step is', 'steps are')} missing within episodes")
+    if late_starts:
+        found.append(f"{late_starts:,} {_plural(late_starts, 'episode begins', 'episodes begin')} late")
+    if lost:
+        found.append(f"{lost:,} {_plural(lost, 'action has', 'actions have')} no outcome in the log")
+    is_cap = notes[OPEN_SHORTEST] == notes[OPEN_LONGEST] == notes[LONGEST]
+    if notes[OPEN_ENDS] and not is_cap:
+        stops = int(notes[OPEN_ENDS])
+        found.append(f"{stops:,} {_plural(stops, 'episode stops', 'episodes stop')} without an end")
+    return tuple(found)
+
+
+def _plural(number: int, one: str, many: str) -> str:
+    return one if number == 1 else many
+
 
 OUT_OF_ORDER = "rows are out of order"
 """How the note on rows begins that were sorted before they were counted."""
@@ -155,7 +207,7 @@ def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None) -> Log
     batches = joined.accumulator.finish(_batches_of_episodes(plan, stated))
     count = batches.total(plan.structure.transitions)
     episodes = joined.episodes if _follows_episodes(plan) else None
-    missing = censored(joined.dropped, joined.notes, joined.lost)
+    missing = describe_missing(joined.dropped, joined.notes, joined.lost)
     costs = joined.costs.sums() if COST in roles else None
     found = (count, batches, joined.rows, joined.dropped, episodes, missing)
     return LogCounts(*found, open_end=joined.open_end, costs=costs)
@@ -177,7 +229,7 @@ def _table_of(plan: ReadPlan, location: Location | None) -> int:
 
 def _count_sorted(plan: ReadPlan) -> LogCounts:
     found = count_sorted(plan)
-    missing = censored(found.dropped, found.notes, found.lost, found.late_starts)
+    missing = describe_missing(found.dropped, found.notes, found.lost, found.late_starts)
     episodes = int(found.notes[EPISODES])
     how = f"{OUT_OF_ORDER}: {found.how}"
     about = (found.count, found.batches, found.rows, found.dropped, episodes, missing)

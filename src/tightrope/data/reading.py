@@ -30,16 +30,14 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.log_counts import OUT_OF_ORDER, LogCounts, ReadProgress, count_log
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.read_plan import ReadPlan
-from tightrope.data.recent import Kept
-from tightrope.data.recent_events import keep_recent
+from tightrope.data.recent import Kept, keep_recent
 from tightrope.data.row_columns import RowColumns, find_columns
 from tightrope.data.state_form import StateForm, StateNames
 from tightrope.data.table_counts import count_table
 from tightrope.data.value_maps import ValueMap, parse_maps
 from tightrope.errors import InputError, Location, check_keywords, describe
-from tightrope.formats.table.data_table import DataTable
+from tightrope.formats.table.data_table import DataTable, Metadata
 from tightrope.formats.table.files import DataFile
-from tightrope.formats.table.metadata import Metadata
 from tightrope.formats.table.opening import is_table, open_table, open_tables
 from tightrope.model.structure import Structure
 from tightrope.numerics.record import Facts, Record
@@ -162,7 +160,7 @@ def read_data(
     if isinstance(data, Iterator) and not is_table(data):
         data, batches = _look_at(data)
     if not isinstance(data, str | Path | bytes) and not is_table(data) and not (batches or _are_places(data)):
-        from tightrope.data.episode_counts import count_episodes
+        from tightrope.data.steps import count_episodes
 
         return _of_episodes(*count_episodes(data, model.structure, model.hash(), asked), asked)
     return _of_tables(open_tables(data, asked.format), model, asked, progress)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.data.censoring import censored
 from tightrope.data.column_names import BATCH, COUNT
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.follow import no_notes
 from tightrope.data.intake import Intake
-from tightrope.data.log_counts import LogCounts, ReadProgress, explain
+from tightrope.data.log_counts import LogCounts, ReadProgress, describe_missing, explain
 from tightrope.data.read_plan import ReadPlan
 from tightrope.errors import InputError, Location
 from tightrope.formats.table.columns import whole_numbers
@@ -72,7 +71,7 @@ def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
         batch if batched else None,
         batches=_read_stated_batches(table, batch) if batched else None,
     )
-    missing = censored(intake.dropped, no_notes(), 0)
+    missing = describe_missing(intake.dropped, no_notes(), 0)
     return LogCounts(counts.transition, counts.batches, intake.rows, intake.dropped, None, missing)
 
 

@@ -1,8 +1,17 @@
 """Policies of a model: a choice per state, a probability per choice, or a choice per state and step.
 
 One class for all that the package takes and gives. What it can be made of: `tightrope.formats.policy_given`;
-its files: `tightrope.formats.policy_write` and `tightrope.formats.policy_read`; its tables:
-`tightrope.formats.policy_table`.
+its files: `tightrope.formats.policy_write` and `tightrope.formats.policy_read`.
+
+As a table a policy has a row per state and choice that may be taken there:
+
+| column | holds |
+|---|---|
+| the variables, or `state` | the state (`tightrope.formats.table.frames`) |
+| `from_step` | from which step on this row holds, for policies that depend on the step |
+| `action` | the name of the action |
+| `choice` | the number of the choice within its state, counted from 0 |
+| `probability` | how likely it is taken there |
 """
 
 from __future__ import annotations
@@ -19,9 +28,8 @@ import numpy.typing as npt
 from tightrope.errors import InputError, describe
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.policy_given import Said, read_given, refuse_other_model
-from tightrope.formats.policy_table import policy_table
 from tightrope.formats.policy_write import write_policy
-from tightrope.formats.table.frames import to_pandas
+from tightrope.formats.table.frames import action_column, to_pandas, with_states
 from tightrope.model.find_state import find_state, index_or_state, is_whole, show_action
 from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import Structure
@@ -318,3 +326,20 @@ def _check_weights(structure: Structure, weight: FloatArray) -> None:
 
 def _shares(taken: dict[str, float]) -> str:
     return ", ".join(f"{name or '[]'} {share:.3g}" for name, share in taken.items())
+
+
+def policy_table(policy: Policy) -> Any:
+    """The pyarrow table."""
+    structure, runs = policy.structure, policy.steps
+    columns: dict[str, Any] = {}
+    if runs is not None:
+        taken, share = runs.choice, np.ones(len(runs.choice))
+        columns["from_step"] = runs.step
+    else:
+        taken = np.flatnonzero(policy.probability > 0)
+        share = policy.probability[taken]
+    state = structure.choice_state[taken]
+    columns["action"] = action_column(structure, taken)
+    columns["choice"] = taken - structure.choice_start[state]
+    columns["probability"] = share
+    return with_states(structure, state, columns)

@@ -4,7 +4,7 @@
 |---|---|
 | certificate | a zip archive with a certificate's header (`header.json`, in earlier formats `header.npy`) |
 | policy | the first words of the JSON object |
-| data | our metadata (`formats.table.metadata`) in Parquet or on the first line of CSV |
+| data | our metadata (`formats.table.data_table`) in Parquet or on the first line of CSV |
 | DRN | the comment on the first line |
 | JANI | the description in its metadata |
 | UMB | the tool that the index names |
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tightrope.formats.documents.files import CONTROLLER_FORMAT, POLICY_FORMAT
-from tightrope.formats.table.metadata import CSV_PREFIX, KEY
+from tightrope.formats.table.data_table import CSV_PREFIX, KEY
 
 NAME = "tightrope"
 JANI_MARK = "written by tightrope"

@@ -71,14 +71,6 @@ def outward(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArra
     return down(value - error), up(value + error)
 
 
-def sum_bounds(terms: FloatArray, error: FloatArray) -> tuple[float, float]:
-    """Bounds on Σ of real numbers tᵢ with |tᵢ − terms[i]| ≤ error[i]."""
-    total = float(terms.sum())
-    size = error_factor(len(terms) + 2) * float(np.abs(terms).sum())
-    size += float(error.sum()) * (1.0 + error_factor(len(terms) + 2)) + _TINY
-    return down(total - size), up(total + size)
-
-
 def largest_over_box(coefficients: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Upper bounds of r·x over the box lower ≤ x ≤ upper, one for each row r of `coefficients`."""
     best = np.maximum(coefficients * lower, coefficients * upper)

@@ -24,7 +24,7 @@ from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.certificate.statistics.statements import Statements
 from tightrope.coupled import CoupledValue
-from tightrope.coupled.affine import affine_at
+from tightrope.coupled.frame import affine_at
 from tightrope.coupled.taylor import expand
 from tightrope.coupled.vertex_proof import VertexProof, occupancy
 from tightrope.numerics.arrays import FloatArray, OffsetArray

@@ -38,13 +38,20 @@ from tightrope.numerics.arrays import IndexArray
 from tightrope.proof.asked import Asked
 from tightrope.proof.coupled import with_coupled_proofs
 from tightrope.proof.data import data_of
-from tightrope.proof.ellipsoid import prove_ellipsoid
 from tightrope.proof.learned_temporal import relearned, require_proved
 from tightrope.proof.problem import to_problem
 from tightrope.proof.quotients import refuse_quotients
-from tightrope.proof.region import Wanted, open_ends, prove_choices, prove_region, prune, with_region
+from tightrope.proof.region import (
+    Wanted,
+    open_ends,
+    prove_choices,
+    prove_ellipsoid,
+    prove_region,
+    prove_slab,
+    prune,
+    with_region,
+)
 from tightrope.proof.rows import EventMap, row_names
-from tightrope.proof.slab import prove_slab
 from tightrope.proof.solved import to_claim, to_words, value_hints
 from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.polytope import Polytope

@@ -2,6 +2,21 @@
 
 Rows are written by the checker's own writer, bases are found over them by linear programs, and only rows that
 some basis uses are kept.
+
+The stages of a slab's rows: the bounds of expressions that each rests on, with bases that prove them.
+
+The checker derives the bets itself and writes the rows from them, from a point near which each row shall be
+tight, from shares of the scales, and from bounds of the expressions, which are proved over the rows of the
+guard and of the stages before. Points and shares are the result's; bounds are proved again here, stage by
+stage, over rows as the checker writes them.
+
+The part of a certificate that speaks of an ellipsoid: tangents, boxes, bases.
+
+An ellipsoid has no rows, but each of its tangents is one, and the certificate names them by their directions.
+Tangents along the coordinates bound the box. For a bound that the domain does not cut, the tangent in its own
+direction proves it; where the domain's rows (and McCormick's) have multipliers, what they leave of the
+direction does, together with them. A basis over these, and over the rows that all share, proves at least what
+the cone program did.
 """
 
 from __future__ import annotations
@@ -12,8 +27,9 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.certificate.claim import Certificate
-from tightrope.certificate.hints import RegionHints
+from tightrope.certificate.hints import RegionHints, SlabHints
 from tightrope.certificate.learned import Learned, Projection
+from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.certificate.region.coordinates import Box
 from tightrope.certificate.region.duality import Rows
 from tightrope.certificate.region.projection import Bounds, next_box, shrunk_box
@@ -27,6 +43,7 @@ from tightrope.proof.choices import Choices, find_choice_bases, with_expression_
 from tightrope.proof.problem import to_graph
 from tightrope.proof.quotients import direct, place_near
 from tightrope.proof.rows import EventMap, Name, domain_names, envelope_names, row_names
+from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.polytope import Polytope
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.uncertainty.sets import SetsKind
@@ -215,3 +232,82 @@ def drop_unused(proof: RegionHints) -> RegionHints:
         np.where(table >= faces, faces + rank[np.maximum(table - faces, 0)], table) for table in tables
     )
     return replace(proof, row=row, point=points, box_basis=box, bound_basis=bound, choice_basis=choice)
+
+
+def prove_slab(link: Learned, draft: Certificate, region: Polytope) -> tuple[Certificate, Learned]:
+    """The draft with all stages, and the links that know them."""
+    assert draft.learned is not None and region.slab is not None and region.cut_points is not None
+    coordinates, slab, statements = region.coordinates, region.slab, link.statements
+    sides = max(len(slab.sides), 1)
+    cuts = range(len(region.cut_points))  # also those that rows of the slab have made idle since
+    common: list[Name] = [*domain_names(coordinates), *((int(Kind.CUT), i, 0) for i in cuts)]
+    unknown = [(e, side) for e in link.used if not link.constant[e] for side in (0, 1)]
+    forms = {e: [float(a) for a in link.space.affine(link.polynomials[e])[0]] for e, _ in unknown}
+    directions = np.array([forms[e] if side else [-a for a in forms[e]] for e, side in unknown])
+    stages: list[SlabHints] = []
+    for number in range(len(slab.rows) // sides):
+        earlier: list[Name] = [(int(Kind.SLAB), s, place) for s in range(number) for place in range(sides)]
+        names = [*common, *earlier, *envelope_names(coordinates)]
+        proof = name_rows(link, coordinates, names, region.cut_points)
+        if coordinates.is_lifted:
+            proof = shrink_box(link, proof, region.tightening.rounds)
+        rows = write_rows(link, proof)
+        bases = BasisFinder(rows).find(directions.reshape(-1, rows.size))
+        made = slab.rows[number * sides : (number + 1) * sides]
+        stages.append(
+            SlabHints(
+                region=drop_unused(with_bases(proof, unknown, bases)),
+                point=np.array([point for point, _ in made], dtype=np.float64),
+                share=np.array([np.rint(1024 * share) for _, share in made], dtype=np.int64),
+            )
+        )
+        draft = replace(draft, learned=replace(draft.learned, slab=tuple(stages)))
+        link = Learned(draft, LONGDOUBLE, statements)
+    return draft, link
+
+
+_NOTHING_LEFT = 1e-12
+
+
+def prove_ellipsoid(link: Learned, result: LearningResult, region: Ellipsoid, wanted: Wanted) -> RegionHints:
+    """Tangents, the box and a basis for every bound that was projected from an ellipsoid."""
+    coordinates = region.coordinates
+    size = coordinates.size
+    names = [*domain_names(coordinates), *envelope_names(coordinates)]
+    proof = name_rows(link, coordinates, names, np.zeros((0, size)))
+    proof = _with_tangents(proof, np.concatenate([np.eye(size), -np.eye(size)]))
+    proof = shrink_box(link, proof, 1)
+    writer = link.writer(proof)
+    wide = open_ends(link, link.bounds({}, shrunk_box(writer, proof.row, proof)), wanted)
+    if not wide:
+        return proof
+    linear = coordinates.functions(result.model.expressions).linear
+    directions = np.array([linear[e] if side else -linear[e] for e, side in wide])
+    tangents, own = _tangents(region, directions)
+    common = 2 * size + len(proof.row)
+    proof = _with_tangents(proof, tangents)
+    own = np.where(own >= 0, common + own, -1)
+    bases = BasisFinder(write_rows(link, proof)).find_each(directions, common, own)
+    return with_bases(proof, wide, bases)
+
+
+def _tangents(region: Ellipsoid, directions: FloatArray) -> tuple[FloatArray, OffsetArray]:
+    """(distinct directions of length about 1 in which tangents are wanted, which of them each uses)."""
+    left = region.remainders(directions)
+    size = np.abs(left).max(axis=1)
+    some = size > _NOTHING_LEFT * np.abs(directions).max(axis=1)
+    wanted, number = np.unique(left[some] / size[some, None], axis=0, return_inverse=True)
+    own = np.full(len(directions), -1, dtype=np.int64)
+    own[some] = number.reshape(-1)
+    return wanted, own
+
+
+def _with_tangents(proof: RegionHints, directions: FloatArray) -> RegionHints:
+    known = len(proof.point)
+    number = np.arange(known, known + len(directions))
+    kind = np.full(len(number), int(Kind.TANGENT))
+    return replace(
+        proof,
+        row=np.concatenate([proof.row, np.stack([kind, number, 0 * number], axis=1)]),
+        point=np.concatenate([proof.point, directions]),
+    )

@@ -142,7 +142,7 @@ def _objective(model: Any, property: Any, translator: str | None, timed: bool) -
     from tightrope.model.mdp import IntervalMDP
     from tightrope.prism.parse.parser import parse_properties
     from tightrope.prism.properties.resolve import PropertyOptions, pick
-    from tightrope.prism.properties.timeless import EMBEDDED, refuse_time
+    from tightrope.prism.properties.shape import EMBEDDED, refuse_time
     from tightrope.problem import Problem
     from tightrope.proof.asked import asked_of, is_certifiable
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record
-from tightrope.numerics.rounding import down, error_factor, largest_over_box, product_error, up
+from tightrope.numerics.rounding import down, error_factor, product_error, up
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
 
@@ -107,11 +107,6 @@ class Halfspaces(Record):
             self.upper,
             self.parts[rows],
         )
-
-    def without_redundant(self) -> Halfspaces:
-        """Without the rows that hold on the whole box."""
-        keep = largest_over_box(self.matrix, self.lower, self.upper) > self.bound
-        return self if keep.all() else self.take(keep)
 
     def excess(self, x: FloatArray) -> FloatArray:
         """A lower bound on matrix·x − bound at the exact float point x: positive proves x outside."""

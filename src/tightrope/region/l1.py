@@ -16,8 +16,8 @@ import numpy as np
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import error_factor, up
 from tightrope.statistics.coordinates import AffineFunctions
+from tightrope.statistics.intervals import weissman_radius
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.weissman import weissman_radius
 
 MOST_OUTCOMES = 8
 _MOST_BITS = 62

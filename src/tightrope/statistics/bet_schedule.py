@@ -8,7 +8,7 @@ that a bet is placed on. Two rules:
   what the plan leaves after the pilot. Ending early or going on past the plan stays valid, and only costs
   width.
 * *open*: nothing was planned, or the data are looked at while they come. The pilot are 10 batches, and bets
-  of several sizes share the stake (`tightrope.statistics.scales`), each for a fixed amount of data; the
+  of several sizes share the stake (`tightrope.statistics.slab`), each for a fixed amount of data; the
   middle one is for the plan where there is one.
 
 Bets are renewed whenever the data have grown by half since they were placed.

@@ -9,17 +9,47 @@ Ville's inequality gives P(∃ n: M_n(p) ≥ 1/γ) ≤ γ, so { p : M_n(p) < 1/�
 visits n together with probability at least 1 − γ: under adaptive sampling and any data-dependent stopping
 (Robbins 1970; METHODS §2). a = b = ½ is fixed in advance.
 
-−K log p − (n−K) log(1−p) is convex in p, so the set is an interval around K/n. Each end is found by
-bisection that keeps one point proved outside (`tightrope.statistics.bisection`), and that point is returned;
-the proof allows for the rounding of the logarithms and of the beta function (`_error`). N = 0 gives [0, 1].
+−K log p − (n−K) log(1−p) is convex in p, so the set is an interval around K/n. Each end is found by bisection
+between 0 or 1 and K/n that keeps one point at which the function was found above the limit, and that point is
+returned: a wrong last digit of a logarithm moves the limit, never the logic, and the limit allows for the
+rounding of the logarithms and of the beta function (`_error`). N = 0 gives [0, 1].
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.jit import kernel
 from tightrope.statistics.intervals import over_distinct_counts
+
+_STEPS = 56
+
+
+@kernel
+def outside(
+    k: FloatArray, n: FloatArray, limit: FloatArray, rate: FloatArray, end: float, out: FloatArray
+) -> None:
+    """A point between `end` (0 or 1) and the set for each (k, n), its limit and its empirical rate k/n."""
+    for i in range(len(k)):
+        successes, failures = k[i], n[i] - k[i]
+        outer, inner = end, rate[i]
+        if (successes if end == 0.0 else failures) > 0.0:
+            for _ in range(_STEPS):
+                middle = 0.5 * (outer + inner)
+                value = 0.0
+                if successes > 0.0:
+                    value -= successes * math.log(middle)
+                if failures > 0.0:
+                    value -= failures * math.log1p(-middle)
+                if value > limit[i]:
+                    outer = middle
+                else:
+                    inner = middle
+        out[i] = outer
+
 
 PRIOR = 0.5
 """a = b of the mixing distribution."""
@@ -33,8 +63,6 @@ def beta_binomial(successes: OffsetArray, trials: OffsetArray, gamma: float) -> 
 def _beta_binomial(
     successes: OffsetArray, trials: OffsetArray, gamma: float
 ) -> tuple[FloatArray, FloatArray]:
-    from tightrope.statistics.bisection import outside  # compiled: only who needs it waits for it
-
     k, n = successes.astype(np.float64), trials.astype(np.float64)
     limit = _limit(k, n, gamma)
     rate = k / np.maximum(n, 1.0)

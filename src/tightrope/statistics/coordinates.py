@@ -174,13 +174,6 @@ class Coordinates(Record):
                 forms.append(form)
         return np.array(index, dtype=np.int64), self._affine(forms)
 
-    @remember
-    def linear_errors(self, expressions: Expressions) -> FloatArray:
-        """How far each linear coefficient of `functions` may be from the exact one."""
-        magnitude = np.asarray(abs(expressions.image()) @ np.abs(self._table(expressions)))
-        terms = int(np.diff(expressions.row_start).max(initial=1)) + 4
-        return up(error_factor(terms) * magnitude[:, :-1] * (1.0 + 1e-12)) * (magnitude[:, :-1] > 0.0)
-
     def _table(self, expressions: Expressions) -> FloatArray:
         """The monomials of a table as affine functions of the coordinates, the constant last."""
         number = {monomial: j for j, monomial in enumerate(self.monomials)}

@@ -14,6 +14,15 @@ Rounding. The tails are SciPy's regularised incomplete beta functions, whose rel
 `_TAIL_MARGIN`; the interval is computed at a level that much smaller, rounded outward, and then checked:
 an end point is returned only when the tail evaluated there is below γ/2 with half of the margin to spare,
 and is moved outward until it is. N = 0 gives [0, 1].
+
+Of whole distributions: radii of L1 balls around the empirical one (Weissman et al. 2003). For n independent
+draws from a distribution P on k outcomes,
+
+    Pr( ‖P̂ − P‖₁ ≥ ε ) ≤ (2ᵏ − 2)·exp(−n·ε²/2),
+
+because ‖P̂ − P‖₁ = 2·max over sets A of outcomes of P̂(A) − P(A), a union over 2ᵏ − 2 sets of Hoeffding's
+inequality with deviation ε/2. A statement about a number of draws fixed in advance. Without draws the
+radius is 2, the diameter of the simplex.
 """
 
 from __future__ import annotations
@@ -109,3 +118,13 @@ def over_distinct_counts(
     lower, upper = np.empty(len(trials)), np.empty(len(trials))
     lower[order], upper[order] = low[group], high[group]
     return lower, upper
+
+
+def weissman_radius(outcomes: OffsetArray, trials: OffsetArray, gamma: float) -> FloatArray:
+    """The radius at level 1 − gamma for each (number of outcomes ≥ 2, number of draws), rounded up, at
+    most 2.
+    """
+    k = outcomes.astype(np.float64)
+    log_sets = k * np.log(2.0) + np.log1p(-np.exp2(1.0 - k))
+    radius = np.sqrt(2.0 * (log_sets + np.log(1.0 / gamma)) / np.maximum(trials, 1)) * (1.0 + 1e-13)
+    return np.where(trials > 0, np.minimum(radius, 2.0), 2.0)

@@ -1,15 +1,51 @@
-"""A campaign: cells, limits, an engine and a directory whose records say what has been done already."""
+"""A campaign: cells, limits, an engine and a directory whose records say what has been done already.
+
+Records are appended to, so a directory is only ever shared with other campaigns.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tightrope.studies.campaign_directory import claim_campaign
+from tightrope.errors import InputError
+from tightrope.formats.atomic import explain_errors
+from tightrope.formats.manifest import Manifest, read_manifest
+from tightrope.formats.output_directory import refuse_other_kind
 from tightrope.studies.cells import Cell, CellLimits
 from tightrope.studies.engines import Engine
-from tightrope.studies.records import FILE_NAME, Record, RecordFile
+from tightrope.studies.online_records import ONLINE_FILE, read_online
+from tightrope.studies.records import FILE_NAME, Record, RecordFile, read_records
+
+KIND = "bench"
+
+
+def claim_campaign(directory: Path) -> None:
+    """Make the directory, or refuse one that holds something else, before anything is run.
+
+    Records of earlier versions, which have no manifest, are gone on with if they are records throughout.
+    """
+    with explain_errors(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        known = read_manifest(directory)
+        if known is not None:
+            refuse_other_kind(directory, known, KIND)
+            return
+        names = sorted(os.listdir(directory))
+        if not names:
+            Manifest(KIND).save(directory)
+    if names and not {FILE_NAME, ONLINE_FILE} & set(names):
+        raise InputError(
+            f"{directory} holds other files than a campaign's ({', '.join(names[:5])}), and is left alone",
+            hint="name a new directory",
+        )
+    if FILE_NAME in names:
+        read_records(directory / FILE_NAME)
+    if ONLINE_FILE in names:
+        read_online(directory / ONLINE_FILE)
+
 
 Progress = Callable[[Record, int, int], None]
 """Called with every new record, how many cells are done and how many there are."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from tightrope.errors import InputError
 from tightrope.problem import Problem
-from tightrope.studies.campaign_directory import claim_campaign
+from tightrope.studies.campaign import claim_campaign
 from tightrope.studies.machine import machine, versions
 from tightrope.studies.online_cells import ONLINE_METHODS, OnlineCell
 from tightrope.studies.online_records import ONLINE_FILE, OnlineFile, OnlineRecord, thin
@@ -60,8 +60,7 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     from tightrope.data.stopping import find_decided_states
     from tightrope.learning.learn import parametric
     from tightrope.learning.online.learner import OnlineLearner
-    from tightrope.learning.online.run import OnlineRun, Truth
-    from tightrope.learning.online.sources import SimulatedEpisodes
+    from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
     from tightrope.learning.online.update import CERTIFIED
     from tightrope.learning.policies import maximises
 

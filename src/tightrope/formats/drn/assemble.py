@@ -12,7 +12,7 @@ import numpy as np
 from tightrope.errors import InputError, Location
 from tightrope.formats.drn.body import Body, is_choice_line, is_state_line, is_transition_line
 from tightrope.formats.drn.values import Amount, ExactValues, Model
-from tightrope.formats.number_values import NumberValues
+from tightrope.formats.number_text import NumberValues
 from tightrope.formats.row_checks import (
     first_duplicate,
     first_empty_row,

@@ -1,20 +1,137 @@
-"""Reading a model from PRISM's explicit files."""
+"""Reading a model from PRISM's explicit files.
+
+PRISM's `.sta` and `.lab` files: the values of the variables and the labels of each state.
+
+(x,busy)                 0="init" 1="deadlock" 2="goal"
+0:(0,false)              0: 0
+1:(1,true)               3: 1 2
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.explicit.rewards import read_state_rewards, read_transition_rewards
-from tightrope.formats.explicit.states import read_labels, read_valuations
-from tightrope.formats.explicit.transitions import Transitions, read_transitions
+from tightrope.formats.explicit.transitions import Transitions, is_content, read_transitions
+from tightrope.formats.text_file import fail, shorten
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.text_reading import reading
+
+_DECLARATION = re.compile(r'\s*([0-9]{1,9})="([^"]*)"')
+_BOOLEAN = {"true": True, "false": False}
+
+
+def read_valuations(path: Path, states: int) -> dict[str, npt.NDArray[Any]]:
+    """A column per variable, of booleans where the file says true and false."""
+    with reading(path) as file:
+        lines = _content(file)
+        number, line = next(lines, (0, ""))
+        names = _read_parenthesised(path, number or 1, line)
+        if len(set(names)) < len(names) or not all(names):
+            fail(path, number or 1, line, "every variable needs a name of its own")
+        rows: list[list[int] | None] = [None] * states
+        known: dict[str, int | bool] = {}
+        for number, line in lines:
+            index, colon, values = line.partition(":")
+            state = _state(path, number, line, index if colon else line, states)
+            if rows[state] is not None:
+                fail(path, number, line, f"state {state} is described twice")
+            words = _read_parenthesised(path, number, values)
+            if len(words) != len(names):
+                fail(path, number, line, f"{len(words)} values for {len(names)} variables")
+            row = []
+            for word in words:
+                if word not in known:
+                    known[word] = _value(path, number, line, word)
+                row.append(known[word])
+            rows[state] = row
+    if None in rows:
+        raise InputError(
+            f"state {rows.index(None)} is not described", Location(str(path)), hint="the file may be cut off"
+        )
+    table = np.array(rows, dtype=object).reshape(states, len(names))
+    columns = {}
+    for k, name in enumerate(names):
+        kinds = {isinstance(value, bool) for value in table[:, k]}
+        if len(kinds) > 1:
+            raise InputError(f"variable '{name}' is a number in some states only", Location(str(path)))
+        columns[name] = table[:, k].astype(np.bool_ if kinds == {True} else np.int32)
+    return columns
+
+
+def read_labels(path: Path, states: int) -> dict[str, BoolArray]:
+    with reading(path) as file:
+        lines = _content(file)
+        number, line = next(lines, (0, ""))
+        names = _read_declared(path, number or 1, line)
+        labels = {name: np.zeros(states, dtype=np.bool_) for name in names.values()}
+        for number, line in lines:
+            index, _, listed = line.partition(":")
+            state = _state(path, number, line, index, states)
+            for word in listed.split():
+                name = names.get(word)
+                if name is None:
+                    fail(path, number, line, f"{shorten(word)} is not the number of a label", word)
+                labels[name][state] = True
+    return labels
+
+
+def _read_declared(path: Path, number: int, line: str) -> dict[str, str]:
+    """{number: name} of `0="init" 1="goal"`."""
+    names: dict[str, str] = {}
+    end = 0
+    text = line.rstrip()
+    while end < len(text):
+        match = _DECLARATION.match(text, end)
+        if match is None:
+            hint = (
+                "PRISM's labels files begin so; Storm's dialect (#DECLARATION) is not read, its DRN files are"
+            )
+            fail(path, number, line, 'labels such as 0="init" 1="goal" expected on the first line', hint=hint)
+        if match.group(1) in names or match.group(2) in names.values():
+            fail(path, number, line, f"label {shorten(match.group(0))} is declared twice", match.group(0))
+        names[match.group(1)] = match.group(2)
+        end = match.end()
+    return names
+
+
+def _content(file: Any) -> Iterator[tuple[int, str]]:
+    return ((number, line) for number, line in enumerate(file, 1) if is_content(line))
+
+
+def _read_parenthesised(path: Path, number: int, text: str) -> list[str]:
+    stripped = text.strip()
+    if not stripped.startswith("(") or not stripped.endswith(")"):
+        fail(path, number, text, f"a list such as (0,true) expected, found {shorten(text)}")
+    return [word.strip() for word in stripped[1:-1].split(",")]
+
+
+def _state(path: Path, number: int, line: str, text: str, states: int) -> int:
+    stripped = text.strip()
+    if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 9:
+        fail(path, number, line, f"the number of a state expected, found {shorten(text)}")
+    if int(stripped) >= states:
+        fail(path, number, line, f"there is no state {stripped}: the states are 0 to {states - 1}", stripped)
+    return int(stripped)
+
+
+def _value(path: Path, number: int, line: str, word: str) -> int | bool:
+    if word in _BOOLEAN:
+        return _BOOLEAN[word]
+    digits = word.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 9:
+        fail(path, number, line, f"{shorten(word)} is neither a whole number nor true or false", word)
+    return int(word)
 
 
 def read_explicit(path: str | Path) -> MDP | IntervalMDP:

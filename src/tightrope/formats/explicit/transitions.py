@@ -26,7 +26,7 @@ from typing import NoReturn
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.formats.number_values import NumberValues
+from tightrope.formats.number_text import NumberValues
 from tightrope.formats.row_checks import (
     first_duplicate,
     first_outside,

@@ -12,10 +12,17 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.table import data_table
-from tightrope.formats.table.data_table import Chunk, DataTable, OnRaggedRow, explain_errors
+from tightrope.formats.table.data_table import (
+    KEY,
+    Chunk,
+    DataTable,
+    Metadata,
+    OnRaggedRow,
+    decode,
+    explain_errors,
+)
 from tightrope.formats.table.files import DataFile
 from tightrope.formats.table.json_lines import flatten
-from tightrope.formats.table.metadata import KEY, Metadata, decode
 
 GROUP_ROWS = 1 << 19
 """Rows of a group of a table in memory."""

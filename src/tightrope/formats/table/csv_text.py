@@ -11,9 +11,16 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.table import data_table
-from tightrope.formats.table.data_table import Chunk, DataTable, OnRaggedRow, explain_errors
+from tightrope.formats.table.data_table import (
+    COMMENT,
+    CSV_PREFIX,
+    Chunk,
+    DataTable,
+    OnRaggedRow,
+    decode,
+    explain_errors,
+)
 from tightrope.formats.table.files import DataFile
-from tightrope.formats.table.metadata import COMMENT, CSV_PREFIX, decode
 
 SEPARATORS = (",", ";", "\t")
 

@@ -6,11 +6,14 @@ the order given; those of a pattern or directory in the order of their names. Th
 order in time.
 
 The name's ending says what a file is (`.csv.gz`); standard input, which has none, is looked at.
+
+Object stores that fsspec does not know are read through pyarrow's own file systems (`ArrowStore`).
 """
 
 from __future__ import annotations
 
 import atexit
+import fnmatch
 import glob
 import os
 import re
@@ -25,6 +28,45 @@ from typing import Any
 from urllib.parse import unquote
 
 from tightrope.errors import InputError, Location
+
+
+@dataclass(frozen=True)
+class ArrowStore:
+    """A pyarrow file system: `open`, `size`, `isdir`, `find` and `glob`, as fsspec calls them."""
+
+    system: Any
+
+    @staticmethod
+    def of(address: str) -> tuple[ArrowStore, str]:
+        """The store of an address, and the path in it."""
+        from pyarrow import fs
+
+        system, path = fs.FileSystem.from_uri(address)
+        return ArrowStore(system), path
+
+    def open(self, path: str, mode: str = "rb") -> Any:
+        return self.system.open_input_file(path)
+
+    def size(self, path: str) -> int:
+        return int(self.system.get_file_info(path).size or 0)
+
+    def isdir(self, path: str) -> bool:
+        from pyarrow import fs
+
+        return bool(self.system.get_file_info(path).type == fs.FileType.Directory)
+
+    def find(self, path: str) -> list[str]:
+        """All files below a directory."""
+        from pyarrow import fs
+
+        found = self.system.get_file_info(fs.FileSelector(path, recursive=True))
+        return [entry.path for entry in found if entry.type == fs.FileType.File]
+
+    def glob(self, pattern: str) -> list[str]:
+        """All files that match a pattern; the part before the first wildcard must be a directory."""
+        fixed = pattern[: min(pattern.find(c) for c in "*?[" if c in pattern)]
+        return [path for path in self.find(fixed.rpartition("/")[0]) if fnmatch.fnmatch(path, pattern)]
+
 
 STDIN = "-"
 STDIN_NAME = "standard input"
@@ -149,8 +191,6 @@ def format_of(name: str) -> tuple[DataFormat, str | None] | None:
 
 def open_store(address: str) -> tuple[Any, str]:
     """The file system of an address and the path in it: fsspec's where it knows it, else pyarrow's."""
-    from tightrope.formats.table.stores import ArrowStore
-
     scheme = address.partition("://")[0]
     try:
         try:

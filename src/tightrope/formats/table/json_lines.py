@@ -11,9 +11,8 @@ from typing import Any
 from tightrope.errors import InputError, Location
 from tightrope.formats.table import data_table
 from tightrope.formats.table.csv_text import text_lines
-from tightrope.formats.table.data_table import Chunk, DataTable, OnRaggedRow, explain_errors
+from tightrope.formats.table.data_table import KEY, Chunk, DataTable, OnRaggedRow, decode, explain_errors
 from tightrope.formats.table.files import DataFile
-from tightrope.formats.table.metadata import KEY, decode
 
 LOOKED_AT = 1000
 """Lines whose keys make the columns."""

@@ -1,7 +1,7 @@
 """Data files, written in chunks and atomically: Parquet or CSV by the name's ending.
 
-The metadata (`tightrope.formats.table.metadata`) go into Parquet's key-value metadata, or onto the first line
-of a CSV file as a comment.
+The metadata (`tightrope.formats.table.data_table`) go into Parquet's key-value metadata, or onto the first
+line of a CSV file as a comment.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.formats.atomic import atomic_write_bytes
-from tightrope.formats.table.data_table import is_parquet
-from tightrope.formats.table.metadata import CSV_PREFIX, KEY, Metadata, encode
+from tightrope.formats.table.data_table import CSV_PREFIX, KEY, Metadata, encode, is_parquet
 
 Columns = Mapping[str, npt.NDArray[Any]]
 """Columns of equal length: whole numbers, flags, or (indices into) text."""

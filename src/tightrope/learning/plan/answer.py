@@ -205,7 +205,7 @@ class Plan(Record):
 
     def save(self, path: str | PathLike[str]) -> list[Path]:
         """Write the directory that `tightrope plan -o` writes; the paths of its files."""
-        from tightrope.learning.plan.files import write_plan
+        from tightrope.learning.plan.document import write_plan
 
         return write_plan(path_of(path), self)
 

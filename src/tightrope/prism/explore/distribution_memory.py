@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.prism.explore.deferred import Growing
 from tightrope.prism.explore.frame import Column, Frame
-from tightrope.prism.explore.growing import Growing
 from tightrope.prism.explore.key_index import KeyIndex
-from tightrope.prism.explore.key_layout import KeyLayout
 from tightrope.prism.explore.probabilities import ZERO, Distribution
-from tightrope.prism.explore.state_space import StateSpace
+from tightrope.prism.explore.state_space import KeyLayout, StateSpace
 from tightrope.prism.parse.diagnostics import Complaint
 
 _PATIENCE = 6

@@ -1,16 +1,24 @@
 """From PRISM text to syntax trees.
 
 The grammar is in `grammar.lark`, that of properties in `properties.lark`. The tables for models, properties
-and lone expressions are built on first use (some 0.15 s) and kept for later processes (`parser_tables`). All
-errors are `InputError`s with file, line and column.
+and lone expressions are built on first use (some 0.15 s) and kept on disk for later processes, as the
+compiled kernels are. All errors are `InputError`s with file, line and column.
+
+Computing tables takes longer than parsing a model of usual size. They lie in `__pycache__` of this package,
+or where that cannot be written to in the user's cache folder; lark names the grammar, its own version and
+that of Python in them and computes them anew where one has changed or the file is damaged. Without a folder
+to write to the tables are computed in every process.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import cache
+from importlib import resources
 from itertools import pairwise
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 from lark import Lark
 from lark.exceptions import UnexpectedInput
@@ -20,7 +28,6 @@ from tightrope.prism.parse.diagnostics import Complaint, Source
 from tightrope.prism.parse.expression_builder import ExpressionBuilder
 from tightrope.prism.parse.fast_parser import FastParser, NotParsedError
 from tightrope.prism.parse.model_builder import ModelBuilder
-from tightrope.prism.parse.parser_tables import load_tables
 from tightrope.prism.parse.property_builder import PropertyBuilder
 from tightrope.prism.parse.property_syntax import Property, PropertyFile, ValueOperator
 from tightrope.prism.parse.refusals import syntax_error
@@ -43,6 +50,36 @@ from tightrope.prism.parse.syntax import (
     Rewards,
     Variable,
 )
+
+
+def load_tables(start: str, builder: Any) -> Lark:
+    """The parser from `start`; `builder` makes our syntax trees as it goes."""
+    names = ["grammar.lark", "properties.lark"] if start == "properties" else ["grammar.lark"]
+    here = resources.files("tightrope.prism.parse")
+    grammar = "\n".join(here.joinpath(name).read_text("utf-8") for name in names)
+    folder = _folder()
+    return Lark(
+        grammar,
+        start=start,
+        parser="lalr",
+        lexer="basic",
+        transformer=builder,
+        cache=False if folder is None else str(folder / f"grammar-{start}.tables"),
+    )
+
+
+def _folder() -> Path | None:
+    """The first folder that can be written to."""
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    for folder in (Path(__file__).parent / "__pycache__", Path(home).expanduser() / "tightrope"):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, RuntimeError):
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    return None
+
 
 _BUILDERS: dict[str, type[ExpressionBuilder]] = {
     "model": ModelBuilder,

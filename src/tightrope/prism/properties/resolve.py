@@ -181,12 +181,6 @@ def pick(file: PropertyFile, name: str | None = None) -> Property:
     )
 
 
-def constants_for_model(given: Mapping[str, str], file: PropertyFile) -> dict[str, str]:
-    """The part of `--const` that is not for the property file."""
-    declared = {constant.name for constant in file.constants}
-    return {name: text for name, text in given.items() if name not in declared}
-
-
 def _directions(
     operator: ValueOperator, structure: Structure, is_interval: bool
 ) -> tuple[Direction, Direction]:

@@ -16,7 +16,6 @@ from typing import Annotated, Any
 
 import typer
 
-from tightrope.data.state_form import StateNames
 from tightrope.errors import InputError, Location
 
 
@@ -25,6 +24,14 @@ class DeviceName(Enum):
 
     CPU = "cpu"
     CUDA = "cuda"
+
+
+class StatesOption(Enum):
+    """How a log names states."""
+
+    INDEX = "index"
+    VARIABLES = "variables"
+    OWN = "own"
 
 
 class DesignOption(Enum):
@@ -142,7 +149,7 @@ Data = Annotated[
     ),
 ]
 States = Annotated[
-    StateNames | None,
+    StatesOption | None,
     option(
         "--states",
         "How the log names states, where its columns leave that open: by the model's index, its "

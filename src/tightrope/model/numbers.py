@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Rational
 from typing import Any
 
 import numpy as np
@@ -125,10 +124,3 @@ def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
 def _show(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}…"
-
-
-def is_number(value: object) -> bool:
-    """Whether it is a number as such: not a text, not a truth value."""
-    return isinstance(value, float | int | Rational | Decimal | np.floating | np.integer) and not isinstance(
-        value, bool
-    )
